@@ -1,0 +1,72 @@
+import type { xdr } from '@stellar/stellar-sdk'
+
+/** One ledger entry as the devnet keeps it. `data` is never changed in place: a write puts a new entry. */
+export interface StoredEntry {
+  /** base64 XDR of the LedgerKey */
+  readonly key: string
+  readonly data: xdr.LedgerEntryData
+  /** sequence of the ledger that last wrote the entry */
+  readonly lastModified: number
+  /** last ledger in which a contract data or code entry is live; classic entries have none */
+  readonly liveUntil?: number
+}
+
+/** What became of one key in a layer: `before` and `after` are absent when there was, or is, no entry. */
+export interface Change {
+  readonly key: string
+  readonly before: StoredEntry | undefined
+  readonly after: StoredEntry | undefined
+}
+
+/**
+ * The ledger's entries, in layers. Writes stay in their layer until `commit` hands them to the parent, so a failed
+ * transaction, a failed contract call or a simulation is undone by dropping its layer.
+ */
+export interface State {
+  get(key: string): StoredEntry | undefined
+  put(entry: StoredEntry): void
+  remove(key: string): void
+  /** A layer above this one. */
+  fork(): State
+  /** Hands this layer's writes to its parent and empties the layer. */
+  commit(): void
+  /** Every key written in this layer since it was made (or last committed), in order of first write. */
+  changes(): Change[]
+}
+
+export function openState(entries: Iterable<StoredEntry> = []): State & { entries(): IterableIterator<StoredEntry> } {
+  const root = new Map<string, StoredEntry>()
+  for (const entry of entries) root.set(entry.key, entry)
+  return {
+    ...layer(
+      (key) => root.get(key),
+      (changes) => {
+        for (const { key, after } of changes) {
+          if (after) root.set(key, after)
+          else root.delete(key)
+        }
+      },
+    ),
+    entries: () => root.values(),
+  }
+}
+
+function layer(read: (key: string) => StoredEntry | undefined, write: (changes: Change[]) => void): State {
+  const written = new Map<string, StoredEntry | undefined>()
+  const get = (key: string) => (written.has(key) ? written.get(key) : read(key))
+  const changes = () => Array.from(written, ([key, after]) => ({ key, before: read(key), after }))
+  return {
+    get,
+    put: (entry) => void written.set(entry.key, entry),
+    remove: (key) => void written.set(key, undefined),
+    fork: () =>
+      layer(get, (below) => {
+        for (const { key, after } of below) written.set(key, after)
+      }),
+    commit: () => {
+      write(changes())
+      written.clear()
+    },
+    changes,
+  }
+}
