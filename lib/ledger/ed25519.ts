@@ -1,0 +1,69 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+
+/** DER around a raw key (RFC 8410): SubjectPublicKeyInfo, and PKCS #8 with the seed. */
+const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex')
+const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** The order L of the base point, and the field prime p = 2^255 - 19. */
+const GROUP_ORDER = 2n ** 252n + 27742317777372353535851937790883648493n
+const FIELD_PRIME = 2n ** 255n - 19n
+
+/** y coordinates of the eight points of small order (RFC 7748 §7 and libsodium's own list), without the sign bit. */
+const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
+  0n,
+  1n,
+  2707385501144840649318225287225658788936804267575313519463743609750303021337n,
+  55188659117513257062467267217118295137698188065244968500265048394206261417612n,
+  FIELD_PRIME - 1n,
+])
+
+const SIGN_BIT = 1n << 255n
+/** Keys are chosen by strangers, so the cache is bounded; the oldest goes first. */
+const CACHE_SIZE = 1024
+const keys = new Map<string, KeyObject>()
+
+/**
+ * Whether `signature` (64 bytes) is that of `message` by `publicKey` (32 bytes). Never throws: what has another length
+ * or is no point is false.
+ *
+ * Node verifies without the cofactor and takes keys and points that the ledger refuses, so the rules of libsodium
+ * (crypto_sign_verify_detached, which stellar-core calls) stand before it: S below the group order (else a signature
+ * has a second form), a public key in its one canonical encoding, neither it nor R of small order. It never accepts
+ * what `Keypair.verify` refuses; what it refuses beyond that, only the owner of a key can make on purpose.
+ */
+export function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+  if (publicKey.length !== 32 || signature.length !== 64) return false
+  if (littleEndian(signature.subarray(32)) >= GROUP_ORDER) return false
+  const name = Buffer.from(publicKey.buffer, publicKey.byteOffset, 32).toString('latin1')
+  const cached = keys.get(name)
+  if (!cached && !isSoundPoint(publicKey)) return false
+  if (!isSoundPoint(signature.subarray(0, 32))) return false
+  return verify(null, message, cached ?? keep(name, publicKey), signature)
+}
+
+/** The signature (64 bytes) of `message` by the 32-byte `seed`, RFC 8032 §5.1.6. */
+export function signEd25519(seed: Uint8Array, message: Uint8Array): Uint8Array {
+  if (seed.length !== 32) throw new RangeError('an ed25519 seed has 32 bytes')
+  const key = createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' })
+  return new Uint8Array(sign(null, message, key))
+}
+
+/** Canonically encoded, and not of small order. That it is on the curve at all is left to the verification. */
+function isSoundPoint(encoded: Uint8Array): boolean {
+  const y = littleEndian(encoded) & ~SIGN_BIT
+  return y < FIELD_PRIME && !SMALL_ORDER_Y.has(y)
+}
+
+function littleEndian(bytes: Uint8Array): bigint {
+  return BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`)
+}
+
+function keep(name: string, publicKey: Uint8Array): KeyObject {
+  const key = createPublicKey({ key: Buffer.concat([SPKI_PREFIX, publicKey]), format: 'der', type: 'spki' })
+  if (keys.size >= CACHE_SIZE) {
+    const oldest = keys.keys().next().value
+    if (oldest !== undefined) keys.delete(oldest)
+  }
+  keys.set(name, key)
+  return key
+}
