@@ -8,12 +8,15 @@ const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 const GROUP_ORDER = 2n ** 252n + 27742317777372353535851937790883648493n
 const FIELD_PRIME = 2n ** 255n - 19n
 
-/** y coordinates of the eight points of small order (RFC 7748 §7 and libsodium's own list), without the sign bit. */
+/** y of the two pairs of points of order eight. */
+const ORDER_EIGHT_Y = BigInt('0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826')
+
+/** y coordinates of the eight points of small order, without the sign bit: of order 4, 1, 8, 8 and 2. */
 const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
   0n,
   1n,
-  2707385501144840649318225287225658788936804267575313519463743609750303021337n,
-  55188659117513257062467267217118295137698188065244968500265048394206261417612n,
+  ORDER_EIGHT_Y,
+  FIELD_PRIME - ORDER_EIGHT_Y,
   FIELD_PRIME - 1n,
 ])
 

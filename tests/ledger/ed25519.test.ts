@@ -82,17 +82,27 @@ describe('RFC 8032', () => {
   })
 })
 
+/** The eight points of small order: multiples of one of order eight, found as L times a point outside the subgroup. */
+function torsion(): ed25519Point[] {
+  for (let y = 2n; ; y++) {
+    try {
+      const point = ed25519.Point.fromBytes(toLittleEndian(y))
+      const small = point.multiplyUnsafe(L - 1n).add(point)
+      const multiples = [small]
+      while (multiples.length < 8) multiples.push((multiples.at(-1) ?? small).add(small))
+      if (new Set(multiples.map((each) => each.toHex())).size === 8) return multiples
+    } catch {
+      // y is not that of a point
+    }
+  }
+}
+type ed25519Point = InstanceType<typeof ed25519.Point>
+
 /** Every encoding of a point of small order: canonical, not canonical, with and without the sign bit. */
-const SMALL_Y = [
-  0n,
-  1n,
-  2707385501144840649318225287225658788936804267575313519463743609750303021337n,
-  55188659117513257062467267217118295137698188065244968500265048394206261417612n,
-  P - 1n,
-  P,
-  P + 1n,
-]
-const SMALL_ORDER = SMALL_Y.flatMap((y) => [toLittleEndian(y), toLittleEndian(y | (1n << 255n))])
+const SMALL_ORDER = [...new Set([...torsion().map((point) => point.toAffine().y), P, P + 1n])].flatMap((y) => [
+  toLittleEndian(y),
+  toLittleEndian(y | (1n << 255n)),
+])
 
 describe('hostile table', () => {
   const s = fromLittleEndian(signature.subarray(32))
@@ -117,6 +127,10 @@ describe('hostile table', () => {
       expect(sdkVerdict(key, text, bytes)).toBe(false)
     })
   }
+
+  test('there are fourteen encodings of a point of small order', () => {
+    expect(SMALL_ORDER).toHaveLength(14)
+  })
 
   test('no key of small order verifies a forgery (R = S·B, or R of small order and S = 0)', () => {
     for (const key of SMALL_ORDER) {
