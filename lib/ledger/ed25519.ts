@@ -29,10 +29,10 @@ const keys = new Map<string, KeyObject>()
  * Whether `signature` (64 bytes) is that of `message` by `publicKey` (32 bytes). Never throws: what has another length
  * or is no point is false.
  *
- * Node verifies without the cofactor and takes keys and points that the ledger refuses, so the rules of libsodium
- * (crypto_sign_verify_detached, which stellar-core calls) stand before it: S below the group order (else a signature
- * has a second form), a public key in its one canonical encoding, neither it nor R of small order. It never accepts
- * what `Keypair.verify` refuses; what it refuses beyond that, only the owner of a key can make on purpose.
+ * What OpenSSL lets through has changed between its versions, so the rules of libsodium (crypto_sign_verify_detached,
+ * which stellar-core calls) stand before it: S below the group order (else a signature has a second form), a public
+ * key in its one canonical encoding, neither it nor R of small order. It never accepts what `Keypair.verify` refuses;
+ * what it refuses beyond that, only the owner of a key can make on purpose.
  */
 export function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (publicKey.length !== 32 || signature.length !== 64) return false
