@@ -1,0 +1,148 @@
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { PGlite } from '@electric-sql/pglite'
+import { DrizzleQueryError } from 'drizzle-orm'
+import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
+import { migrate as migratePg } from 'drizzle-orm/node-postgres/migrator'
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
+import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
+import { Client, Pool } from 'pg'
+import * as schema from '#drizzle/schema.ts'
+import { describeFailure, log } from './log.ts'
+import { Refusal } from './refusal.ts'
+
+/** A database or a transaction of it; verbs take either. */
+export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
+
+/** The way to the database: connects and migrates at first use, and again after a failure. */
+export interface Store {
+  /** @throws Refusal `unavailable` while the database cannot be reached */
+  database(): Promise<Database>
+  close(): Promise<void>
+}
+
+/** Where the database is: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. */
+export type StoreLocation = { directory: string | null } | { url: string }
+
+// Written out literally so that the files are traced into a standalone build.
+const MIGRATIONS = path.join(process.cwd(), 'drizzle', 'migrations')
+
+/** Any 64-bit number of our own: two instances that start together migrate one after the other. */
+const MIGRATION_LOCK = 7_220_130_419_663_201n
+
+export function openStore(location: StoreLocation): Store {
+  const connect = 'url' in location ? () => connectPg(location.url) : () => connectPglite(location.directory)
+  let connected: Promise<Connection> | undefined
+  return {
+    database: async () => {
+      connected ??= connect()
+      try {
+        return (await connected).database
+      } catch (cause) {
+        connected = undefined
+        throw unreachable(cause)
+      }
+    },
+    close: async () => {
+      const open = await connected?.catch(() => undefined)
+      await open?.close()
+    },
+  }
+}
+
+interface Connection {
+  database: Database
+  close(): Promise<void>
+}
+
+async function connectPglite(directory: string | null): Promise<Connection> {
+  if (directory !== null) mkdirSync(directory, { recursive: true })
+  const client = await PGlite.create(directory ?? 'memory://')
+  const database = drizzlePglite(client, { schema })
+  await migratePglite(database, { migrationsFolder: MIGRATIONS })
+  return { database, close: () => client.close() }
+}
+
+async function connectPg(url: string): Promise<Connection> {
+  const pool = new Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5_000, query_timeout: 15_000 })
+  // A connection that breaks, idle or in use, is replaced at next use; without listeners it would end the process.
+  pool.on('error', logBrokenConnection)
+  pool.on('connect', (client) => client.on('error', logBrokenConnection))
+  try {
+    const database = drizzlePg(pool, { schema })
+    await underMigrationLock(url, () => migratePg(database, { migrationsFolder: MIGRATIONS }))
+    return { database, close: () => pool.end() }
+  } catch (error) {
+    await pool.end()
+    throw error
+  }
+}
+
+function logBrokenConnection(error: Error): void {
+  log('error', 'database connection', { failure: describeFailure(error) })
+}
+
+/** Runs `migrate` while a second connection holds a lock in a transaction: session locks fail behind a pooler. */
+async function underMigrationLock(url: string, migrate: () => Promise<void>): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  client.on('error', logBrokenConnection)
+  await client.connect()
+  try {
+    await client.query('BEGIN')
+    await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await migrate()
+    await client.query('COMMIT')
+  } finally {
+    await client.end()
+  }
+}
+
+const ATTEMPTS = 3
+
+/**
+ * Runs `work` in one SQL transaction, again when PostgreSQL asks for it (deadlock, serialisation failure).
+ * Inside, only `tx` may be used: PGlite is one connection, and waiting for another would be for ever.
+ * @throws Refusal `unavailable` when no transaction can be begun
+ */
+export async function transact<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    let begun = false
+    try {
+      return await db.transaction((tx) => {
+        begun = true
+        return work(tx)
+      })
+    } catch (error) {
+      if (!begun) throw unreachable(error)
+      const state = sqlState(error)
+      const again = state === '40001' || state === '40P01'
+      if (!again || attempt === ATTEMPTS) throw error
+    }
+  }
+}
+
+/** The SQLSTATE of a failed query, if that is what `error` is. */
+export function sqlState(error: unknown): string | undefined {
+  const cause = error instanceof DrizzleQueryError ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+/**
+ * Whether the database could not be reached, as opposed to having refused: SQLSTATE classes 08 (connection),
+ * 53 (resources) and 57 (shutdown), or a query that failed without any state.
+ */
+export function isUnreachable(error: unknown): boolean {
+  const state = sqlState(error)
+  return state === undefined ? error instanceof DrizzleQueryError : /^(08|53|57)/.test(state)
+}
+
+function unreachable(cause: unknown): Refusal {
+  return new Refusal('unavailable', 'the database cannot be reached', { cause })
+}
+
+/** A failure as the caller may see it: an unreachable database is a refusal, everything else stays what it is. */
+export function databaseFailure(error: unknown): unknown {
+  return isUnreachable(error) ? unreachable(error) : error
+}

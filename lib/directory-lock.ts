@@ -1,0 +1,29 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
+/** Another process holds the directory. The message names it. */
+export class DirectoryInUse extends Error {
+  constructor(directory: string) {
+    super(`${directory} is in use by another process`)
+    this.name = 'DirectoryInUse'
+  }
+}
+
+/**
+ * Makes `directory` if it must and holds it for this process alone until the returned function is called. The lock is
+ * the operating system's on an open SQLite file, so it goes with the process however that ends; a pid written into a
+ * file would outlive a SIGKILL and could name a stranger later.
+ * @throws DirectoryInUse
+ */
+export function lockDirectory(directory: string): () => void {
+  mkdirSync(directory, { recursive: true })
+  const lock = new DatabaseSync(join(directory, 'lock'))
+  try {
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+  } catch {
+    lock.close()
+    throw new DirectoryInUse(directory)
+  }
+  return () => lock.close()
+}

@@ -1,0 +1,179 @@
+import type { z } from 'zod'
+import { databaseFailure } from './db.ts'
+import { environment } from './env.ts'
+import { describeFailure, log } from './log.ts'
+import { Refusal, type RefusalCode } from './refusal.ts'
+
+const STATUS = {
+  malformed: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  'not-found': 404,
+  conflict: 409,
+  'too-large': 413,
+  'unsupported-media': 415,
+  refused: 422,
+  'too-soon': 429,
+  failed: 500,
+  'not-wired': 501,
+  unavailable: 503,
+} as const satisfies Record<RefusalCode, number>
+
+/** The HTTP status of a refusal. */
+export const statusOf = (code: RefusalCode): number => STATUS[code]
+
+const BODY_LIMIT = 256 * 1024
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+type Method = (typeof METHODS)[number]
+
+/** Answers a request with what becomes the JSON body of a 200, or with a whole Response. Throws Refusal. */
+export type Handler<Context> = (request: Request, context: Context) => Promise<unknown>
+
+export interface ResourceOptions {
+  /**
+   * The fixed message of the 500 that stands for everything unexpected on this route, a dependency that is out of
+   * reach included. Without it a bug is 500 `internal error` and an unreachable dependency 503.
+   */
+  failure?: string
+}
+
+/**
+ * The handlers of one route: what is given, OPTIONS for CORS preflight, and a JSON 404 with Allow for the methods
+ * that are not there. It is the only place of the transport that catches: it logs, maps a Refusal to its status,
+ * and hides everything else behind a fixed 500.
+ */
+export function resource<Context = unknown>(
+  handlers: Partial<Record<Method, Handler<Context>>>,
+  options: ResourceOptions = {},
+): Record<Method | 'OPTIONS', (request: Request, context: Context) => Promise<Response>> {
+  const allow = [...METHODS.filter((method) => handlers[method]), 'OPTIONS'].join(', ')
+  const answer = (method: Method) => async (request: Request, context: Context) => {
+    const started = performance.now()
+    const handler = handlers[method]
+    const response = handler
+      ? await handler(request, context).then(present, (thrown) => presentFailure(request, thrown, options))
+      : routeNotFound(request, allow)
+    log('info', 'request', {
+      method,
+      path: new URL(request.url).pathname,
+      status: response.status,
+      ms: Math.round(performance.now() - started),
+    })
+    return allowOrigin(request, response)
+  }
+  return {
+    GET: answer('GET'),
+    POST: answer('POST'),
+    PUT: answer('PUT'),
+    PATCH: answer('PATCH'),
+    DELETE: answer('DELETE'),
+    OPTIONS: async (request) => allowOrigin(request, preflight(allow)),
+  }
+}
+
+function present(body: unknown): Response {
+  return body instanceof Response ? body : Response.json(body)
+}
+
+function presentFailure(request: Request, thrown: unknown, options: ResourceOptions): Response {
+  const failure = databaseFailure(thrown)
+  const refusal = failure instanceof Refusal ? failure : undefined
+  const status = refusal ? STATUS[refusal.code] : 500
+  const path = new URL(request.url).pathname
+  // Refusals that have a cause say less to the caller than to the log.
+  if (!refusal || refusal.cause !== undefined) {
+    log(status >= 500 ? 'error' : 'info', 'failure', { path, failure: describeFailure(thrown) })
+  }
+  if (options.failure && status >= 500 && status !== 501) {
+    return Response.json({ error: options.failure }, { status: 500 })
+  }
+  if (!refusal) return Response.json({ error: 'internal error' }, { status: 500 })
+  const headers = new Headers()
+  if (status === 401) headers.set('WWW-Authenticate', 'Bearer')
+  if (status === 429 || status === 503) headers.set('Retry-After', String(refusal.retryAfter ?? 5))
+  return Response.json({ error: refusal.message }, { status, headers })
+}
+
+/** The answer to a path, or to a method of a path, that does not exist. The message leaves the query out. */
+export function routeNotFound(request: Request, allow?: string): Response {
+  const path = new URL(request.url).pathname.replace(/^\/api(?=\/|$)/, '') || '/'
+  return Response.json(
+    { statusCode: 404, error: 'Not Found', message: `Route ${request.method}:${path} not found` },
+    { status: 404, headers: allow ? { Allow: allow } : {} },
+  )
+}
+
+/** CORS: Bearer tokens and no cookies, so every origin may read the answers unless CORS_ORIGINS narrows it. */
+function allowOrigin(request: Request, response: Response): Response {
+  const allowed = environment().CORS_ORIGINS
+  const origin = request.headers.get('origin')
+  const headers = response.headers
+  if (!allowed) headers.set('Access-Control-Allow-Origin', '*')
+  else {
+    headers.append('Vary', 'Origin')
+    if (origin && allowed.includes(origin)) headers.set('Access-Control-Allow-Origin', origin)
+  }
+  headers.set('Access-Control-Expose-Headers', 'Link, Retry-After, WWW-Authenticate')
+  return response
+}
+
+function preflight(allow: string): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      Allow: allow,
+      'Access-Control-Allow-Methods': allow,
+      'Access-Control-Allow-Headers': 'authorization, content-type',
+      'Access-Control-Max-Age': '86400',
+    },
+  })
+}
+
+/**
+ * The JSON body of a request, parsed by `schema`. No body counts as `{}`, whatever its content type. At most 256 KiB,
+ * counted while streaming, since Content-Length is only a claim.
+ * @throws Refusal too-large, unsupported-media, or malformed with a message that names the field
+ */
+export async function readJson<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
+  const bytes = await readBody(request)
+  if (bytes.length === 0) return parse(schema, {})
+  const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (type !== 'application/json') throw new Refusal('unsupported-media', 'the body must be application/json')
+  return parse(schema, decodeJson(bytes))
+}
+
+/** The query of a request, parsed by `schema`; of a repeated parameter the first counts. */
+export function readQuery<Schema extends z.ZodType>(request: Request, schema: Schema): z.output<Schema> {
+  const query: Record<string, string> = {}
+  for (const [name, value] of new URL(request.url).searchParams) query[name] ??= value
+  return parse(schema, query)
+}
+
+async function readBody(request: Request): Promise<Uint8Array> {
+  if (!request.body) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body) {
+    size += chunk.length
+    if (size > BODY_LIMIT) throw new Refusal('too-large', 'the body is larger than 256 KiB')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function decodeJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch {
+    throw new Refusal('malformed', 'the body is not JSON in UTF-8')
+  }
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  const field = issue?.path.join('.') ?? ''
+  const message = issue?.message ?? 'invalid'
+  throw new Refusal('malformed', field && !message.startsWith(field) ? `${field}: ${message}` : message || 'invalid')
+}

