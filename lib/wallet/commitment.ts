@@ -1,0 +1,49 @@
+import { Refusal } from '#lib/refusal.ts'
+import { add, decodePoint, G, H, multiply, ORDER, type Point } from './grumpkin.ts'
+
+/** Amounts and balances are base units, 0 ≤ v < 2^127 (range constraints of every circuit). */
+export const AMOUNT_LIMIT = 1n << 127n
+
+/** What a commitment hides. Only who knows it can spend. */
+export interface Opening {
+  /** Base units. */
+  value: bigint
+  /** Modulo the group order. */
+  blinding: bigint
+}
+
+/** The opening of a new account's two commitments, which are the identity. */
+export const NOTHING: Opening = { value: 0n, blinding: 0n }
+
+/** v·G + r·H. Commitments add up as their openings do. */
+export function commit(opening: Opening): Point {
+  return add(multiply(G, opening.value), multiply(H, opening.blinding))
+}
+
+export function addOpenings(left: Opening, right: Opening): Opening {
+  return { value: left.value + right.value, blinding: (left.blinding + right.blinding) % ORDER }
+}
+
+/** Whether the opening is that of the 64-byte commitment. */
+export function opens(opening: Opening, commitment: Uint8Array): boolean {
+  return commit(opening).equals(decodePoint(commitment))
+}
+
+/** Refusal `malformed` for an amount out of range. */
+export function checkAmount(amount: bigint): bigint {
+  if (amount < 0n || amount >= AMOUNT_LIMIT) throw new Refusal('malformed', 'the amount is out of range')
+  return amount
+}
+
+/** What is left of a balance; Refusal `refused` if the balance does not cover the amount. */
+export function subtractAmount(balance: bigint, amount: bigint): bigint {
+  if (checkAmount(amount) > balance) throw new Refusal('refused', 'the confidential balance does not cover the amount')
+  return balance - amount
+}
+
+/** A public key as a point; Refusal `malformed` for what is no point, and for the identity, which no secret has. */
+export function decodeKey(bytes: Uint8Array): Point {
+  const point = decodePoint(bytes)
+  if (point.is0()) throw new Refusal('malformed', 'the identity is no public key')
+  return point
+}

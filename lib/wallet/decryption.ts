@@ -1,0 +1,75 @@
+import { Refusal } from '#lib/refusal.ts'
+import { AMOUNT_LIMIT, type Opening } from './commitment.ts'
+import { sharedSecret } from './encryption.ts'
+import { decodeField, FIELD } from './grumpkin.ts'
+import { hash, lanes, TAG } from './poseidon.ts'
+
+/** The fields of a payload or of an event, by their names on the wire. Every variant's names are understood. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/**
+ * What a transfer brought its recipient: amount, and the blinding that comes with it. From the recipient's `vk`.
+ * Undefined if the key is another's: an amount decrypted with it falls below 2^127 once in 2^127 times.
+ */
+export function decryptTransfer(vk: bigint, fields: Fields): Opening | undefined {
+  const secret = sharedSecret(vk, bytesOf(fields, 'r_e_point', 'r_e'))
+  const salt = fieldOf(fields, ...SALTS)
+  const value = unmask(fields, hash(TAG.transferAmount, secret, salt), 'v_tilde')
+  return plausible({ value, blinding: hash(TAG.transferBlinding, secret, salt) })
+}
+
+/** The balance that a transfer or withdrawal left its sender, from the sender's `vk`; undefined if it is another's. */
+export function decryptBalance(vk: bigint, fields: Fields): Opening | undefined {
+  const salt = fieldOf(fields, 'sigma')
+  const value = unmask(fields, hash(TAG.balance, vk, salt), 'b_tilde')
+  return plausible({ value, blinding: hash(TAG.spendBlinding, vk, salt) })
+}
+
+/** What the recipient's auditor reads with its secret: the same as the recipient. Undefined for another's secret. */
+export function auditRecipient(secret: bigint, fields: Fields): Opening | undefined {
+  const masks = auditorMasks(TAG.auditorRecipient, secret, fields)
+  return plausible({
+    value: unmask(fields, masks[0], 'v_tilde_aud_r', 'v_aud_r'),
+    blinding: unmask(fields, masks[1], 'r_tilde_aud_r', 'r_aud_r'),
+  })
+}
+
+/**
+ * What the sender's auditor reads with its secret: the sender's new balance, its blinding (interface 0.8.0 only), and
+ * of a transfer the amount. Undefined for another's secret.
+ */
+export function auditSender(
+  secret: bigint,
+  fields: Fields,
+): { balance: bigint; blinding?: bigint; amount?: bigint } | undefined {
+  const masks = auditorMasks(TAG.auditorSender, secret, fields)
+  const balance = unmask(fields, masks[1], 'b_tilde_aud_s', 'b_aud_s')
+  if (balance >= AMOUNT_LIMIT) return undefined
+  const amount = AMOUNT_NAMES.some((name) => name in fields) ? unmask(fields, masks[0], ...AMOUNT_NAMES) : undefined
+  const blinding = 'r_tilde_aud_s' in fields ? unmask(fields, masks[2], 'r_tilde_aud_s') : undefined
+  return { balance, ...(blinding === undefined ? {} : { blinding }), ...(amount === undefined ? {} : { amount }) }
+}
+
+/** A spender's transfer is salted by the allowance's new salt. */
+const SALTS = ['sigma', 'sigma_a_new'] as const
+const AMOUNT_NAMES = ['v_tilde_aud_s', 'v_aud_s'] as const
+
+function auditorMasks(tag: bigint, secret: bigint, fields: Fields): [bigint, bigint, bigint] {
+  return lanes(tag, sharedSecret(secret, bytesOf(fields, 'r_e_point', 'r_e')), fieldOf(fields, ...SALTS))
+}
+
+const plausible = (opening: Opening): Opening | undefined => (opening.value < AMOUNT_LIMIT ? opening : undefined)
+
+const unmask = (fields: Fields, by: bigint, ...names: string[]): bigint =>
+  (fieldOf(fields, ...names) - by + FIELD) % FIELD
+
+const fieldOf = (fields: Fields, ...names: string[]): bigint => decodeField(bytesOf(fields, ...names))
+
+/** The first of these names that is there; Refusal `malformed` if none is. */
+function bytesOf(fields: Fields, ...names: string[]): Uint8Array {
+  for (const name of names) {
+    const value = fields[name]
+    if (value instanceof Uint8Array) return value
+  }
+  throw new Refusal('malformed', `the field ${names[0]} is missing`)
+}

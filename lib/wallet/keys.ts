@@ -1,0 +1,86 @@
+import { hkdfSync } from 'node:crypto'
+import type { Keypair } from '@stellar/stellar-sdk'
+import { Refusal } from '#lib/refusal.ts'
+import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
+import { hash, TAG } from './poseidon.ts'
+
+/** What the signed message begins with, and also the salt of the key derivation: the protocol uses it twice. */
+const DOMAIN = 'openzeppelin/confidential-token/v1/sk'
+
+/** The keys of one account in one token contract. Both secrets give the amounts away; `sk` also spends. */
+export interface ConfidentialKeys {
+  /** Spending secret, a field element that is not 0. */
+  sk: bigint
+  /** Viewing secret: reads every amount paid to the account and its balance, spends nothing. */
+  vk: bigint
+  /** Y = sk · H, 64 bytes. */
+  spendingKey: Uint8Array
+  /** PVK = vk · H, 64 bytes; registered once and never changed. */
+  viewingKey: Uint8Array
+}
+
+/** An account's Stellar key with its confidential keys. */
+export interface Holder {
+  signer: Keypair
+  keys: ConfidentialKeys
+}
+
+/** One field element for a strkey of 56 characters (G… or C…): Poseidon2 of its two halves, little-endian. */
+export function addressToField(strkey: string): bigint {
+  if (!/^[A-Z2-7]{56}$/.test(strkey)) throw new Refusal('malformed', 'an address is a strkey of 56 characters')
+  const limb = (text: string) => BigInt(`0x${Buffer.from(text, 'ascii').reverse().toString('hex')}`)
+  return hash(TAG.address, limb(strkey.slice(0, 28)), limb(strkey.slice(28)))
+}
+
+/**
+ * The keys that belong to a Stellar key in a token contract, the same on every device: HKDF-SHA-512 over a SEP-53
+ * signature that names contract and account (confidential token SDK specification, Key Derivation). Whoever holds the
+ * Stellar secret therefore holds these. Throws without a secret key.
+ */
+export function deriveKeys(signer: Keypair, token: string): ConfidentialKeys {
+  const account = signer.publicKey()
+  const root = signer.signMessage(`${DOMAIN}\n${token}\n${account}`)
+  const bound = Buffer.concat([encodeField(addressToField(token)), encodeField(addressToField(account))])
+  for (let counter = 0; ; counter += 1) {
+    const suffix = Buffer.alloc(4)
+    suffix.writeUInt32LE(counter)
+    const sk = fieldFrom(new Uint8Array(hkdfSync('sha512', root, DOMAIN, Buffer.concat([bound, suffix]), 32)))
+    const keys = sk === undefined ? undefined : keysOf(sk, token)
+    if (keys) return keys
+  }
+}
+
+/** The keys of an imported spending secret. Refusal `malformed` for a secret that no circuit accepts. */
+export function importKeys(sk: bigint, token: string): ConfidentialKeys {
+  const keys = sk > 0n && sk < FIELD ? keysOf(sk, token) : undefined
+  if (!keys) throw new Refusal('malformed', 'not a spending secret')
+  return keys
+}
+
+export function openHolder(signer: Keypair, token: string): Holder {
+  return { signer, keys: deriveKeys(signer, token) }
+}
+
+/** Random bytes; injected, so that tests are repeatable. */
+export type RandomSource = (size: number) => Uint8Array
+
+/** A fresh salt, uniform among the non-zero field elements. A salt used twice uncovers what it hides. */
+export function drawSalt(random: RandomSource): bigint {
+  for (;;) {
+    const salt = fieldFrom(random(32))
+    if (salt !== undefined) return salt
+  }
+}
+
+/** A viewing secret of 0 would make every shared secret public (register constraint R5). */
+function keysOf(sk: bigint, token: string): ConfidentialKeys | undefined {
+  const vk = hash(TAG.viewingKey, sk, addressToField(token))
+  if (vk === 0n) return undefined
+  return { sk, vk, spendingKey: encodePoint(multiply(H, sk)), viewingKey: encodePoint(multiply(H, vk)) }
+}
+
+/** Rejection sampling: the top two bits cleared, then in [1, FIELD) or nothing. */
+function fieldFrom(bytes: Uint8Array): bigint | undefined {
+  const candidate = BigInt(`0x${Buffer.from(bytes).toString('hex')}`) & ((1n << 254n) - 1n)
+  return candidate > 0n && candidate < FIELD ? candidate : undefined
+}

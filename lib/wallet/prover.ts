@@ -1,0 +1,65 @@
+/**
+ * What turns a statement into the 14,592 bytes of an UltraHonk proof. A network with a verifier plugs in a real one
+ * (for instance bb.js with `keccak: true`, of the version that made the network's verification keys).
+ */
+export interface Prover {
+  /** Rejects when the statement is false or the prover is out of reach; the wallet lets that error through. */
+  prove(statement: Statement): Promise<Uint8Array>
+}
+
+export const PROOF_BYTES = 14_592
+
+/**
+ * The public inputs of one call. Points are 64 bytes (x ‖ y), `payload` holds points and 32-byte fields under the
+ * names of interface 0.8.0. `witness` is what the circuit must know besides and nobody else may: the wallet always
+ * gives it; whoever only recomputes public inputs leaves it out. A witness never belongs into a log.
+ */
+export type Statement = RegisterStatement | TransferStatement | WithdrawStatement
+
+export interface RegisterStatement {
+  circuit: 'register'
+  /** Contract strkey, C… */
+  token: string
+  /** Strkey of the account that registers. */
+  account: string
+  y: Uint8Array
+  pvk: Uint8Array
+  witness?: { sk: bigint; vk: bigint }
+}
+
+export interface TransferStatement {
+  circuit: 'transfer'
+  token: string
+  /** Commitment to the sender's balance as it is before the call. */
+  spendable: Uint8Array
+  spendingKey: Uint8Array
+  /** Of the recipient. */
+  viewingKey: Uint8Array
+  auditorRecipient: Uint8Array
+  auditorSender: Uint8Array
+  payload: Record<string, Uint8Array>
+  witness?: SpendWitness & { vTransfer: bigint }
+}
+
+export interface WithdrawStatement {
+  circuit: 'withdraw'
+  token: string
+  spendable: Uint8Array
+  spendingKey: Uint8Array
+  /** Base units. */
+  amount: bigint
+  payload: Record<string, Uint8Array>
+  /** The circuit also takes the sender's auditor key, public but read by the contract, so it travels here. */
+  witness?: SpendWitness & { auditorSender: Uint8Array }
+}
+
+export interface SpendWitness {
+  sk: bigint
+  vk: bigint
+  /** Opening of `spendable`: balance in base units, and blinding modulo the group order. */
+  v: bigint
+  r: bigint
+  /** Ephemeral scalar, r_e_point = rE · H. */
+  rE: bigint
+  sigma: bigint
+}
