@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto'
+import { Account, BASE_FEE, type Keypair, Operation, StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { signEd25519 } from '#lib/ledger/ed25519.ts'
+import { Refusal } from '#lib/refusal.ts'
+
+/**
+ * What this server is to a wallet (SEP-10). `homeDomain` and `webAuthDomain` are hosts, with the port if there is one,
+ * and come from configuration: a Host header is whatever the caller writes. `signer` signs challenges and nothing else.
+ */
+export interface Sep10Settings {
+  signer: Keypair
+  networkPassphrase: string
+  homeDomain: string
+  webAuthDomain: string
+}
+
+/** Seconds for which a challenge is valid (specification, Limits). */
+export const CHALLENGE_LIFETIME = 300
+
+/** The parameters of a challenge request. */
+export interface ChallengeRequest {
+  account?: string | undefined
+  memo?: string | undefined
+  home_domain?: string | undefined
+}
+
+/**
+ * A challenge for the account to sign, base64 XDR (SEP-10, "Response"). Nothing is stored: the server's signature and
+ * the time bounds prove later that it was issued. Of what the caller sends only the account enters it, so that the
+ * signing key never signs a text of somebody else's choosing. A client_domain is not supported, hence ignored.
+ * @param nonce 48 random bytes
+ * @throws Refusal malformed
+ */
+export function buildChallenge(
+  settings: Sep10Settings,
+  request: ChallengeRequest,
+  now: Date,
+  nonce: Uint8Array = randomBytes(48),
+): { transaction: string; network_passphrase: string } {
+  const account = acceptRequest(settings, request)
+  const minTime = Math.floor(now.getTime() / 1000)
+  const server = settings.signer.publicKey()
+  // Sequence number 0 can never be applied, so what the wallet signs moves nothing.
+  const transaction = new TransactionBuilder(new Account(server, '-1'), {
+    fee: BASE_FEE,
+    networkPassphrase: settings.networkPassphrase,
+    timebounds: { minTime, maxTime: minTime + CHALLENGE_LIFETIME },
+  })
+    .addOperation(
+      Operation.manageData({
+        source: account,
+        name: `${settings.homeDomain} auth`,
+        value: Buffer.from(nonce).toString('base64'),
+      }),
+    )
+    .addOperation(Operation.manageData({ source: server, name: 'web_auth_domain', value: settings.webAuthDomain }))
+    .build()
+  transaction.addDecoratedSignature(
+    new xdr.DecoratedSignature({
+      hint: settings.signer.signatureHint(),
+      signature: signEd25519(settings.signer.rawSecretKey(), transaction.hash()),
+    }),
+  )
+  return { transaction: transaction.toXdr(), network_passphrase: settings.networkPassphrase }
+}
+
+function acceptRequest(settings: Sep10Settings, request: ChallengeRequest): string {
+  const { account, memo, home_domain } = request
+  if (!account) throw new Refusal('malformed', 'account required')
+  if (!StrKey.isValidEd25519PublicKey(account)) {
+    throw new Refusal(
+      'malformed',
+      'account must be an account address (G…); muxed and contract accounts cannot sign in',
+    )
+  }
+  if (account === settings.signer.publicKey()) {
+    throw new Refusal('malformed', "account is the server's own signing key")
+  }
+  // Users of one pooled account would fall into one session if their memo were dropped.
+  if (memo) throw new Refusal('malformed', 'memo is not supported')
+  if (home_domain && home_domain !== settings.homeDomain) {
+    throw new Refusal('malformed', `home_domain is not served here; it is ${settings.homeDomain}`)
+  }
+  return account
+}

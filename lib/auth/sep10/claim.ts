@@ -1,0 +1,34 @@
+import { lt } from 'drizzle-orm'
+import { usedChallenges } from '#drizzle/schema.ts'
+import { type Database, databaseFailure } from '#lib/db.ts'
+import { invalidChallenge } from './envelope.ts'
+import type { Challenge } from './verification.ts'
+
+/** How long a hash outlives its challenge, in ms: more than the clocks of two instances will ever differ. */
+const REMEMBERED_AFTER = 600_000
+
+/**
+ * Takes the one use that a challenge has. It is keyed by transaction hash, for the same challenge has many encodings,
+ * and it is one statement, so that of parallel requests exactly one gets past it. Called after every other check, or a
+ * stranger's bad copy, or an outage, would burn the challenge of an honest wallet.
+ * @throws Refusal malformed when it was used before, unavailable
+ */
+export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'hash' | 'expiresAt'>): Promise<void> {
+  const claimed = await db
+    .insert(usedChallenges)
+    .values({
+      hash: Buffer.from(challenge.hash).toString('hex'),
+      expiresAt: new Date(challenge.expiresAt.getTime() + REMEMBERED_AFTER),
+    })
+    .onConflictDoNothing()
+    .returning({ hash: usedChallenges.hash })
+    .catch((error: unknown) => {
+      throw databaseFailure(error)
+    })
+  if (claimed.length === 0) throw invalidChallenge('it has been used already')
+}
+
+/** Forgets the challenges that are long past use. */
+export async function purgeUsedChallenges(db: Database, now: Date): Promise<void> {
+  await db.delete(usedChallenges).where(lt(usedChallenges.expiresAt, now))
+}

@@ -1,0 +1,32 @@
+import type { Database } from '#lib/db.ts'
+import { type LedgerEntryReader, readAccountAuth } from '#lib/ledger/account.ts'
+import { mintSession, type SessionSettings } from '../session.ts'
+import type { Sep10Settings } from './challenge.ts'
+import { claimChallenge } from './claim.ts'
+import { checkClientSignatures, readChallenge } from './verification.ts'
+
+/** What a wallet may sign in with: the answer of POST /auth/sep10/verify. */
+export interface WalletSession {
+  session: string
+  kind: 'ledger'
+  sub: string
+}
+
+/**
+ * Exchanges a challenge that the wallet has signed, base64 XDR, for a session of its account. A challenge gives one
+ * session; whatever is refused on the way leaves it unused. The session's jti is the hash of the challenge.
+ * @throws Refusal malformed for a bad challenge of any sort, unavailable while ledger or database cannot be reached
+ */
+export async function signInWithWallet(
+  db: Database,
+  given: { rpc: LedgerEntryReader; sep10: Sep10Settings; sessions: SessionSettings },
+  transaction: string,
+  now: Date,
+): Promise<WalletSession> {
+  const challenge = readChallenge(given.sep10, transaction, now)
+  checkClientSignatures(given.sep10, challenge, await readAccountAuth(given.rpc, challenge.account))
+  await claimChallenge(db, challenge)
+  const identity = { kind: 'ledger', sub: challenge.account } as const
+  const id = Buffer.from(challenge.hash).toString('hex')
+  return { session: await mintSession(given.sessions, { ...identity, id }, now), ...identity }
+}

@@ -1,0 +1,120 @@
+import { StrKey, type xdr } from '@stellar/stellar-sdk'
+import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/ledger/account.ts'
+import { verifyEd25519 } from '#lib/ledger/ed25519.ts'
+import type { Sep10Settings } from './challenge.ts'
+import { type ChallengeEnvelope, decodeChallenge, invalidChallenge } from './envelope.ts'
+
+/** A challenge that this server issued, is still valid, and carries signatures that are yet to be weighed. */
+export interface Challenge {
+  account: string
+  hash: Uint8Array
+  /** The challenge's own last second; its hash must be remembered until then. */
+  expiresAt: Date
+  clientSignatures: HintedSignature[]
+}
+
+/**
+ * Everything about a signed challenge that needs no ledger (SEP-10, "Token"). It is the SDK's readChallengeTx, with
+ * node:crypto for the signature, and stricter where SEP-10 leaves the duty to the server: no grace around the time
+ * bounds (the SDK allows 300 s either way), web_auth_domain must be there, no memo, no muxed account, no client_domain.
+ * @throws Refusal malformed
+ */
+export function readChallenge(settings: Sep10Settings, transaction: string, now: Date): Challenge {
+  const envelope = decodeChallenge(transaction, settings.networkPassphrase)
+  const server = settings.signer.rawPublicKey()
+  if (!envelope.source || !isSame(envelope.source, server)) throw invalidChallenge('its source is not this server')
+  if (envelope.sequence !== 0n) throw invalidChallenge('its sequence number is not 0')
+  if (envelope.hasMemo) throw invalidChallenge('it has a memo')
+  const expiresAt = checkTime(envelope.timeBounds, now)
+  const account = checkOperations(settings, envelope.operations)
+  return { account, hash: envelope.hash, expiresAt, clientSignatures: takeServerSignature(envelope, server) }
+}
+
+function checkTime(bounds: xdr.TimeBounds | undefined, now: Date): Date {
+  if (!bounds || bounds.maxTime === 0n) throw invalidChallenge('it has no time bounds')
+  const time = BigInt(Math.floor(now.getTime() / 1000))
+  if (time < bounds.minTime) throw invalidChallenge('it is not valid yet')
+  if (time > bounds.maxTime) throw invalidChallenge('it has expired')
+  return new Date(Number(bounds.maxTime) * 1000)
+}
+
+function checkOperations(settings: Sep10Settings, operations: readonly xdr.Operation[]): string {
+  const [first, ...others] = operations
+  const { source, name, value } = manageDataOf(first)
+  if (!source) throw invalidChallenge('its first operation has no source account, or a muxed one')
+  if (name !== `${settings.homeDomain} auth`) throw invalidChallenge(`it is not for ${settings.homeDomain}`)
+  if (!value || !/^[A-Za-z0-9+/]{64}$/.test(value)) throw invalidChallenge('it carries no nonce of 48 bytes')
+  const server = settings.signer.rawPublicKey()
+  // An account could make this server's key its signer, and be let in on the signature that every challenge has.
+  if (isSame(source, server)) throw invalidChallenge("its account is the server's own signing key")
+  let hasWebAuthDomain = false
+  for (const operation of others.map(manageDataOf)) {
+    if (!operation.source || !isSame(operation.source, server)) {
+      throw invalidChallenge('it has an operation that is not of this server')
+    }
+    // That domain's key would have to sign, too; here no challenge has one.
+    if (operation.name === 'client_domain') throw invalidChallenge('it has a client_domain')
+    if (operation.name !== 'web_auth_domain') continue
+    if (operation.value !== settings.webAuthDomain) {
+      throw invalidChallenge(`its web_auth_domain is not ${settings.webAuthDomain}`)
+    }
+    hasWebAuthDomain = true
+  }
+  if (!hasWebAuthDomain) throw invalidChallenge('it has no web_auth_domain')
+  return StrKey.encodeEd25519PublicKey(source)
+}
+
+interface ManageData {
+  /** Raw key of the operation's own source account, or nothing if it has none or a muxed one. */
+  source: Uint8Array | undefined
+  name: string
+  value: string | undefined
+}
+
+function manageDataOf(operation: xdr.Operation | undefined): ManageData {
+  if (operation?.body.type !== 'manageData') throw invalidChallenge('it has operations other than manageData, or none')
+  const { dataName, dataValue } = operation.body.value
+  const account = operation.sourceAccount
+  return {
+    source: account?.type === 'keyTypeEd25519' ? account.value.toBytes() : undefined,
+    name: dataName.toString(),
+    value: dataValue === null ? undefined : Buffer.from(dataValue.toBytes()).toString('latin1'),
+  }
+}
+
+/** The signatures without the server's one. A second one by the server stays, and will be nobody's. */
+function takeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array): HintedSignature[] {
+  const index = envelope.signatures.findIndex(
+    ({ hint, signature }) => isSame(hint, server.subarray(28)) && verifyEd25519(server, envelope.hash, signature),
+  )
+  if (index < 0) throw invalidChallenge('it is not signed by this server, or for another network')
+  const others = envelope.signatures.toSpliced(index, 1)
+  if (others.length === 0) throw invalidChallenge('it is not signed by the account')
+  return others
+}
+
+/**
+ * Whether the client's signatures may act for the account: every one of them a signer's, together of the medium
+ * threshold, which is what moving funds takes. An account that is not on the ledger yet has its master key alone.
+ * @throws Refusal malformed
+ */
+export function checkClientSignatures(settings: Sep10Settings, challenge: Challenge, auth: AccountAuth): void {
+  const { thresholds, signers } = auth.exists
+    ? auth
+    : { thresholds: { medium: 1 }, signers: [{ key: challenge.account, weight: 1 }] }
+  const server = settings.signer.publicKey()
+  const { weight, allValid } = weighSignatures({
+    hash: challenge.hash,
+    signatures: challenge.clientSignatures,
+    // This server signs every challenge, so its signature says nothing about the client.
+    signers: signers.filter(({ key }) => key !== server),
+  })
+  if (!allValid) throw invalidChallenge('it has a signature that is not of a signer of the account')
+  if (weight < thresholds.medium) {
+    throw invalidChallenge(`its signatures weigh ${weight} of the ${thresholds.medium} that the account requires`)
+  }
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0
+}

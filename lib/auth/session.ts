@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto'
+import { StrKey } from '@stellar/stellar-sdk'
+import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
+import { Refusal } from '#lib/refusal.ts'
+
+/** How sessions are signed. `secret` has at least 32 bytes, `ttl` is in seconds. */
+export interface SessionSettings {
+  secret: string
+  issuer: string
+  audience: string
+  ttl: number
+}
+
+/** Whom a session is for: an account of the ledger, or a user of an identity provider (`issuer` is the provider). */
+export type Identity =
+  | { kind: 'ledger'; sub: string }
+  | { kind: 'idp'; sub: string; issuer: string; email?: string | undefined }
+
+/** A verified session. The user is (kind, sub): an idp sub in the form of a G-address is still no ledger user. */
+export type Session = Identity & { id: string; expiresAt: Date }
+
+/** Keeps a session apart from any other token that the same secret might ever sign (RFC 8725 §3.11). */
+const TYPE = 'session+jwt'
+const ALGORITHM = 'HS256'
+const LONGEST_TOKEN = 8192
+
+/**
+ * A session token for `identity`: an HS256 JWT with iss, aud, sub, kind, jti, iat and exp. It ends `ttl` seconds from
+ * `now`, or at `notAfter` if that is sooner. `id` becomes the jti, a random one without it.
+ */
+export async function mintSession(
+  settings: SessionSettings,
+  identity: Identity & { id?: string; notAfter?: Date },
+  now: Date,
+): Promise<string> {
+  const issuedAt = seconds(now)
+  const end = issuedAt + settings.ttl
+  const claims: JWTPayload = { kind: identity.kind }
+  if (identity.kind === 'idp') {
+    claims.idp = identity.issuer
+    if (identity.email !== undefined) claims.email = identity.email
+  }
+  return await new SignJWT(claims)
+    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
+    .setIssuer(settings.issuer)
+    .setAudience(settings.audience)
+    .setSubject(identity.sub)
+    .setJti(identity.id ?? randomUUID())
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(identity.notAfter ? Math.min(end, seconds(identity.notAfter)) : end)
+    .sign(keyOf(settings))
+}
+
+/**
+ * The session that `token` is. Algorithm, type, issuer, audience and the claims that must be there are all pinned.
+ * @throws Refusal unauthenticated, `session expired` or, for all else, `invalid session token`
+ */
+export async function verifySession(settings: SessionSettings, token: string, now: Date): Promise<Session> {
+  if (token.length > LONGEST_TOKEN) throw invalid()
+  const { payload } = await jwtVerify(token, keyOf(settings), {
+    algorithms: [ALGORITHM],
+    typ: TYPE,
+    issuer: settings.issuer,
+    audience: settings.audience,
+    requiredClaims: ['sub', 'kind', 'jti', 'iat', 'exp'],
+    currentDate: now,
+  }).catch((cause: unknown) => {
+    if (cause instanceof errors.JWTExpired) throw new Refusal('unauthenticated', 'session expired')
+    throw invalid(cause)
+  })
+  return sessionOf(payload)
+}
+
+/** The signature says that we wrote the claims; this says that they are what today's code would write. */
+function sessionOf({ sub, kind, jti, exp, idp, email }: JWTPayload): Session {
+  if (typeof sub !== 'string' || sub === '' || typeof jti !== 'string' || exp === undefined) throw invalid()
+  const shared = { sub, id: jti, expiresAt: new Date(exp * 1000) }
+  if (kind === 'ledger' && StrKey.isValidEd25519PublicKey(sub)) return { kind, ...shared }
+  if (kind === 'idp' && typeof idp === 'string') {
+    return { kind, ...shared, issuer: idp, ...(typeof email === 'string' && { email }) }
+  }
+  throw invalid()
+}
+
+function keyOf(settings: SessionSettings): Uint8Array {
+  const key = new TextEncoder().encode(settings.secret)
+  // jose takes a secret of one byte; a short one can be guessed offline from any token (RFC 7518 §3.2).
+  if (key.length < 32) throw new RangeError('the session secret has fewer than 32 bytes')
+  return key
+}
+
+function seconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000)
+}
+
+function invalid(cause?: unknown): Refusal {
+  return new Refusal('unauthenticated', 'invalid session token', cause === undefined ? {} : { cause })
+}

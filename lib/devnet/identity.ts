@@ -1,0 +1,117 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
+import { z } from 'zod'
+
+const TOKEN_TTL = 3600
+const LARGEST_BODY = 16 * 1024
+
+const tokenRequest = z.object({
+  sub: z.string().regex(/^[\x20-\x7e]{1,255}$/, 'sub must be 1 to 255 printable ASCII characters'),
+  email: z.email().max(254).optional(),
+})
+
+/** A fresh private key for `identityIssuer`, to be kept: tokens outlive a restart only as long as their key does. */
+export async function generateIdentityKey(): Promise<JWK> {
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+  return await exportJWK(privateKey)
+}
+
+export interface IdentityIssuerSettings {
+  /** URL under which the handler is reached, without a slash at its end: `http://localhost:8000/idp`. */
+  issuer: string
+  audience: string
+  /** Private P-256 key. */
+  key: JWK
+}
+
+/**
+ * A stand-in for an OpenID Connect provider, for test networks: it gives anybody the access token that they ask for.
+ * `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub, email? }`, which answers
+ * `{ access_token, token_type, expires_in }`; all below the issuer's own path, which the handler expects to see.
+ */
+export function identityIssuer(
+  settings: IdentityIssuerSettings,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  const root = new URL(settings.issuer).pathname.replace(/\/$/, '')
+  const signingKey = keyWithId(settings.key)
+  return async (request, response) => {
+    const path = new URL(request.url ?? '/', settings.issuer).pathname
+    const route = path.startsWith(`${root}/`) ? `${request.method} ${path.slice(root.length)}` : undefined
+    if (request.method === 'OPTIONS') answer(response, 204)
+    else if (route === 'GET /.well-known/openid-configuration') answer(response, 200, discovery(settings.issuer))
+    else if (route === 'GET /jwks') answer(response, 200, { keys: [publicPart(await signingKey)] })
+    else if (route === 'POST /token') await answerToken(settings, await signingKey, request, response)
+    else answer(response, 404, { error: 'not_found' })
+  }
+}
+
+async function answerToken(
+  { issuer, audience }: IdentityIssuerSettings,
+  key: JWK,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const parsed = tokenRequest.safeParse(await readBody(request))
+  if (!parsed.success) {
+    const error_description = parsed.error.issues[0]?.message ?? 'not an object'
+    answer(response, 400, { error: 'invalid_request', error_description })
+    return
+  }
+  const { sub, email } = parsed.data
+  const access_token = await new SignJWT(email === undefined ? {} : { email, email_verified: true })
+    .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid: key.kid ?? '' })
+    .setIssuer(issuer)
+    .setAudience(audience)
+    .setSubject(sub)
+    .setJti(crypto.randomUUID())
+    .setIssuedAt()
+    .setExpirationTime(`${TOKEN_TTL}s`)
+    .sign(await importJWK(key, 'ES256'))
+  answer(response, 200, { access_token, token_type: 'Bearer', expires_in: TOKEN_TTL })
+}
+
+async function keyWithId(key: JWK): Promise<JWK> {
+  return { ...key, kid: await calculateJwkThumbprint(key) }
+}
+
+/** By name, so that the private part `d` can never slip out. */
+function publicPart({ kty, crv, x, y, kid }: JWK): JWK {
+  return { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } as JWK
+}
+
+function discovery(issuer: string): Record<string, unknown> {
+  return {
+    issuer,
+    jwks_uri: `${issuer}/jwks`,
+    token_endpoint: `${issuer}/token`,
+    response_types_supported: ['token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['ES256'],
+  }
+}
+
+/** The JSON body, or nothing if it is no JSON or too large. */
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request) {
+    size += chunk.length
+    if (size <= LARGEST_BODY) chunks.push(chunk)
+  }
+  try {
+    return size > LARGEST_BODY ? undefined : JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function answer(response: ServerResponse, status: number, body?: object): void {
+  response.writeHead(status, {
+    'access-control-allow-origin': '*',
+    'access-control-allow-methods': 'GET, POST, OPTIONS',
+    'access-control-allow-headers': 'authorization, content-type',
+    'cache-control': 'no-store',
+    ...(body && { 'content-type': 'application/json' }),
+  })
+  response.end(body && JSON.stringify(body))
+}

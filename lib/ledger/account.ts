@@ -1,0 +1,103 @@
+import { Keypair, type rpc, StrKey, xdr } from '@stellar/stellar-sdk'
+import { Refusal } from '#lib/refusal.ts'
+import { verifyEd25519 } from './ed25519.ts'
+
+/** Who may sign for an account: a G-address, and what its signature weighs (1 to 255). */
+export interface Signer {
+  key: string
+  weight: number
+}
+
+/** What it takes to act for an account. Thresholds are at least 1: the ledger, too, wants a signer where 0 is set. */
+export type AccountAuth =
+  | { exists: false }
+  | { exists: true; thresholds: { low: number; medium: number; high: number }; signers: Signer[] }
+
+/** The part of the RPC client that this file needs. */
+export type LedgerEntryReader = Pick<rpc.Server, 'getLedgerEntries'>
+
+/**
+ * Signers and thresholds of the account at `address` (a G-address), as the ledger has them now.
+ *
+ * It asks for the ledger entry: `getAccount` of the SDK says "not found" for an outage too, and whoever believes that
+ * lets a multisig account in on its master key alone. So an empty answer is the only "does not exist"; anything else
+ * that is not this account's entry is no answer.
+ * @throws Refusal unavailable
+ */
+export async function readAccountAuth(rpc: LedgerEntryReader, address: string): Promise<AccountAuth> {
+  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
+  const answer = await rpc
+    .getLedgerEntries(xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })))
+    .catch((cause: unknown) => {
+      throw unreachable(cause)
+    })
+  // The SDK reads an answer without entries as an empty one; one that names no ledger is not an answer at all.
+  if (!Number.isSafeInteger(answer.latestLedger)) throw unreachable(new Error('the RPC answer names no ledger'))
+  const [entry, ...others] = answer.entries
+  if (!entry) return { exists: false }
+  if (others.length > 0 || entry.val.type !== 'account' || !entry.val.value.accountId.equals(accountId)) {
+    throw unreachable(new Error('the RPC answered with an entry that was not asked for'))
+  }
+  return authOf(address, entry.val.value)
+}
+
+/** The same from an entry that is at hand. Signers other than ed25519 keys cannot sign a challenge and are left out. */
+export function authOf(address: string, entry: xdr.AccountEntry): AccountAuth & { exists: true } {
+  const [master = 0, low = 0, medium = 0, high = 0] = entry.thresholds.toBytes()
+  const signers: Signer[] = [{ key: address, weight: master }]
+  for (const { key, weight } of entry.signers) {
+    if (key.type !== 'signerKeyTypeEd25519') continue
+    signers.push({ key: StrKey.encodeEd25519PublicKey(key.ed25519.toBytes()), weight: Math.min(weight, 255) })
+  }
+  return {
+    exists: true,
+    thresholds: { low: Math.max(1, low), medium: Math.max(1, medium), high: Math.max(1, high) },
+    // A master key of weight 0 is switched off, and must not pass for a signer where a threshold is 0.
+    signers: signers.filter(({ weight }) => weight > 0),
+  }
+}
+
+/** A signature as an envelope carries it: the last four bytes of the key that made it, and its 64 bytes. */
+export interface HintedSignature {
+  hint: Uint8Array
+  signature: Uint8Array
+}
+
+/** What `signatures` are worth. `signedBy` has every signer once; `allValid` is whether each signature is one of them. */
+export interface Weighed {
+  weight: number
+  allValid: boolean
+  signedBy: string[]
+}
+
+/**
+ * Weighs `signatures` over `hash` (32 bytes): each may stand for one signer, and each signer counts once. A signature
+ * that is nobody's, or somebody's second, leaves `allValid` false; the ledger refuses such a transaction (txBAD_AUTH_EXTRA).
+ */
+export function weighSignatures(given: {
+  hash: Uint8Array
+  signatures: readonly HintedSignature[]
+  signers: readonly Signer[]
+}): Weighed {
+  const open = given.signers.map(({ key, weight }) => ({ key, weight, raw: StrKey.decodeEd25519PublicKey(key) }))
+  const weighed: Weighed = { weight: 0, allValid: true, signedBy: [] }
+  for (const { hint, signature } of given.signatures) {
+    const index = open.findIndex(({ raw }) => isHintOf(hint, raw) && verifyEd25519(raw, given.hash, signature))
+    const [signer] = index < 0 ? [] : open.splice(index, 1)
+    if (!signer) {
+      weighed.allValid = false
+      continue
+    }
+    weighed.weight += signer.weight
+    weighed.signedBy.push(signer.key)
+  }
+  return weighed
+}
+
+function isHintOf(hint: Uint8Array, publicKey: Uint8Array): boolean {
+  return Buffer.compare(hint, publicKey.subarray(28)) === 0
+}
+
+function unreachable(cause: unknown): Refusal {
+  return new Refusal('unavailable', 'the ledger cannot be reached', { cause, retryAfter: 5 })
+}
