@@ -1,0 +1,85 @@
+import { Account, Operation, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
+import { accountKey, readAccountEntry } from '#lib/ledger/confidential-token.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { decodeKey } from './commitment.ts'
+import type { Deployment } from './deployment.ts'
+import { buildCall, refuseSimulation } from './transaction.ts'
+
+/** Keys of one getLedgerEntries request (stellar-rpc's limit). */
+const PAGE = 200
+
+/** A registered account. Keys and commitments are points of 64 bytes. */
+export interface ConfidentialAccount {
+  auditorId: number
+  spendingKey: Uint8Array
+  viewingKey: Uint8Array
+  spendable: Uint8Array
+  receiving: Uint8Array
+  archived: boolean
+  /** Ledgers that the entry still lives, counted from the answer it came with; negative once archived. */
+  ledgersLeft: number
+}
+
+/**
+ * The confidential accounts of these addresses (G… or C…), by address; who is not registered is missing from the map.
+ * Refusal `not-wired` if the contract keeps something else under their keys.
+ */
+export async function readConfidentialAccounts(
+  server: rpc.Server,
+  token: string,
+  addresses: readonly string[],
+): Promise<Map<string, ConfidentialAccount>> {
+  const wanted = new Map(addresses.map((address) => [accountKey(token, address).toXdr('base64'), address]))
+  const keys = [...new Set(addresses)].map((address) => accountKey(token, address))
+  const found = new Map<string, ConfidentialAccount>()
+  for (let start = 0; start < keys.length; start += PAGE) {
+    const { entries, latestLedger } = await server.getLedgerEntries(...keys.slice(start, start + PAGE))
+    for (const entry of entries) {
+      const address = wanted.get(entry.key.toXdr('base64'))
+      if (address !== undefined) found.set(address, complete(entry, latestLedger))
+    }
+  }
+  return found
+}
+
+/** The confidential account of one address, or undefined if it is not registered. */
+export async function readConfidentialAccount(
+  server: rpc.Server,
+  token: string,
+  address: string,
+): Promise<ConfidentialAccount | undefined> {
+  return (await readConfidentialAccounts(server, token, [address])).get(address)
+}
+
+/**
+ * An auditor's public key (64 bytes) from the registry, and the ledger keys that a call must name to read it.
+ * Refusal `refused` if there is no auditor of this number (contract error 3301).
+ */
+export async function readAuditorKey(
+  deployment: Deployment,
+  id: number,
+): Promise<{ key: Uint8Array; footprint: xdr.LedgerKey[] }> {
+  const operation = Operation.invokeContractFunction({
+    contract: deployment.auditor,
+    function: 'get_key',
+    args: [xdr.ScVal.scvU32(id)],
+  })
+  const simulation = await deployment.rpc.simulateTransaction(buildCall(deployment, nobody(), operation, {}))
+  if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
+  const answer = simulation.result?.retval
+  if (answer?.type !== 'scvBytes') throw new Refusal('not-wired', 'the auditor registry answers with something else')
+  const key = new Uint8Array(answer.bytes.toBytes())
+  decodeKey(key)
+  return { key, footprint: simulation.transactionData.getReadOnly() }
+}
+
+/** Simulation wants a source account and looks no further at it. */
+const nobody = (): Account => new Account(StrKey.encodeEd25519PublicKey(new Uint8Array(32)), '0')
+
+function complete(entry: rpc.Api.LedgerEntryResult, latestLedger: number): ConfidentialAccount {
+  const { spendingKey, spendable, receiving, liveUntilLedger, ...account } = readAccountEntry(entry, latestLedger)
+  if (!spendingKey || !spendable || !receiving) {
+    throw new Refusal('not-wired', 'the configured contract keeps its accounts in a form that this wallet cannot read')
+  }
+  return { ...account, spendingKey, spendable, receiving, ledgersLeft: liveUntilLedger - latestLedger }
+}

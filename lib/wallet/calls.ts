@@ -1,0 +1,137 @@
+import { type Keypair, xdr } from '@stellar/stellar-sdk'
+import { Refusal } from '#lib/refusal.ts'
+import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
+import { type Balance, merge } from './balance.ts'
+import { checkAmount, type Opening } from './commitment.ts'
+import type { Deployment } from './deployment.ts'
+import type { Holder } from './keys.ts'
+import { invoke, proveCall, proveTransfer, proveWithdrawal, scAddress, scAmount, startFrom } from './spending.ts'
+import { type CallOptions, readSource, type SignedCall, signCall, simulateCall } from './transaction.ts'
+
+/** A signed call with the sender's opening after it. Keep it before sending: without it the wallet must synchronise. */
+export type SignedSpending = SignedCall & { next: Opening }
+
+/**
+ * Registers the holder's keys in the token, once and for ever, under an auditor of the registry.
+ * Refusal `refused` if the call would fail: 3500 already registered, 3301 no such auditor.
+ */
+export async function buildRegister(
+  deployment: Deployment,
+  holder: Holder,
+  registration: { auditorId: number },
+  options: CallOptions = {},
+): Promise<SignedCall> {
+  const { token } = deployment
+  const account = holder.signer.publicKey()
+  const { sk, vk, spendingKey, viewingKey } = holder.keys
+  const payload = { y: spendingKey, pvk: viewingKey }
+  const data = await proveCall(deployment, payload, {
+    circuit: 'register',
+    token,
+    account,
+    ...payload,
+    witness: { sk, vk },
+  })
+  return call(
+    deployment,
+    holder.signer,
+    'register',
+    [scAddress(account), xdr.ScVal.scvU32(registration.auditorId), data],
+    options,
+  )
+}
+
+/**
+ * Moves a public amount (base units) of the underlying asset from the signer, who need not be registered, into the
+ * receiving balance of `to`, who must be (3501). From the asset's issuer it mints.
+ */
+export async function buildDeposit(
+  deployment: Deployment,
+  signer: Keypair,
+  deposit: { to: string; amount: bigint },
+  options: CallOptions = {},
+): Promise<SignedCall> {
+  const amount = scAmount(checkAmount(deposit.amount))
+  return call(deployment, signer, 'deposit', [scAddress(signer.publicKey()), scAddress(deposit.to), amount], options)
+}
+
+/**
+ * Makes what the signer has received spendable. `next` is the balance afterwards, if nothing arrives before the call
+ * applies; only then is it given, and only if the present balance is.
+ */
+export async function buildMerge(
+  deployment: Deployment,
+  signer: Keypair,
+  balance?: Balance,
+  options: CallOptions = {},
+): Promise<SignedCall & { next?: Opening }> {
+  const signed = await call(deployment, signer, 'merge', [scAddress(signer.publicKey())], options)
+  return balance ? { ...signed, next: merge(balance).spendable } : signed
+}
+
+/**
+ * Pays a hidden amount (base units) out of the balance that `opening` opens, to a registered account.
+ *
+ * Refusal `conflict` if that balance is no longer the ledger's, `not-found` if a party is not registered, `refused` if
+ * the balance does not cover the amount or the call would fail, `malformed` for an amount out of range.
+ */
+export async function buildTransfer(
+  deployment: Deployment,
+  holder: Holder,
+  transfer: { to: string; amount: bigint; opening: Opening },
+  options: CallOptions = {},
+): Promise<SignedSpending> {
+  const from = holder.signer.publicKey()
+  const accounts = await readConfidentialAccounts(deployment.rpc, deployment.token, [from, transfer.to])
+  const sender = registered(accounts, from)
+  const recipient = registered(accounts, transfer.to)
+  const start = startFrom(sender, holder, transfer.opening)
+  const auditorSender = (await readAuditorKey(deployment, sender.auditorId)).key
+  const auditorRecipient =
+    recipient.auditorId === sender.auditorId
+      ? auditorSender
+      : (await readAuditorKey(deployment, recipient.auditorId)).key
+  const { name, args, next } = await proveTransfer(deployment, holder, start, {
+    ...transfer,
+    viewingKey: recipient.viewingKey,
+    auditorRecipient,
+    auditorSender,
+  })
+  return { ...(await call(deployment, holder.signer, name, args, options)), next }
+}
+
+/**
+ * Takes a public amount (base units) out of the balance that `opening` opens, to `to` in the underlying asset; a G…
+ * address needs a trustline unless the asset is native. Refuses as `buildTransfer`.
+ */
+export async function buildWithdraw(
+  deployment: Deployment,
+  holder: Holder,
+  withdrawal: { to: string; amount: bigint; opening: Opening },
+  options: CallOptions = {},
+): Promise<SignedSpending> {
+  const from = holder.signer.publicKey()
+  const sender = registered(await readConfidentialAccounts(deployment.rpc, deployment.token, [from]), from)
+  const start = startFrom(sender, holder, withdrawal.opening)
+  const auditorSender = (await readAuditorKey(deployment, sender.auditorId)).key
+  const { name, args, next } = await proveWithdrawal(deployment, holder, start, { ...withdrawal, auditorSender })
+  return { ...(await call(deployment, holder.signer, name, args, options)), next }
+}
+
+export function registered(accounts: Map<string, ConfidentialAccount>, address: string): ConfidentialAccount {
+  const account = accounts.get(address)
+  if (!account) throw new Refusal('not-found', `${address} has no confidential account`)
+  return account
+}
+
+async function call(
+  deployment: Deployment,
+  signer: Keypair,
+  name: string,
+  args: xdr.ScVal[],
+  options: CallOptions,
+): Promise<SignedCall> {
+  const source = await readSource(deployment, signer, options)
+  const { transaction } = await simulateCall(deployment, source, invoke(deployment, name, args), options)
+  return signCall(transaction, signer)
+}

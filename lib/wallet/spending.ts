@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { Address, Operation, xdr } from '@stellar/stellar-sdk'
+import { Refusal } from '#lib/refusal.ts'
+import type { ConfidentialAccount } from './account.ts'
+import { encodeCallData } from './call-data.ts'
+import { type Opening, opens } from './commitment.ts'
+import type { Deployment } from './deployment.ts'
+import { encryptTransfer, encryptWithdrawal, type Payload } from './encryption.ts'
+import { drawSalt, type Holder } from './keys.ts'
+import { PROOF_BYTES, type Statement } from './prover.ts'
+
+/** A call that spends, ready to be put into a transaction. */
+export interface Spending {
+  name: string
+  args: xdr.ScVal[]
+  /** Balance of the sender once the call has applied, and the commitment to it. */
+  next: Opening
+  spendableNext: Uint8Array
+}
+
+/** What a spending starts from: the commitment that the ledger will hold when it applies, and its opening. */
+export interface Start {
+  spendable: Uint8Array
+  opening: Opening
+}
+
+/**
+ * Encrypts and proves one transfer under a fresh salt, and makes the call; asks nothing but the prover.
+ * Refusal `malformed` or `refused` as `encryptTransfer`.
+ */
+export async function proveTransfer(
+  deployment: Deployment,
+  holder: Holder,
+  start: Start,
+  transfer: {
+    to: string
+    amount: bigint
+    viewingKey: Uint8Array
+    auditorRecipient: Uint8Array
+    auditorSender: Uint8Array
+  },
+): Promise<Spending> {
+  const { keys, signer } = holder
+  const { to, viewingKey, auditorRecipient, auditorSender, amount } = transfer
+  const salt = drawSalt(deployment.random ?? systemRandom)
+  const { payload, next, witness } = encryptTransfer({ ...transfer, keys, opening: start.opening, salt })
+  const data = await proveCall(deployment, payload, {
+    circuit: 'transfer',
+    token: deployment.token,
+    spendable: start.spendable,
+    spendingKey: keys.spendingKey,
+    viewingKey,
+    auditorRecipient,
+    auditorSender,
+    payload,
+    witness: { ...witness, vTransfer: amount },
+  })
+  const args = [scAddress(signer.publicKey()), scAddress(to), data]
+  return { name: 'confidential_transfer', args, next, spendableNext: commitmentOf(payload) }
+}
+
+/** Encrypts and proves one withdrawal of a public amount; otherwise as `proveTransfer`. */
+export async function proveWithdrawal(
+  deployment: Deployment,
+  holder: Holder,
+  start: Start,
+  withdrawal: { to: string; amount: bigint; auditorSender: Uint8Array },
+): Promise<Spending> {
+  const { keys, signer } = holder
+  const { to, amount, auditorSender } = withdrawal
+  const salt = drawSalt(deployment.random ?? systemRandom)
+  const { payload, next, witness } = encryptWithdrawal({ ...withdrawal, keys, opening: start.opening, salt })
+  const data = await proveCall(deployment, payload, {
+    circuit: 'withdraw',
+    token: deployment.token,
+    spendable: start.spendable,
+    spendingKey: keys.spendingKey,
+    amount,
+    payload,
+    witness: { ...witness, auditorSender },
+  })
+  const args = [scAddress(signer.publicKey()), scAddress(to), scAmount(amount), data]
+  return { name: 'withdraw', args, next, spendableNext: commitmentOf(payload) }
+}
+
+/** Asks the prover and packs the `data` argument; throws if what comes back cannot be an UltraHonk proof. */
+export async function proveCall(deployment: Deployment, payload: Payload, statement: Statement): Promise<xdr.ScVal> {
+  const proof = await deployment.prover.prove(statement)
+  if (proof.length !== PROOF_BYTES) throw new Error(`the prover gave ${proof.length} bytes in place of ${PROOF_BYTES}`)
+  return xdr.ScVal.scvBytes(encodeCallData(payload, proof))
+}
+
+/**
+ * The start of a spending from the ledger's present state. Refusal `conflict` if the account's keys are others, or if
+ * its balance has moved on since the opening was learnt: synchronise and try again.
+ */
+export function startFrom(account: ConfidentialAccount, holder: Holder, opening: Opening): Start {
+  if (!Buffer.from(account.spendingKey).equals(holder.keys.spendingKey)) {
+    throw new Refusal('conflict', 'the account is registered with other confidential keys')
+  }
+  if (!opens(opening, account.spendable)) throw new Refusal('conflict', 'the confidential balance has changed')
+  return { spendable: account.spendable, opening }
+}
+
+export function invoke(
+  deployment: Deployment,
+  name: string,
+  args: xdr.ScVal[],
+  auth: xdr.SorobanAuthorizationEntry[] = [],
+): xdr.Operation {
+  return Operation.invokeContractFunction({ contract: deployment.token, function: name, args, auth })
+}
+
+/** What simulation records for a call of the source account that calls no further contract in its name. */
+export function authorizeAsSource(
+  deployment: Deployment,
+  name: string,
+  args: xdr.ScVal[],
+): xdr.SorobanAuthorizationEntry {
+  const contractAddress = new Address(deployment.token).toScAddress()
+  return new xdr.SorobanAuthorizationEntry({
+    credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
+    rootInvocation: new xdr.SorobanAuthorizedInvocation({
+      function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(
+        new xdr.InvokeContractArgs({ contractAddress, functionName: name, args }),
+      ),
+      subInvocations: [],
+    }),
+  })
+}
+
+export const scAddress = (strkey: string): xdr.ScVal => new Address(strkey).toScVal()
+
+/** A public amount as i128; it is checked before, so the upper half is never negative. */
+export const scAmount = (amount: bigint): xdr.ScVal =>
+  xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: amount >> 64n, lo: amount & 0xffff_ffff_ffff_ffffn }))
+
+export const systemRandom = (size: number): Uint8Array => new Uint8Array(randomBytes(size))
+
+function commitmentOf(payload: Payload): Uint8Array {
+  const commitment = payload.c_spend_new
+  if (!commitment) throw new Error('a spending carries its new commitment')
+  return commitment
+}

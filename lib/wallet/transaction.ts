@@ -1,0 +1,93 @@
+import type { xdr } from '@stellar/stellar-sdk'
+import { type Account, type Keypair, rpc, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
+import { Refusal } from '#lib/refusal.ts'
+import type { Deployment } from './deployment.ts'
+
+export interface CallOptions {
+  /** The call is void this many seconds from now; 120 by default. A sponsor takes what ends 10 to 330 s ahead. */
+  seconds?: number
+  /** Inclusion fee in stroops; 100 by default, enough under a fee bump, whose sponsor outbids it. */
+  inclusionFee?: number
+  /**
+   * Stroops on top of the simulated resource fee, 0 by default. Unused, they come back to who pays; a call that extends
+   * many entries may need them (simulation measures rent too low, stellar-rpc issue 918).
+   */
+  margin?: bigint
+  /** The source account with its current sequence number, which building raises; read from the ledger by default. */
+  source?: Account
+}
+
+/** A call as its signer hands it out, to be sent as it is or wrapped in a fee bump. */
+export interface SignedCall {
+  /** Base64 envelope. */
+  signedXdr: string
+  /** Hex hash of the transaction. */
+  hash: string
+  /** Unix seconds after which the call can no longer apply. */
+  maxTime: number
+}
+
+/** What went wrong inside a contract, e.g. 3506 for a proof that is wrong or stale: the `cause` of a refused simulation. */
+export interface ContractFailure {
+  contractError: number | undefined
+  detail: string
+}
+
+/** The source account for the next call of `signer`. Throws what the SDK throws for an account that is not there. */
+export function readSource(deployment: Deployment, signer: Keypair, options: CallOptions): Promise<Account> {
+  return options.source ? Promise.resolve(options.source) : deployment.rpc.getAccount(signer.publicKey())
+}
+
+/**
+ * Builds the call, simulates it, and takes over footprint, resources, fee and authorization. Refusal `refused` if it
+ * would fail, its cause a `ContractFailure`; failures of the transport come through as the SDK throws them.
+ */
+export async function simulateCall(
+  deployment: Deployment,
+  source: Account,
+  operation: xdr.Operation,
+  options: CallOptions,
+): Promise<{ transaction: Transaction; data: xdr.SorobanTransactionData }> {
+  const transaction = buildCall(deployment, source, operation, options)
+  const simulation = await deployment.rpc.simulateTransaction(transaction)
+  if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
+  const assembled = rpc.assembleTransaction(transaction, simulation)
+  const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? 0n)
+  const data = simulation.transactionData.setResourceFee(resourceFee).build()
+  return { transaction: assembled.setSorobanData(data).build(), data }
+}
+
+/** Builds a call without asking the network, with the given resources. */
+export function buildCall(
+  deployment: Deployment,
+  source: Account,
+  operation: xdr.Operation,
+  options: CallOptions,
+  data?: xdr.SorobanTransactionData,
+): Transaction {
+  const maxTime = Math.floor((deployment.now ?? Date.now)() / 1000) + (options.seconds ?? 120)
+  return new TransactionBuilder(source, {
+    fee: String(options.inclusionFee ?? 100),
+    networkPassphrase: deployment.passphrase,
+    timebounds: { minTime: 0, maxTime },
+    ...(data ? { sorobanData: data } : {}),
+  })
+    .addOperation(operation)
+    .build()
+}
+
+export function signCall(transaction: Transaction, signer: Keypair): SignedCall {
+  transaction.sign(signer)
+  return {
+    signedXdr: transaction.toXdr(),
+    hash: Buffer.from(transaction.hash()).toString('hex'),
+    maxTime: Number(transaction.timeBounds?.maxTime ?? 0),
+  }
+}
+
+export function refuseSimulation(detail: string): Refusal {
+  const code = /Error\(Contract, #(\d+)\)/.exec(detail)?.[1]
+  const cause: ContractFailure = { contractError: code === undefined ? undefined : Number(code), detail }
+  const [headline = ''] = detail.split('\n')
+  return new Refusal('refused', `the call would fail: ${headline.replace(/^HostError: /, '')}`, { cause })
+}
