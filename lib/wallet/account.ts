@@ -51,14 +51,17 @@ export async function readConfidentialAccount(
   return (await readConfidentialAccounts(server, token, [address])).get(address)
 }
 
+/** An auditor's public key (64 bytes), and the ledger keys that a call must name to read it. */
+export interface AuditorKey {
+  key: Uint8Array
+  footprint: xdr.LedgerKey[]
+}
+
 /**
- * An auditor's public key (64 bytes) from the registry, and the ledger keys that a call must name to read it.
+ * An auditor's key from the registry.
  * Refusal `refused` if there is no auditor of this number (contract error 3301).
  */
-export async function readAuditorKey(
-  deployment: Deployment,
-  id: number,
-): Promise<{ key: Uint8Array; footprint: xdr.LedgerKey[] }> {
+export async function readAuditorKey(deployment: Deployment, id: number): Promise<AuditorKey> {
   const operation = Operation.invokeContractFunction({
     contract: deployment.auditor,
     function: 'get_key',

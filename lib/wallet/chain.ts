@@ -1,6 +1,6 @@
 import type { Transaction, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal.ts'
-import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
+import { type AuditorKey, type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
 import { registered, type SignedSpending } from './calls.ts'
 import { checkAmount, type Opening, subtractAmount } from './commitment.ts'
 import type { Deployment } from './deployment.ts'
@@ -96,7 +96,7 @@ async function readParties(deployment: Deployment, from: string, payouts: readon
   const addresses = payouts.map(({ to }) => to)
   const accounts = await readConfidentialAccounts(deployment.rpc, deployment.token, [from, ...addresses])
   const sender = registered(accounts, from)
-  const auditors = new Map<number, Awaited<ReturnType<typeof readAuditorKey>>>()
+  const auditors = new Map<number, AuditorKey>()
   for (const [index, to] of addresses.entries()) {
     if (index > 0 && registered(accounts, to).archived && to !== addresses[0]) {
       throw new Refusal('refused', `the confidential account of ${to} is archived: pay it in a transfer of its own`)

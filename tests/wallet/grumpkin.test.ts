@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest'
+import { Refusal } from '#lib/refusal.ts'
+import {
+  add,
+  decodeField,
+  decodePoint,
+  encodeField,
+  encodePoint,
+  FIELD,
+  G,
+  H,
+  IDENTITY,
+  isField,
+  multiply,
+  negate,
+  ORDER,
+  subtract,
+} from '#lib/wallet/grumpkin.ts'
+import { bytes, hex, seeded } from './fixtures.ts'
+
+const G_HEX =
+  '083e7911d835097629f0067531fc15cafd79a89beecb39903f69572c636f4a5a1a7f5efaad7f315c25a918f30cc8d7333fccab7ad7c90f14de81bcc528f9935d'
+const H_HEX =
+  '054aa86a73cb8a34525e5bbed6e43ba1198e860f5f3950268f71df4591bde402209dcfbf2cfb57f9f6046f44d71ac6faf87254afc7407c04eb621a6287cac126'
+/** OpenZeppelin's fixtures: viewing secrets and their public keys. */
+const PUBLIC_KEYS = [
+  [
+    '208fbdb70d2faacf04f987b54f12aeeaeb432acc29d650c86ce0f6275b958eb8',
+    '2e7421c0e86a4c8eed823edf851c364ecee448bf70eae2a95befe3dd9364cc450b060655740aabef84e7305bb886b75da8d258f346381f03925d69645292fe7a',
+  ],
+  [
+    '0ac6ade91aea36f4de35eb5a06a67e1b9c3dab9842479f1cce85caf826194ec2',
+    '01de20bfe21ad660e073b14a106feae4afce4e78a020953ca16b767e0615331b12cf407b75fccb5c7721c5fdadc3d1a22b5440e36b08fe52658ab885529e92fd',
+  ],
+] as const
+
+const number = (text: string): bigint => BigInt(`0x${text}`)
+
+describe('the group', () => {
+  test('generators are those of the protocol', () => {
+    expect(hex(encodePoint(G))).toBe(G_HEX)
+    expect(hex(encodePoint(H))).toBe(H_HEX)
+  })
+
+  test.each(PUBLIC_KEYS)('the public key of %s', (secret, key) => {
+    expect(hex(encodePoint(multiply(H, number(secret))))).toBe(key)
+  })
+
+  test('has the order that scalars are reduced by', () => {
+    expect(multiply(G, 0n).equals(IDENTITY)).toBe(true)
+    expect(multiply(G, ORDER).equals(IDENTITY)).toBe(true)
+    expect(multiply(G, -1n).equals(negate(G))).toBe(true)
+    expect(multiply(G, ORDER + 5n).equals(multiply(G, 5n))).toBe(true)
+    expect(multiply(IDENTITY, 5n).equals(IDENTITY)).toBe(true)
+  })
+
+  test('multiplication distributes over addition, with tables (G, H) and without', () => {
+    const random = seeded('distributive')
+    for (const point of [G, H, multiply(G, 77n)]) {
+      const [a, b] = [number(hex(random(31))), number(hex(random(31)))]
+      expect(add(multiply(point, a), multiply(point, b)).equals(multiply(point, a + b))).toBe(true)
+      expect(subtract(multiply(point, a), multiply(point, b)).equals(multiply(point, a - b))).toBe(true)
+    }
+  })
+})
+
+describe('the codec', () => {
+  test('round trips, the identity included', () => {
+    for (const point of [G, H, multiply(G, 3n), IDENTITY]) {
+      const encoded = encodePoint(point)
+      expect(encoded).toHaveLength(64)
+      expect(decodePoint(encoded).equals(point)).toBe(true)
+    }
+    expect(hex(encodePoint(IDENTITY))).toBe('00'.repeat(64))
+  })
+
+  test('a decoded point can be worked with', () => {
+    expect(hex(encodePoint(subtract(decodePoint(bytes(G_HEX)), G)))).toBe('00'.repeat(64))
+  })
+
+  const [x, y] = [G_HEX.slice(0, 64), G_HEX.slice(64)]
+  const beyond = (coordinate: string) => hex(encodeField(number(coordinate) + FIELD))
+  test.each([
+    ['nothing', ''],
+    ['63 bytes', G_HEX.slice(2)],
+    ['65 bytes', `${G_HEX}00`],
+    ['compressed', `02${x}`],
+    ['SEC 1 uncompressed', `04${G_HEX}`],
+    ['off the curve', `${x}${hex(encodeField(number(y) + 1n))}`],
+    ['coordinates exchanged', `${y}${x}`],
+    ['a point of y² = x³ + 17', `${hex(encodeField(FIELD - number(x)))}${y}`],
+    ['x = 0 with some y', `${'00'.repeat(32)}${y}`],
+    ['x not canonical', `${beyond(x)}${y}`],
+    ['y not canonical', `${x}${beyond(y)}`],
+    ['identity not canonical', `${hex(encodeField(FIELD))}${'00'.repeat(32)}`],
+    ['all ones', 'ff'.repeat(64)],
+  ])('refuses %s', (_, encoded) => {
+    const refusal = catchRefusal(() => decodePoint(bytes(encoded)))
+    expect(refusal.code).toBe('malformed')
+  })
+
+  test('fields are canonical and 32 bytes', () => {
+    expect(isField(encodeField(0n))).toBe(true)
+    expect(isField(encodeField(FIELD - 1n))).toBe(true)
+    expect(isField(encodeField(FIELD))).toBe(false)
+    expect(isField(new Uint8Array(32).fill(255))).toBe(false)
+    expect(isField(new Uint8Array(31))).toBe(false)
+    expect(isField(new Uint8Array(0))).toBe(false)
+    expect(decodeField(encodeField(FIELD - 1n))).toBe(FIELD - 1n)
+    expect(catchRefusal(() => decodeField(encodeField(FIELD))).code).toBe('malformed')
+    expect(catchRefusal(() => decodeField(new Uint8Array(33))).code).toBe('malformed')
+  })
+})
+
+function catchRefusal(attempt: () => unknown): Refusal {
+  try {
+    attempt()
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
