@@ -1,5 +1,13 @@
-import type { xdr } from '@stellar/stellar-sdk'
+import { Address, type xdr } from '@stellar/stellar-sdk'
+import { NETWORK_LIMITS } from '../fees.ts'
 import type { State } from '../state.ts'
+import { enforceAuthorisation } from './auth-enforcing.ts'
+import { recordAuthorisation } from './auth-recording.ts'
+import { openCalls } from './calls.ts'
+import { describeFailure, errorEvent } from './events.ts'
+import { HostError, hostError } from './host-error.ts'
+import { checkEvents, checkReads, checkWrites } from './resources.ts'
+import { openStorage } from './storage.ts'
 
 /** The ledger in which a call runs: the one being built, or in a simulation the last closed one. */
 export interface LedgerContext {
@@ -15,6 +23,9 @@ export type AuthMode =
   | { readonly kind: 'enforce' }
   | { readonly kind: 'record'; readonly allowNonRoot: boolean; readonly upgraded: boolean }
 
+/** What the transaction declared; a call that needs more fails with `resource-limit-exceeded`. */
+export type DeclaredResources = Pick<xdr.SorobanResources, 'instructions' | 'diskReadBytes' | 'writeBytes'>
+
 export interface Invocation {
   readonly state: State
   readonly ledger: LedgerContext
@@ -24,6 +35,8 @@ export interface Invocation {
   readonly auth: readonly xdr.SorobanAuthorizationEntry[]
   readonly mode: AuthMode
   readonly footprint: xdr.LedgerFootprint | 'record'
+  /** Without them only the limits of the network hold. */
+  readonly resources?: DeclaredResources
 }
 
 export type InvocationResult =
@@ -33,6 +46,7 @@ export type InvocationResult =
       readonly events: xdr.ContractEvent[]
       readonly diagnostics: xdr.DiagnosticEvent[]
       readonly footprint: xdr.LedgerFootprint
+      /** recorded entries; empty when enforcing */
       readonly auth: xdr.SorobanAuthorizationEntry[]
       readonly instructions: number
     }
@@ -43,7 +57,55 @@ export type InvocationResult =
       readonly diagnostics: xdr.DiagnosticEvent[]
     }
 
-/** Runs one host function. Writes go to `invocation.state`; on failure the caller drops that layer. */
-export function invokeHostFunction(_invocation: Invocation): InvocationResult {
-  throw new Error('not built yet')
+/**
+ * Runs one host function. Writes go to `invocation.state`; on failure the caller drops that layer. Nothing is ever
+ * archived here, so `entry-archived` never comes: an expired entry is restored where it is used, and pays its rent.
+ */
+export function invokeHostFunction(invocation: Invocation): InvocationResult {
+  const { state, ledger, source, auth, mode, resources } = invocation
+  const storage = openStorage(state, ledger.sequence, invocation.footprint)
+  const authorisation =
+    mode.kind === 'enforce'
+      ? enforceAuthorisation({ entries: auth, source, ledger, storage })
+      : recordAuthorisation({ source, ledger, storage, allowNonRoot: mode.allowNonRoot, upgraded: mode.upgraded })
+  const calls = openCalls({
+    ledger,
+    storage,
+    authorisation,
+    limit: Math.min(resources?.instructions ?? NETWORK_LIMITS.instructions, NETWORK_LIMITS.instructions),
+  })
+  try {
+    if (invocation.footprint !== 'record') checkReads(state, invocation.footprint, resources)
+    const { contract, name, args } = targetOf(invocation.hostFunction)
+    const returnValue = calls.invoke(contract, name, args)
+    const footprint = storage.footprint()
+    checkWrites(state, footprint, resources)
+    checkEvents(calls.events, returnValue)
+    return {
+      ok: true,
+      returnValue,
+      events: calls.events,
+      diagnostics: calls.diagnostics,
+      footprint,
+      auth: authorisation.entries(),
+      instructions: calls.instructions(),
+    }
+  } catch (cause) {
+    if (!(cause instanceof HostError)) throw cause
+    if (calls.diagnostics.length === 0) calls.diagnostics.push(errorEvent(undefined, cause, cause.message))
+    return {
+      ok: false,
+      code: cause.label.startsWith('Error(Budget,') ? 'resource-limit-exceeded' : 'trapped',
+      error: describeFailure(cause, calls.diagnostics),
+      diagnostics: calls.diagnostics,
+    }
+  }
+}
+
+function targetOf(hostFunction: xdr.HostFunction): { contract: string; name: string; args: xdr.ScVal[] } {
+  if (hostFunction.type !== 'hostFunctionTypeInvokeContract') {
+    throw hostError('Context', 'InvalidAction', 'contracts are built into this ledger: none can be uploaded or created')
+  }
+  const { contractAddress, functionName, args } = hostFunction.invokeContract
+  return { contract: Address.fromScAddress(contractAddress).toString(), name: functionName.toString(), args }
 }

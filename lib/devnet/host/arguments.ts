@@ -1,0 +1,32 @@
+import type { xdr } from '@stellar/stellar-sdk'
+import type { ContractFunction, Parameters } from './contract.ts'
+import { hostError } from './host-error.ts'
+import { addressOf, boolOf, bytesOf, i128Of, muxedAddressOf, u32Of } from './scval.ts'
+
+const decoders: { [Type in keyof Parameters]: (value: xdr.ScVal) => Parameters[Type] | undefined } = {
+  address: addressOf,
+  muxed: muxedAddressOf,
+  u32: u32Of,
+  i128: i128Of,
+  bool: boolOf,
+  bytes: bytesOf,
+}
+
+/** The arguments by name, as the function's parameters say; Error(WasmVm, …) as when generated code refuses them. */
+export function decodeArguments(
+  { parameters }: ContractFunction,
+  args: readonly xdr.ScVal[],
+): Record<string, Parameters[keyof Parameters]> {
+  const names = Object.entries(parameters)
+  if (names.length !== args.length) {
+    throw hostError('WasmVm', 'UnexpectedSize', `the function takes ${names.length} arguments, not ${args.length}`)
+  }
+  return Object.fromEntries(
+    names.map(([name, type], index) => {
+      const arg = args[index]
+      const value = arg && decoders[type](arg)
+      if (value === undefined) throw hostError('WasmVm', 'InvalidAction', `argument ${name} is not of type ${type}`)
+      return [name, value]
+    }),
+  )
+}

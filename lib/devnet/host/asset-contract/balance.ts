@@ -1,0 +1,28 @@
+import { type Asset, StrKey } from '@stellar/stellar-sdk'
+import { readAccount } from '../account-signature.ts'
+import type { Call } from '../contract.ts'
+import { trustlineKey } from '../entry-key.ts'
+import { INT64_MAXIMUM, moveClassic } from './classic-balance.ts'
+import { creditContract, debitContract, readContractBalance } from './contract-balance.ts'
+import { isIssuer } from './metadata.ts'
+
+/** Base units that an address holds; the issuer has as much as there can be, whoever has no entry nothing. */
+export function readBalance(call: Call, asset: Asset, holder: string): bigint {
+  if (StrKey.isValidContract(holder)) return readContractBalance(call, holder)?.amount ?? 0n
+  if (asset.isNative()) return readAccount(holder, call.storage).balance
+  if (isIssuer(asset, holder)) return INT64_MAXIMUM
+  const data = call.storage.get(trustlineKey(holder, asset))?.data
+  return data?.type === 'trustline' ? data.trustLine.balance : 0n
+}
+
+/** Gives to an address; what reaches the issuer is gone. */
+export function credit(call: Call, asset: Asset, holder: string, amount: bigint): void {
+  if (StrKey.isValidContract(holder)) creditContract(call, asset, holder, amount)
+  else if (!isIssuer(asset, holder)) moveClassic(call, asset, holder, amount)
+}
+
+/** Takes from an address; what the issuer gives is new. */
+export function debit(call: Call, asset: Asset, holder: string, amount: bigint): void {
+  if (StrKey.isValidContract(holder)) debitContract(call, holder, amount)
+  else if (!isIssuer(asset, holder)) moveClassic(call, asset, holder, -amount)
+}

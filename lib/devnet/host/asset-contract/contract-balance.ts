@@ -1,0 +1,62 @@
+import type { Asset } from '@stellar/stellar-sdk'
+import type { Call } from '../contract.ts'
+import { contractData, contractDataKey } from '../entry-key.ts'
+import { contractError } from '../host-error.ts'
+import { variant } from '../instance.ts'
+import { address, bool, boolOf, fieldsOf, i128, i128Of, struct } from '../scval.ts'
+import { issuerFlags } from './issuer.ts'
+import { BALANCE_EXTENSION, BALANCE_THRESHOLD } from './metadata.ts'
+
+/** What an asset contract keeps for another contract. */
+export interface ContractBalance {
+  readonly amount: bigint
+  readonly authorized: boolean
+  readonly clawback: boolean
+}
+
+const MAXIMUM = (1n << 127n) - 1n
+
+export const contractBalanceKey = (assetContract: string, holder: string) =>
+  contractDataKey(assetContract, variant('Balance', address(holder)))
+
+export function readContractBalance(call: Call, holder: string): ContractBalance | undefined {
+  const key = contractBalanceKey(call.contract, holder)
+  const data = call.storage.get(key)?.data
+  if (data?.type !== 'contractData') return undefined
+  call.storage.extend(key, BALANCE_THRESHOLD, BALANCE_EXTENSION)
+  const fields = fieldsOf(data.contractData.val)
+  return {
+    amount: i128Of(fields?.get('amount')) ?? 0n,
+    authorized: boolOf(fields?.get('authorized')) ?? false,
+    clawback: boolOf(fields?.get('clawback')) ?? false,
+  }
+}
+
+export function writeContractBalance(call: Call, holder: string, balance: ContractBalance): void {
+  const key = contractBalanceKey(call.contract, holder)
+  const { amount, authorized, clawback } = balance
+  const val = struct({ amount: i128(amount), authorized: bool(authorized), clawback: bool(clawback) })
+  call.storage.put(key, contractData(key, val))
+  call.storage.extend(key, BALANCE_THRESHOLD, BALANCE_EXTENSION)
+}
+
+export function creditContract(call: Call, asset: Asset, holder: string, amount: bigint): void {
+  const balance = readContractBalance(call, holder) ?? firstBalance(call, asset)
+  if (!balance.authorized) throw contractError(11, `balance is deauthorized: ${holder}`)
+  if (balance.amount + amount > MAXIMUM) throw contractError(12, `balance of ${holder} would overflow`)
+  writeContractBalance(call, holder, { ...balance, amount: balance.amount + amount })
+}
+
+export function debitContract(call: Call, holder: string, amount: bigint): void {
+  const balance = readContractBalance(call, holder)
+  if (balance && !balance.authorized) throw contractError(11, `balance is deauthorized: ${holder}`)
+  const held = balance?.amount ?? 0n
+  if (held < amount) throw contractError(10, `balance is not sufficient to spend: ${held} < ${amount}`)
+  if (balance) writeContractBalance(call, holder, { ...balance, amount: held - amount })
+}
+
+/** A new balance takes the issuer's flags, as a new trustline does. */
+export function firstBalance(call: Call, asset: Asset): ContractBalance {
+  const { authorizationRequired, clawback } = issuerFlags(call, asset)
+  return { amount: 0n, authorized: !authorizationRequired, clawback }
+}

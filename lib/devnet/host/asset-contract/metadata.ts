@@ -1,0 +1,27 @@
+import { Asset } from '@stellar/stellar-sdk'
+import type { Call } from '../contract.ts'
+import { fieldsOf } from '../scval.ts'
+
+const DAY = 17_280
+
+/** The asset that the contract manages, from its name: `native` or `CODE:ISSUER`. */
+export function assetOf(call: Call): Asset {
+  const name = fieldsOf(call.setting('METADATA'))?.get('name')
+  const known = name?.type === 'scvString' ? name.value : ''
+  const [code, issuer] = known.split(':')
+  return code === undefined || issuer === undefined ? Asset.native() : new Asset(code, issuer)
+}
+
+/** `native` or `CODE:ISSUER`: the last topic of every event. */
+export function nameOf(asset: Asset): string {
+  return asset.isNative() ? 'native' : `${asset.getCode()}:${asset.getIssuer()}`
+}
+
+export const isIssuer = (asset: Asset, address: string): boolean => !asset.isNative() && asset.getIssuer() === address
+
+/** Keeps the instance alive for a week when less than six days are left. */
+export const touchInstance = (call: Call): void => call.extendInstance(6 * DAY, 7 * DAY)
+
+/** A contract's balance is kept for 30 days when less than 29 are left. */
+export const BALANCE_THRESHOLD = 29 * DAY
+export const BALANCE_EXTENSION = 30 * DAY

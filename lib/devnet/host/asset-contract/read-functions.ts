@@ -1,0 +1,62 @@
+import { type ContractFunction, contractFunction } from '../contract.ts'
+import { address, bool, fieldsOf, i128, string, u32, VOID } from '../scval.ts'
+import { administrator, readAuthorized } from './administration.ts'
+import { readAllowance } from './allowance.ts'
+import { readBalance } from './balance.ts'
+import { assetOf, touchInstance } from './metadata.ts'
+
+const INSTRUCTIONS = 250_000
+
+export const readFunctions: Record<string, ContractFunction> = {
+  balance: contractFunction({
+    parameters: { id: 'address' },
+    returns: 'i128',
+    instructions: INSTRUCTIONS,
+    run: (call, { id }) => {
+      touchInstance(call)
+      return i128(readBalance(call, assetOf(call), id))
+    },
+  }),
+  allowance: contractFunction({
+    parameters: { from: 'address', spender: 'address' },
+    returns: 'i128',
+    instructions: INSTRUCTIONS,
+    run: (call, allowance) => {
+      touchInstance(call)
+      return i128(readAllowance(call, allowance).amount)
+    },
+  }),
+  authorized: contractFunction({
+    parameters: { id: 'address' },
+    returns: 'bool',
+    instructions: INSTRUCTIONS,
+    run: (call, { id }) => {
+      touchInstance(call)
+      return bool(readAuthorized(call, assetOf(call), id))
+    },
+  }),
+  admin: contractFunction({
+    parameters: {},
+    returns: 'address',
+    instructions: INSTRUCTIONS,
+    run: (call) => address(administrator(call)),
+  }),
+  decimals: contractFunction({
+    parameters: {},
+    returns: 'u32',
+    instructions: INSTRUCTIONS,
+    run: (call) => fieldsOf(call.setting('METADATA'))?.get('decimal') ?? u32(7),
+  }),
+  name: contractFunction({
+    parameters: {},
+    returns: 'string',
+    instructions: INSTRUCTIONS,
+    run: (call) => fieldsOf(call.setting('METADATA'))?.get('name') ?? string('native'),
+  }),
+  symbol: contractFunction({
+    parameters: {},
+    returns: 'string',
+    instructions: INSTRUCTIONS,
+    run: (call) => fieldsOf(call.setting('METADATA'))?.get('symbol') ?? VOID,
+  }),
+}

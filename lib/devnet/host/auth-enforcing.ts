@@ -1,0 +1,127 @@
+import { Address, xdr } from '@stellar/stellar-sdk'
+import { verifyAccount } from './account-signature.ts'
+import { type Authorisation, callOf, type Frame } from './authorisation.ts'
+import { HostError, hostError } from './host-error.ts'
+import type { LedgerContext } from './invoke.ts'
+import { consumeNonce } from './nonce.ts'
+import type { Storage } from './storage.ts'
+
+interface Node {
+  readonly authorised: xdr.SorobanAuthorizedFunction
+  readonly children: Node[]
+  spent: boolean
+}
+
+interface Tracker {
+  readonly entry: xdr.SorobanAuthorizationEntry
+  readonly address: string
+  readonly root: Node
+  /** for every frame of the call stack the node that it used up */
+  readonly matches: (Node | undefined)[]
+  /** the credentials were checked and the nonce used up; source-account credentials need neither */
+  verified: boolean
+}
+
+/**
+ * Matches every demand against the signed trees: same contract, function and arguments, at the right depth below a
+ * node that is on the call stack already. A node serves once. Signature, expiry and nonce are checked at the first match.
+ */
+export function enforceAuthorisation(input: {
+  readonly entries: readonly xdr.SorobanAuthorizationEntry[]
+  readonly source: string
+  readonly ledger: LedgerContext
+  readonly storage: Storage
+}): Authorisation {
+  const trackers = input.entries.map((entry) => track(entry, input.source))
+  return {
+    enter: () => {
+      for (const tracker of trackers) tracker.matches.push(undefined)
+    },
+    leave: () => {
+      for (const tracker of trackers) tracker.matches.pop()
+    },
+    require: (address, frame) => {
+      const own = trackers.filter((tracker) => tracker.address === address)
+      const active = (tracker: Tracker) => tracker.matches.some((node) => node !== undefined)
+      const ordered = [...own.filter(active), ...own.filter((tracker) => !active(tracker))]
+      const tracker = ordered.find((candidate) => match(candidate, frame))
+      if (!tracker) throw hostError('Auth', 'InvalidAction', `Unauthorized function call for address ${address}`)
+      if (tracker.verified) return
+      verify(tracker.entry, { address, storage: input.storage, ledger: input.ledger })
+      tracker.verified = true
+    },
+    entries: () => [],
+  }
+}
+
+function track(entry: xdr.SorobanAuthorizationEntry, source: string): Tracker {
+  const { credentials } = entry
+  const own = credentialsOf(credentials)
+  return {
+    entry,
+    address: own === undefined ? source : Address.fromScAddress(own.address).toString(),
+    root: plant(entry.rootInvocation),
+    matches: [],
+    verified: own === undefined,
+  }
+}
+
+function plant(invocation: xdr.SorobanAuthorizedInvocation): Node {
+  return { authorised: invocation.function, children: invocation.subInvocations.map(plant), spent: false }
+}
+
+/** Uses up the node that says what the frame does, and ties it to the frame. */
+function match(tracker: Tracker, frame: Frame): boolean {
+  const top = tracker.matches.length - 1
+  if (tracker.matches[top] !== undefined) return false
+  const parent = tracker.matches.findLast((node) => node !== undefined)
+  const candidates = parent ? parent.children : [tracker.root]
+  const node = candidates.find(({ spent, authorised }) => !spent && allows(authorised, frame))
+  if (!node) return false
+  node.spent = true
+  tracker.matches[top] = node
+  return true
+}
+
+function allows(authorised: xdr.SorobanAuthorizedFunction, frame: Frame): boolean {
+  if (authorised.type !== 'sorobanAuthorizedFunctionTypeContractFn') return false
+  return authorised.contractFn.equals(callOf(frame))
+}
+
+function credentialsOf(credentials: xdr.SorobanCredentials): xdr.SorobanAddressCredentials | undefined {
+  switch (credentials.type) {
+    case 'sorobanCredentialsSourceAccount':
+      return undefined
+    case 'sorobanCredentialsAddressWithDelegates':
+      return credentials.addressWithDelegates.addressCredentials
+    default:
+      return credentials.value
+  }
+}
+
+function verify(
+  { credentials, rootInvocation }: xdr.SorobanAuthorizationEntry,
+  { address, storage, ledger }: { address: string; storage: Storage; ledger: LedgerContext },
+): void {
+  if (credentials.type === 'sorobanCredentialsSourceAccount') return
+  if (credentials.type === 'sorobanCredentialsAddressWithDelegates') {
+    throw hostError('Auth', 'InvalidAction', 'credentials with delegates are not supported by this ledger')
+  }
+  const { nonce, signatureExpirationLedger, signature } = credentials.value
+  const signed = { networkId: ledger.networkId, nonce, signatureExpirationLedger, invocation: rootInvocation }
+  const preimage =
+    credentials.type === 'sorobanCredentialsAddress'
+      ? xdr.HashIdPreimage.envelopeTypeSorobanAuthorization(new xdr.HashIdPreimageSorobanAuthorization(signed))
+      : xdr.HashIdPreimage.envelopeTypeSorobanAuthorizationWithAddress(
+          new xdr.HashIdPreimageSorobanAuthorizationWithAddress({ ...signed, address: credentials.value.address }),
+        )
+  try {
+    verifyAccount({ address, preimage: preimage.toXdr(), signature, storage })
+  } catch (cause) {
+    if (!(cause instanceof HostError)) throw cause
+    // As the host does it, so that a contract cannot mistake the signer's trouble for its own.
+    const reason = `failed account authentication with error ${cause.label}: ${cause.message}`
+    throw hostError('Auth', 'InvalidAction', reason)
+  }
+  consumeNonce({ address, nonce, expiration: signatureExpirationLedger, storage, ledger })
+}

@@ -1,0 +1,77 @@
+import { xdr } from '@stellar/stellar-sdk'
+import type { Contract, Parameters, Returns } from './contract.ts'
+import { ACCOUNT_FIELDS } from './token/account.ts'
+
+const HEADER = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00)
+const CUSTOM_SECTION = 0
+const NAME_SECTION = 'built-in'
+const SPEC_SECTION = 'contractspecv0'
+
+/**
+ * The code entry that stands for a contract built into this ledger: a Wasm module without code that says which one it
+ * is, and carries the interface where clients look for it (`contract.Client.from`).
+ */
+export function encodeCode(name: string, contract: Contract): Uint8Array {
+  return Buffer.concat([HEADER, section(NAME_SECTION, Buffer.from(name)), section(SPEC_SECTION, specOf(contract))])
+}
+
+/** Which contract a code entry stands for; undefined if it was not made by `encodeCode`. */
+export function nameOfCode(code: Uint8Array): string | undefined {
+  const start = HEADER.length + 3
+  const name = Buffer.from(code.subarray(start, start + NAME_SECTION.length)).toString()
+  const size = code[HEADER.length + 1]
+  if (name !== NAME_SECTION || size === undefined) return undefined
+  return Buffer.from(code.subarray(start + NAME_SECTION.length, HEADER.length + 2 + size)).toString()
+}
+
+function section(name: string, content: Uint8Array): Uint8Array {
+  const body = Buffer.concat([Uint8Array.of(name.length), Buffer.from(name), content])
+  return Buffer.concat([Uint8Array.of(CUSTOM_SECTION), leb128(body.length), body])
+}
+
+function leb128(value: number): Uint8Array {
+  const bytes: number[] = []
+  let rest = value
+  do {
+    const low = rest & 0x7f
+    rest >>>= 7
+    bytes.push(rest === 0 ? low : low | 0x80)
+  } while (rest !== 0)
+  return Uint8Array.from(bytes)
+}
+
+const bytesN = (n: number) => xdr.ScSpecTypeDef.scSpecTypeBytesN(new xdr.ScSpecTypeBytesN({ n }))
+
+const TYPES: { [Type in keyof Parameters | Returns]: () => xdr.ScSpecTypeDef } = {
+  address: () => xdr.ScSpecTypeDef.scSpecTypeAddress(),
+  muxed: () => xdr.ScSpecTypeDef.scSpecTypeMuxedAddress(),
+  u32: () => xdr.ScSpecTypeDef.scSpecTypeU32(),
+  i128: () => xdr.ScSpecTypeDef.scSpecTypeI128(),
+  bool: () => xdr.ScSpecTypeDef.scSpecTypeBool(),
+  bytes: () => xdr.ScSpecTypeDef.scSpecTypeBytes(),
+  string: () => xdr.ScSpecTypeDef.scSpecTypeString(),
+  void: () => xdr.ScSpecTypeDef.scSpecTypeVoid(),
+  point: () => bytesN(64),
+  account: () => xdr.ScSpecTypeDef.scSpecTypeUdt(new xdr.ScSpecTypeUdt({ name: 'ConfidentialAccount' })),
+}
+
+function specOf(contract: Contract): Uint8Array {
+  const functions = Array.from(contract, ([name, { parameters, returns }]) => {
+    const inputs = Object.entries(parameters).map(
+      ([parameter, type]) => new xdr.ScSpecFunctionInputV0({ doc: '', name: parameter, type: TYPES[type]() }),
+    )
+    const outputs = returns === 'void' ? [] : [TYPES[returns]()]
+    return xdr.ScSpecEntry.scSpecEntryFunctionV0(new xdr.ScSpecFunctionV0({ doc: '', name, inputs, outputs }))
+  })
+  const returnsAccount = Array.from(contract.values()).some(({ returns }) => returns === 'account')
+  return Buffer.concat([...functions, ...(returnsAccount ? [accountSpec()] : [])].map((entry) => entry.toXdr()))
+}
+
+function accountSpec(): xdr.ScSpecEntry {
+  const fields = Object.entries(ACCOUNT_FIELDS).map(
+    ([name, type]) => new xdr.ScSpecUdtStructFieldV0({ doc: '', name, type: TYPES[type]() }),
+  )
+  return xdr.ScSpecEntry.scSpecEntryUdtStructV0(
+    new xdr.ScSpecUdtStructV0({ doc: '', lib: '', name: 'ConfidentialAccount', fields }),
+  )
+}

@@ -1,0 +1,55 @@
+import type { xdr } from '@stellar/stellar-sdk'
+import type { Instance } from './instance.ts'
+import type { LedgerContext } from './invoke.ts'
+import type { MuxedAddress } from './scval.ts'
+import type { Storage } from './storage.ts'
+
+/** One contract call in progress, as the function that answers it sees it. */
+export interface Call extends Instance {
+  /** strkey (C…) of the contract itself */
+  readonly contract: string
+  readonly ledger: LedgerContext
+  readonly storage: Storage
+  /** Throws Error(Auth, …) unless `address` authorised this very call. */
+  requireAuth(address: string): void
+  /** Calls another contract, which sees this one as an authorised invoker. */
+  invoke(contract: string, name: string, args: xdr.ScVal[]): xdr.ScVal
+  publish(topics: xdr.ScVal[], data: xdr.ScVal): void
+}
+
+/** What a parameter is in the contract's interface, and what its handler receives. */
+export interface Parameters {
+  address: string
+  muxed: MuxedAddress
+  u32: number
+  i128: bigint
+  bool: boolean
+  bytes: Uint8Array
+}
+
+export type Returns = 'void' | 'address' | 'u32' | 'i128' | 'bool' | 'string' | 'bytes' | 'point' | 'account'
+
+export type Signature = Readonly<Record<string, keyof Parameters>>
+
+type Decoded<S extends Signature> = { readonly [Name in keyof S]: Parameters[S[Name]] }
+
+export interface ContractFunction {
+  /** in the order of the arguments */
+  readonly parameters: Signature
+  readonly returns: Returns
+  /** Declared, not metered: CPU instructions of this function without those of the contracts that it calls. */
+  readonly instructions: number
+  readonly run: (call: Call, args: Decoded<Signature>) => xdr.ScVal
+}
+
+export type Contract = ReadonlyMap<string, ContractFunction>
+
+/** Ties a handler to the types of its parameters: the host hands it what `parameters` says, or does not call it. */
+export function contractFunction<const S extends Signature>(definition: {
+  readonly parameters: S
+  readonly returns: Returns
+  readonly instructions: number
+  readonly run: (call: Call, args: Decoded<S>) => xdr.ScVal
+}): ContractFunction {
+  return { ...definition, run: (call, args) => definition.run(call, args as Decoded<S>) }
+}

@@ -1,0 +1,36 @@
+import type { xdr } from '@stellar/stellar-sdk'
+import { assetContract } from './asset-contract/functions.ts'
+import { auditorRegistry } from './auditor-registry.ts'
+import { nameOfCode } from './code.ts'
+import type { Contract } from './contract.ts'
+import { codeKey } from './entry-key.ts'
+import { hostError } from './host-error.ts'
+import { type Instance, openInstance } from './instance.ts'
+import type { Storage } from './storage.ts'
+import { confidentialToken } from './token/functions.ts'
+import { verifierRegistry } from './verifier-registry.ts'
+
+/** The contracts that run here besides asset contracts, by the name in the code entry that stands for them. */
+export const BUILT_IN = {
+  'confidential-token': confidentialToken,
+  'auditor-registry': auditorRegistry,
+  'verifier-registry': verifierRegistry,
+} as const
+
+const byName: ReadonlyMap<string, Contract> = new Map(Object.entries(BUILT_IN))
+
+/** What answers at an address; reads its instance and code, as the host does. Error(Storage, MissingValue) if nothing. */
+export function contractAt(address: string, storage: Storage): { instance: Instance; functions: Contract } {
+  const { instance, executable } = openInstance(address, storage)
+  const functions = functionsOf(executable, storage)
+  if (!functions) throw hostError('Storage', 'MissingValue', `Wasm does not exist for contract ${address}`)
+  return { instance, functions }
+}
+
+function functionsOf(executable: xdr.ContractExecutable, storage: Storage): Contract | undefined {
+  if (executable.type === 'contractExecutableStellarAsset') return assetContract
+  if (executable.type !== 'contractExecutableWasm') return undefined
+  const code = storage.get(codeKey(executable.wasmHash.value))?.data
+  const name = code?.type === 'contractCode' ? nameOfCode(code.contractCode.code) : undefined
+  return name === undefined ? undefined : byName.get(name)
+}

@@ -1,0 +1,66 @@
+import { Address, type Asset, StrKey, xdr } from '@stellar/stellar-sdk'
+
+/** A ledger key and its base64 XDR, under which the state keeps the entry. */
+export interface EntryKey {
+  readonly key: xdr.LedgerKey
+  readonly id: string
+}
+
+export type Durability = 'persistent' | 'temporary'
+
+const INSTANCE = xdr.ScVal.scvLedgerKeyContractInstance()
+
+export const entryKey = (key: xdr.LedgerKey): EntryKey => ({ key, id: key.toXdr('base64') })
+
+export const accountIdOf = (strkey: string): xdr.PublicKey =>
+  xdr.PublicKey.publicKeyTypeEd25519(StrKey.decodeEd25519PublicKey(strkey))
+
+export function accountKey(account: string): EntryKey {
+  return entryKey(xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: accountIdOf(account) })))
+}
+
+export function trustlineKey(account: string, asset: Asset): EntryKey {
+  return entryKey(
+    xdr.LedgerKey.trustline(
+      new xdr.LedgerKeyTrustLine({ accountId: accountIdOf(account), asset: asset.toTrustLineXdrObject() }),
+    ),
+  )
+}
+
+export function contractDataKey(owner: string, key: xdr.ScVal, durability: Durability = 'persistent'): EntryKey {
+  return entryKey(
+    xdr.LedgerKey.contractData(
+      new xdr.LedgerKeyContractData({
+        contract: new Address(owner).toScAddress(),
+        key,
+        durability: xdr.ContractDataDurability[durability],
+      }),
+    ),
+  )
+}
+
+export const instanceKey = (contract: string): EntryKey => contractDataKey(contract, INSTANCE)
+
+export function codeKey(hash: Uint8Array): EntryKey {
+  return entryKey(xdr.LedgerKey.contractCode(new xdr.LedgerKeyContractCode({ hash })))
+}
+
+/** The temporary entry that marks a nonce of an address as used. */
+export function nonceKey(address: string, nonce: bigint): EntryKey {
+  return contractDataKey(address, xdr.ScVal.scvLedgerKeyNonce(new xdr.ScNonceKey({ nonce })), 'temporary')
+}
+
+/** The value of a contract data entry under its key. */
+export function contractData({ key }: EntryKey, val: xdr.ScVal): xdr.LedgerEntryData {
+  if (key.type !== 'contractData') throw new TypeError(`not a contract data key: ${key.type}`)
+  const { contract, durability } = key.contractData
+  return xdr.LedgerEntryData.contractData(
+    new xdr.ContractDataEntry({
+      ext: xdr.ExtensionPoint.v0(),
+      contract,
+      key: key.contractData.key,
+      durability,
+      val,
+    }),
+  )
+}

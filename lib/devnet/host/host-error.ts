@@ -1,0 +1,37 @@
+import { xdr } from '@stellar/stellar-sdk'
+
+export type HostErrorKind = 'WasmVm' | 'Context' | 'Storage' | 'Crypto' | 'Budget' | 'Value' | 'Auth'
+export type HostErrorCode =
+  | 'InvalidInput'
+  | 'MissingValue'
+  | 'ExistingValue'
+  | 'ExceededLimit'
+  | 'InvalidAction'
+  | 'InternalError'
+  | 'UnexpectedType'
+  | 'UnexpectedSize'
+
+/** What stops a host function: rolled back, never seen by a contract, shown to the caller as `label` and an event. */
+export class HostError extends Error {
+  readonly error: xdr.ScError
+  /** as the host prints it: `Error(Contract, #3506)`, `Error(Auth, InvalidAction)` */
+  readonly label: string
+
+  constructor(error: xdr.ScError, label: string, message: string) {
+    super(message)
+    this.name = 'HostError'
+    this.error = error
+    this.label = label
+  }
+}
+
+/** An error that a contract raised by number. */
+export function contractError(code: number, message: string): HostError {
+  return new HostError(xdr.ScError.sceContract(code), `Error(Contract, #${code})`, message)
+}
+
+/** An error that the host itself raised. */
+export function hostError(kind: HostErrorKind, code: HostErrorCode, message: string): HostError {
+  const error = xdr.ScError[`sce${kind}`](xdr.ScErrorCode[`scec${code}`])
+  return new HostError(error, `Error(${kind}, ${code})`, message)
+}

@@ -1,0 +1,34 @@
+import { NETWORK_LIMITS } from '../fees.ts'
+import { contractData, nonceKey } from './entry-key.ts'
+import { hostError } from './host-error.ts'
+import type { LedgerContext } from './invoke.ts'
+import { VOID } from './scval.ts'
+import type { Storage } from './storage.ts'
+
+/**
+ * Uses up a nonce of `address`. It stays marked as used until the signature expires; `expiration` is the last ledger
+ * in which the signature counts. Error(Auth, InvalidInput) when that has passed or is further off than an entry can
+ * live, Error(Auth, ExistingValue) for a nonce that was used before.
+ */
+export function consumeNonce(use: {
+  readonly address: string
+  readonly nonce: bigint
+  readonly expiration: number
+  readonly storage: Storage
+  readonly ledger: LedgerContext
+}): void {
+  const { address, nonce, expiration, storage, ledger } = use
+  if (ledger.sequence > expiration) {
+    throw hostError(
+      'Auth',
+      'InvalidInput',
+      `signature has expired: ledger ${ledger.sequence}, last valid ${expiration}`,
+    )
+  }
+  if (expiration > ledger.sequence + NETWORK_LIMITS.maximumTtl - 1) {
+    throw hostError('Auth', 'InvalidInput', `signature expiration is too late: ${expiration}`)
+  }
+  const key = nonceKey(address, nonce)
+  if (storage.get(key)) throw hostError('Auth', 'ExistingValue', `nonce already exists for address ${address}`)
+  storage.put(key, contractData(key, VOID), expiration)
+}
