@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import { Account, Keypair, Memo, Operation, Transaction, TransactionBuilder, type xdr } from '@stellar/stellar-sdk'
+import { buildChallenge, type Sep10Settings } from '#lib/auth/sep10/challenge.ts'
+import type { SessionSettings } from '#lib/auth/session.ts'
+
+/** A key pair of the test's own, the same in every run. */
+export const pair = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest())
+
+export const NOW = new Date('2026-05-01T12:00:00Z')
+export const NOW_SECONDS = NOW.getTime() / 1000
+export const later = (seconds: number) => new Date(NOW.getTime() + seconds * 1000)
+
+export const sep10: Sep10Settings = {
+  signer: pair('server'),
+  networkPassphrase: 'Standalone Network ; February 2017',
+  homeDomain: 'pay.example:8443',
+  webAuthDomain: 'pay.example:8443',
+}
+
+export const sessions: SessionSettings = {
+  secret: 'a secret of the test suite, 32 bytes and more',
+  issuer: 'https://pay.example:8443',
+  audience: 'https://pay.example:8443',
+  ttl: 3600,
+}
+
+/** A challenge as the server issues it, signed by `signers` as wallets do. */
+export function signedChallenge(account: string, signers: Keypair[], issued = NOW, nonce?: Uint8Array): string {
+  const transaction = new Transaction(
+    buildChallenge(sep10, { account }, issued, nonce).transaction,
+    sep10.networkPassphrase,
+  )
+  transaction.sign(...signers)
+  return transaction.toXdr()
+}
+
+export const NONCE = createHash('sha384').update('nonce').digest('base64')
+
+/** A challenge that this server never issues, signed with its key all the same; each part can be given. */
+export function craftChallenge(
+  given: {
+    account?: string
+    server?: Keypair
+    source?: string
+    sequence?: string
+    name?: string
+    value?: string | null
+    operations?: xdr.Operation[]
+    bounds?: { minTime: number; maxTime: number }
+    memo?: Memo
+    passphrase?: string
+  },
+  signers: Keypair[],
+): Transaction {
+  const server = given.server ?? sep10.signer
+  const account = given.account ?? pair('alice').publicKey()
+  const builder = new TransactionBuilder(new Account(given.source ?? server.publicKey(), given.sequence ?? '-1'), {
+    fee: '100',
+    networkPassphrase: given.passphrase ?? sep10.networkPassphrase,
+    timebounds: given.bounds ?? { minTime: NOW_SECONDS, maxTime: NOW_SECONDS + 300 },
+    memo: given.memo ?? Memo.none(),
+  })
+  const operations = given.operations ?? [
+    Operation.manageData({
+      source: account,
+      name: given.name ?? `${sep10.homeDomain} auth`,
+      value: given.value === undefined ? NONCE : given.value,
+    }),
+    webAuthDomain(),
+  ]
+  for (const operation of operations) builder.addOperation(operation)
+  const transaction = builder.build()
+  transaction.sign(server, ...signers)
+  return transaction
+}
+
+export const nonceOperation = (source?: string) =>
+  Operation.manageData({ name: `${sep10.homeDomain} auth`, value: NONCE, ...(source !== undefined && { source }) })
+
+export const webAuthDomain = (value: string | null = sep10.webAuthDomain, source = sep10.signer.publicKey()) =>
+  Operation.manageData({ source, name: 'web_auth_domain', value })

@@ -1,0 +1,286 @@
+import { decodeJwt, exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ProviderSettings } from '#lib/auth/idp/provider.ts'
+import { requireProvider, signInWithProvider, verifyAccessToken } from '#lib/auth/idp/sign-in.ts'
+import { verifySession } from '#lib/auth/session.ts'
+import { later, NOW, NOW_SECONDS, pair, sessions } from './challenges.ts'
+import { type ProviderKey, providerKey, startTestProvider, type TestProvider } from './provider-server.ts'
+
+let server: TestProvider
+let key: ProviderKey
+let rsa: ProviderKey
+let tenant = 0
+let provider: ProviderSettings
+
+beforeAll(async () => {
+  server = await startTestProvider()
+  key = await providerKey('k1')
+  rsa = await providerKey('k2', 'RS256')
+})
+afterAll(() => server.close())
+
+/** Each test has a tenant of its own, since keys are remembered for the life of the process. */
+beforeEach(() => {
+  tenant += 1
+  const issuer = `${server.origin}/tenant-${tenant}`
+  provider = { issuer, audience: 'https://api.pay.example', algorithms: ['RS256', 'ES256'], emailClaim: 'email' }
+  publish({ issuer, jwks_uri: `${issuer}/jwks` }, [key.jwk, rsa.jwk])
+  server.requests.length = 0
+})
+
+function publish(discovery: object, keys: object[]): void {
+  server.documents.set(`/tenant-${tenant}/.well-known/openid-configuration`, { body: discovery })
+  server.documents.set(`/tenant-${tenant}/jwks`, { body: { keys } })
+}
+
+const claims = () => ({
+  iss: provider.issuer,
+  aud: provider.audience,
+  sub: 'user-1',
+  iat: NOW_SECONDS - 10,
+  exp: NOW_SECONDS + 600,
+  email: 'ann@example.com',
+  email_verified: true,
+})
+const signIn = (token: string, now = NOW) => signInWithProvider({ provider, sessions }, token, now)
+const invalid = { code: 'unauthenticated', message: 'invalid identity token' }
+const unavailable = { code: 'unavailable', message: 'the identity provider cannot be reached', retryAfter: 10 }
+
+describe('a good token', () => {
+  test('is a session that ends with the token', async () => {
+    const answer = await signIn(await key.sign(claims()))
+    expect(answer).toEqual({ session: expect.any(String), kind: 'idp', sub: 'user-1' })
+    expect(await verifySession(sessions, answer.session, NOW)).toEqual({
+      kind: 'idp',
+      sub: 'user-1',
+      issuer: provider.issuer,
+      email: 'ann@example.com',
+      id: expect.any(String),
+      expiresAt: later(600),
+    })
+  })
+
+  test('is a session of SESSION_TTL if it would live longer', async () => {
+    const { session } = await signIn(await key.sign({ ...claims(), exp: NOW_SECONDS + 86_400 }))
+    expect(decodeJwt(session).exp).toBe(NOW_SECONDS + 3600)
+  })
+
+  test('is found by discovery once, its keys are fetched once', async () => {
+    await Promise.all([signIn(await key.sign(claims())), signIn(await rsa.sign(claims()))])
+    await signIn(await key.sign(claims()))
+    expect(server.requests.toSorted()).toEqual([
+      `/tenant-${tenant}/.well-known/openid-configuration`,
+      `/tenant-${tenant}/jwks`,
+    ])
+  })
+
+  test('may have several audiences, and a typ of JWT or none', async () => {
+    expect(await signIn(await key.sign({ ...claims(), aud: ['x', provider.audience] }))).toBeDefined()
+    expect(await signIn(await key.sign(claims(), { typ: 'JWT' }))).toBeDefined()
+    expect(await signIn(await key.sign(claims(), { typ: undefined }))).toBeDefined()
+  })
+
+  test('may come from a clock a little ahead', async () => {
+    expect(await signIn(await key.sign({ ...claims(), nbf: NOW_SECONDS + 4 }))).toBeDefined()
+    await expect(signIn(await key.sign({ ...claims(), nbf: NOW_SECONDS + 7 }))).rejects.toMatchObject(invalid)
+  })
+
+  test('of a provider whose issuer ends in a slash', async () => {
+    const issuer = `${provider.issuer}/`
+    publish({ issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk])
+    provider = { ...provider, issuer }
+    expect(await signIn(await key.sign(claims()))).toMatchObject({ sub: 'user-1' })
+  })
+
+  test('of a provider whose issuer is a plain name and whose keys are configured (Privy)', async () => {
+    provider = {
+      ...provider,
+      issuer: 'privy.io',
+      audience: 'app-id',
+      jwksUrl: `${server.origin}/tenant-${tenant}/jwks`,
+      algorithms: ['ES256'],
+    }
+    const access = { ...claims(), sid: 'session', sub: 'did:privy:abc', email: undefined, email_verified: undefined }
+    expect(await signIn(await key.sign(access, { typ: 'JWT' }))).toMatchObject({ kind: 'idp', sub: 'did:privy:abc' })
+    expect(server.requests).toEqual([`/tenant-${tenant}/jwks`])
+    const identity = { ...access, sid: undefined, linked_accounts: '[]' }
+    await expect(signIn(await key.sign(identity, { typ: 'JWT' }))).rejects.toMatchObject(invalid)
+  })
+
+  test('with the sub of an account is still no wallet session', async () => {
+    const sub = pair('alice').publicKey()
+    const { session } = await signIn(await key.sign({ ...claims(), sub }))
+    expect(await verifySession(sessions, session, NOW)).toMatchObject({ kind: 'idp', sub })
+  })
+})
+
+describe('email', () => {
+  const emailOf = async (more: object, settings: Partial<ProviderSettings> = {}) => {
+    const token = await key.sign({ ...claims(), email: undefined, email_verified: undefined, ...more })
+    return (await verifyAccessToken({ ...provider, ...settings }, token, NOW)).identity.email
+  }
+  const custom = { emailClaim: 'https://pay.example/email' }
+
+  test.each<[string, object, Partial<ProviderSettings>, string | undefined]>([
+    ['verified', { email: 'a@b.example', email_verified: true }, {}, 'a@b.example'],
+    ['missing', {}, {}, undefined],
+    ['not verified', { email: 'a@b.example', email_verified: false }, {}, undefined],
+    ['nothing said', { email: 'a@b.example' }, {}, undefined],
+    ['verified as a text', { email: 'a@b.example', email_verified: 'true' }, {}, undefined],
+    ['verified as a number', { email: 'a@b.example', email_verified: 1 }, {}, undefined],
+    ['no address', { email: 'ann', email_verified: true }, {}, undefined],
+    ['two addresses', { email: 'a@b.example,c@d.example', email_verified: true }, {}, undefined],
+    ['a line break', { email: 'a@b.example\nbcc: x', email_verified: true }, {}, undefined],
+    ['a list', { email: ['a@b.example'], email_verified: true }, {}, undefined],
+    ['too long', { email: `${'a'.repeat(250)}@b.example`, email_verified: true }, {}, undefined],
+    ['a custom claim', { [custom.emailClaim]: 'a@b.example', email_verified: true }, custom, 'a@b.example'],
+    [
+      'a custom claim, verified by its own',
+      { [custom.emailClaim]: 'a@b.example', [`${custom.emailClaim}_verified`]: true },
+      custom,
+      'a@b.example',
+    ],
+    [
+      'a custom claim, unverified by its own',
+      { [custom.emailClaim]: 'a@b.example', [`${custom.emailClaim}_verified`]: false, email_verified: true },
+      custom,
+      undefined,
+    ],
+    ['the standard claim where a custom one counts', { email: 'a@b.example', email_verified: true }, custom, undefined],
+  ])('%s', async (_name, more, settings, expected) => {
+    expect(await emailOf(more, settings)).toBe(expected)
+  })
+})
+
+describe('refused with 401', () => {
+  const sign = (more: object, header?: object) => key.sign({ ...claims(), ...more }, header)
+  const bad: [string, () => Promise<string> | string][] = [
+    ['another audience (an ID token)', () => sign({ aud: 'web' }, { typ: 'JWT' })],
+    ['another issuer', () => sign({ iss: 'https://evil.example' })],
+    ['the issuer with a slash', () => sign({ iss: `${provider.issuer}/` })],
+    ['a logout token', () => sign({}, { typ: 'logout+jwt' })],
+    ['one of our own sessions', () => sign({}, { typ: 'session+jwt' })],
+    ...['iss', 'aud', 'sub', 'iat', 'exp'].map((name): [string, () => Promise<string>] => [
+      `no ${name}`,
+      () => sign({ [name]: undefined }),
+    ]),
+    ['an empty sub', () => sign({ sub: '' })],
+    ['a sub that is no string', () => sign({ sub: 7 })],
+    ['a sub with a NUL', () => sign({ sub: 'a\u0000b' })],
+    ['a sub of 256 characters', () => sign({ sub: 'a'.repeat(256) })],
+    ['expired', () => sign({ exp: NOW_SECONDS - 60 })],
+    ['expired within the tolerance', () => sign({ exp: NOW_SECONDS - 2 })],
+    ['at its very end', () => sign({ exp: NOW_SECONDS })],
+    ['alg none', () => new UnsecuredJWT({ ...claims() }).encode()],
+    ['an algorithm that is not on the list', async () => (await providerKey('k1', 'ES384')).sign(claims())],
+    ['a key that the provider does not have', async () => (await providerKey('k1')).sign(claims())],
+    ['a kid that the provider does not have', async () => (await providerKey('k9')).sign(claims())],
+    ['HS256 keyed with the public key', () => withSecret(JSON.stringify(key.jwk))],
+    ['HS256 keyed with our secret', () => withSecret(sessions.secret)],
+    ['a key of its own in the header', () => withOwnKey()],
+    [
+      'a tampered payload',
+      async () =>
+        (await sign({})).replace(
+          /\.[^.]+\./,
+          `.${btoa(JSON.stringify({ ...claims(), sub: 'admin' })).replace(/=+$/, '')}.`,
+        ),
+    ],
+    ['garbage', () => 'garbage'],
+    ['more than 8 KB', () => sign({ filler: 'x'.repeat(8192) })],
+  ]
+  test.each(bad)('%s', async (_name, token) => {
+    await expect(signIn(await token())).rejects.toMatchObject(invalid)
+  })
+
+  test('HS256 even where somebody allows it', async () => {
+    provider = { ...provider, algorithms: ['HS256', 'ES256'] }
+    await expect(signIn(await withSecret(JSON.stringify(key.jwk)))).rejects.toMatchObject(invalid)
+    expect(await signIn(await key.sign(claims()))).toBeDefined()
+  })
+
+  const withSecret = (secret: string) =>
+    new SignJWT({ ...claims() })
+      .setProtectedHeader({ alg: 'HS256', typ: 'at+jwt', kid: 'k1' })
+      .sign(new TextEncoder().encode(secret))
+
+  async function withOwnKey(): Promise<string> {
+    const { publicKey, privateKey } = await generateKeyPair('ES256')
+    const jku = `${server.origin}/evil`
+    server.documents.set('/evil', { body: { keys: [{ ...(await exportJWK(publicKey)), kid: 'k1' }] } })
+    return await new SignJWT({ ...claims() })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k1', jku, jwk: await exportJWK(publicKey) })
+      .sign(privateKey)
+  }
+})
+
+describe('503 while the provider cannot be asked, and in again afterwards', () => {
+  const discovery = () => `/tenant-${tenant}/.well-known/openid-configuration`
+  const jwks = () => `/tenant-${tenant}/jwks`
+  const faults: [string, () => void][] = [
+    ['discovery is missing', () => server.documents.delete(discovery())],
+    ['discovery answers 500', () => server.documents.set(discovery(), { status: 500 })],
+    ['discovery is no JSON', () => server.documents.set(discovery(), { body: '<html>' })],
+    ['discovery is a list', () => server.documents.set(discovery(), { body: [] })],
+    ['discovery is null', () => server.documents.set(discovery(), { body: 'null' })],
+    [
+      'discovery has another issuer',
+      () =>
+        server.documents.set(discovery(), {
+          body: { issuer: `${provider.issuer}/`, jwks_uri: `${provider.issuer}/jwks` },
+        }),
+    ],
+    ['discovery has no keys', () => server.documents.set(discovery(), { body: { issuer: provider.issuer } })],
+    ['discovery redirects', () => server.documents.set(discovery(), { status: 302, location: '/elsewhere' })],
+    ['discovery is endless', () => server.documents.set(discovery(), { body: ' '.repeat(600_000) })],
+    [
+      'keys over plain http',
+      () =>
+        server.documents.set(discovery(), { body: { issuer: provider.issuer, jwks_uri: 'http://id.example/jwks' } }),
+    ],
+    [
+      'keys in a file',
+      () => server.documents.set(discovery(), { body: { issuer: provider.issuer, jwks_uri: 'file:///etc/passwd' } }),
+    ],
+    ['keys are missing', () => server.documents.delete(jwks())],
+    ['keys answer 500', () => server.documents.set(jwks(), { status: 500 })],
+    ['keys are no JSON', () => server.documents.set(jwks(), { body: '<html>' })],
+    ['keys are not a key set', () => server.documents.set(jwks(), { body: { no: 'keys' } })],
+    ['keys redirect', () => server.documents.set(jwks(), { status: 302, location: '/elsewhere' })],
+    ['keys are endless', () => server.documents.set(jwks(), { body: ' '.repeat(600_000) })],
+  ]
+  test.each(faults)('%s', async (_name, spoil) => {
+    spoil()
+    const token = await key.sign(claims())
+    await expect(signIn(token)).rejects.toMatchObject(unavailable)
+    publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk])
+    expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
+  })
+
+  test('nobody listens', async () => {
+    const gone = await startTestProvider()
+    await gone.close()
+    provider = { ...provider, issuer: gone.origin }
+    await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(unavailable)
+  })
+
+  test('an issuer that is no URL, without keys of its own', async () => {
+    provider = { ...provider, issuer: 'privy.io' }
+    await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(unavailable)
+  })
+})
+
+test('a new key is found, but strangers cannot make us ask for keys without end', async () => {
+  await signIn(await key.sign(claims()))
+  const fresh = await providerKey('k3')
+  publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk, fresh.jwk])
+  for (let attempt = 0; attempt < 5; attempt++) {
+    await expect(signIn(await fresh.sign(claims()))).rejects.toMatchObject(invalid)
+  }
+  expect(server.requests.filter((path) => path.endsWith('/jwks'))).toHaveLength(1)
+})
+
+test('without a provider: 501', () => {
+  expect(() => requireProvider(undefined)).toThrow(expect.objectContaining({ code: 'not-wired' }))
+  expect(requireProvider(provider)).toBe(provider)
+})

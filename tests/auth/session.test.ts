@@ -1,0 +1,163 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { decodeJwt, decodeProtectedHeader, exportSPKI, SignJWT, UnsecuredJWT } from 'jose'
+import { describe, expect, test } from 'vitest'
+import { identifyCaller } from '#lib/auth/caller.ts'
+import { type Identity, mintSession, verifySession } from '#lib/auth/session.ts'
+import { later, NOW, NOW_SECONDS, pair, sessions } from './challenges.ts'
+
+const account = pair('alice').publicKey()
+const wallet: Identity = { kind: 'ledger', sub: account }
+const user: Identity = { kind: 'idp', sub: 'did:privy:abc', issuer: 'https://id.example/', email: 'a@b.example' }
+const invalid = { code: 'unauthenticated', message: 'invalid session token' }
+const verify = (token: string, now = NOW) => verifySession(sessions, token, now)
+
+describe('mint', () => {
+  test('a wallet session has the claims that it needs and no other', async () => {
+    const token = await mintSession(sessions, { ...wallet, id: 'the-id' }, NOW)
+    expect(decodeProtectedHeader(token)).toEqual({ alg: 'HS256', typ: 'session+jwt' })
+    expect(decodeJwt(token)).toEqual({
+      kind: 'ledger',
+      sub: account,
+      iss: sessions.issuer,
+      aud: sessions.audience,
+      jti: 'the-id',
+      iat: NOW_SECONDS,
+      exp: NOW_SECONDS + 3600,
+    })
+  })
+
+  test('a session without an id has one of its own', async () => {
+    const ids = await Promise.all([1, 2, 3].map(async () => decodeJwt(await mintSession(sessions, wallet, NOW)).jti))
+    expect(new Set(ids).size).toBe(3)
+  })
+
+  test.each([
+    [60, 60],
+    [3600, 3600],
+    [100_000, 3600],
+  ])('a session that may last %i s ends after %i', async (allowed, actual) => {
+    const token = await mintSession(sessions, { ...user, notAfter: later(allowed) }, NOW)
+    expect(decodeJwt(token).exp).toBe(NOW_SECONDS + actual)
+  })
+
+  test('a short secret signs and verifies nothing', async () => {
+    const weak = { ...sessions, secret: 'x'.repeat(31) }
+    await expect(mintSession(weak, wallet, NOW)).rejects.toThrow(RangeError)
+    await expect(verifySession(weak, await mintSession(sessions, wallet, NOW), NOW)).rejects.toThrow(RangeError)
+  })
+})
+
+describe('verify', () => {
+  test.each([wallet, user, { kind: 'idp', sub: 'no-email', issuer: 'x' }] satisfies Identity[])(
+    'gives back what was minted: %j',
+    async (identity) => {
+      const token = await mintSession(sessions, { ...identity, id: 'i' }, NOW)
+      expect(await verify(token)).toEqual({ ...identity, id: 'i', expiresAt: later(3600) })
+    },
+  )
+
+  test('to the last second and not beyond', async () => {
+    const token = await mintSession(sessions, wallet, NOW)
+    expect(await verify(token, later(3599))).toMatchObject(wallet)
+    await expect(verify(token, later(3600))).rejects.toMatchObject({
+      code: 'unauthenticated',
+      message: 'session expired',
+    })
+  })
+
+  test('an idp user whose sub is a G-address is no ledger user', async () => {
+    const token = await mintSession(sessions, { kind: 'idp', sub: account, issuer: 'https://id.example/' }, NOW)
+    expect((await verify(token)).kind).toBe('idp')
+  })
+
+  const claims = { kind: 'ledger', sub: account, jti: 'i', iss: sessions.issuer, aud: sessions.audience }
+  const times = { iat: NOW_SECONDS, exp: NOW_SECONDS + 60 }
+  const header = { alg: 'HS256', typ: 'session+jwt' }
+  const secret = new TextEncoder().encode(sessions.secret)
+  const sign = (payload: object, head: object = header, key: Uint8Array = secret) =>
+    new SignJWT({ ...payload }).setProtectedHeader({ ...header, ...head }).sign(key)
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+  test('the fixture of the table below is itself valid', async () => {
+    expect(await verify(await sign({ ...claims, ...times }))).toMatchObject({ sub: account })
+  })
+
+  const bad: [string, () => Promise<string> | string][] = [
+    ['alg none', () => new UnsecuredJWT({ ...claims, ...times }).encode()],
+    [
+      'RS256',
+      () => new SignJWT({ ...claims, ...times }).setProtectedHeader({ ...header, alg: 'RS256' }).sign(rsa.privateKey),
+    ],
+    [
+      'HS256 keyed with a public key',
+      async () => sign({ ...claims, ...times }, {}, new TextEncoder().encode(await exportSPKI(rsa.publicKey))),
+    ],
+    [
+      'HS512 with our secret',
+      () => sign({ ...claims, ...times }, { alg: 'HS512' }, Buffer.concat([secret, secret]).subarray(0, secret.length)),
+    ],
+    ['another secret', () => sign({ ...claims, ...times }, {}, new Uint8Array(32))],
+    ['another typ', () => sign({ ...claims, ...times }, { typ: 'JWT' })],
+    ['no typ', () => sign({ ...claims, ...times }, { typ: undefined })],
+    ['another audience', () => sign({ ...claims, ...times, aud: 'https://other.example' })],
+    ['another issuer', () => sign({ ...claims, ...times, iss: 'https://other.example' })],
+    ...['iss', 'aud', 'sub', 'kind', 'jti', 'iat', 'exp'].map((name): [string, () => Promise<string>] => [
+      `no ${name}`,
+      () => sign({ ...claims, ...times, [name]: undefined }),
+    ]),
+    ['an expired one of another audience', () => sign({ ...claims, iat: 1, exp: 2, aud: 'x' })],
+    ['a kind that is none', () => sign({ ...claims, ...times, kind: 'operator' })],
+    ['kind idp without its issuer', () => sign({ ...claims, ...times, kind: 'idp' })],
+    ['kind ledger with an idp sub', () => sign({ ...claims, ...times, sub: 'did:privy:abc' })],
+    ['kind ledger with a muxed account', () => sign({ ...claims, ...times, sub: `M${account.slice(1)}` })],
+    ['an empty sub', () => sign({ ...claims, ...times, sub: '', kind: 'idp', idp: 'x' })],
+    ['exp that is no number', () => sign({ ...claims, ...times, exp: '9999999999' })],
+    ['not valid before later', () => sign({ ...claims, ...times, nbf: NOW_SECONDS + 30 })],
+    ['a critical header that nobody knows', () => tamper({ crit: ['x'], x: 1 })],
+    ['a kind swapped in the payload', () => swapKind()],
+    ['garbage', () => 'garbage'],
+    ['three dots', () => '...'],
+    ['nothing between the dots', () => '..'],
+    ['16 KB', () => 'a'.repeat(16_384)],
+  ]
+  test.each(bad)('refuses %s', async (_name, token) => {
+    await expect(verify(await token())).rejects.toMatchObject(invalid)
+  })
+
+  async function tamper(head: object): Promise<string> {
+    const [, payload, signature] = (await sign({ ...claims, ...times })).split('.')
+    return [Buffer.from(JSON.stringify({ ...header, ...head })).toString('base64url'), payload, signature].join('.')
+  }
+
+  async function swapKind(): Promise<string> {
+    const [head, , signature] = (await mintSession(sessions, user, NOW)).split('.')
+    const payload = { ...claims, ...times, kind: 'ledger', sub: account }
+    return [head, Buffer.from(JSON.stringify(payload)).toString('base64url'), signature].join('.')
+  }
+})
+
+describe('caller', () => {
+  const call = (authorization?: string) =>
+    identifyCaller(
+      sessions,
+      new Request('http://x/', authorization === undefined ? {} : { headers: { authorization } }),
+      NOW,
+    )
+
+  test.each(['Bearer', 'bearer', 'BEARER'])('%s', async (scheme) => {
+    expect(await call(`${scheme} ${await mintSession(sessions, wallet, NOW)}`)).toMatchObject(wallet)
+  })
+
+  test.each([undefined, '', 'Bearer', 'Bearer ', 'Basic YTpi', 'token'])('missing: %s', async (header) => {
+    await expect(call(header)).rejects.toMatchObject({ code: 'unauthenticated', message: 'missing bearer token' })
+  })
+
+  test.each(['Bearer x', 'Bearer a b', 'Bearer a.b.c, Bearer d.e.f'])('invalid: %s', async (header) => {
+    await expect(call(header)).rejects.toMatchObject(invalid)
+  })
+
+  test('a token under another scheme does not count', async () => {
+    const token = await mintSession(sessions, wallet, NOW)
+    await expect(call(`Token ${token}`)).rejects.toMatchObject({ message: 'missing bearer token' })
+  })
+})

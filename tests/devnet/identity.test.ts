@@ -1,0 +1,102 @@
+import { createServer, type Server } from 'node:http'
+import { decodeProtectedHeader, type JWK } from 'jose'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ProviderSettings } from '#lib/auth/idp/provider.ts'
+import { verifyAccessToken } from '#lib/auth/idp/sign-in.ts'
+import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
+
+let key: JWK
+let listener: Server
+let issuer: string
+
+async function serve(port: number): Promise<void> {
+  listener = createServer()
+  await new Promise<void>((resolve) => listener.listen(port, '127.0.0.1', resolve))
+  const address = listener.address()
+  if (typeof address !== 'object' || !address) throw new Error('not listening')
+  issuer = `http://127.0.0.1:${address.port}/idp`
+  listener.on('request', identityIssuer({ issuer, audience: 'payroll', key }))
+}
+const stop = () =>
+  new Promise<void>((resolve) => {
+    listener.close(() => resolve())
+    listener.closeAllConnections()
+  })
+
+beforeAll(async () => {
+  key = await generateIdentityKey()
+  await serve(0)
+})
+afterAll(stop)
+
+const ask = (body: string) =>
+  fetch(`${issuer}/token`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+const tokenFor = async (request: object): Promise<string> =>
+  ((await (await ask(JSON.stringify(request))).json()) as { access_token: string }).access_token
+const provider = (): ProviderSettings => ({ issuer, audience: 'payroll', algorithms: ['ES256'], emailClaim: 'email' })
+
+describe('the test issuer', () => {
+  test('gives a token that the service accepts by discovery', async () => {
+    const response = await ask(JSON.stringify({ sub: 'ann', email: 'ann@example.com' }))
+    expect(response.status).toBe(200)
+    expect(response.headers.get('access-control-allow-origin')).toBe('*')
+    const body = (await response.json()) as { access_token: string }
+    expect(body).toEqual({ access_token: expect.any(String), token_type: 'Bearer', expires_in: 3600 })
+    const { identity, expiresAt } = await verifyAccessToken(provider(), body.access_token, new Date())
+    expect(identity).toEqual({ kind: 'idp', sub: 'ann', issuer, email: 'ann@example.com' })
+    expect(expiresAt.getTime()).toBeGreaterThan(Date.now())
+    expect(decodeProtectedHeader(body.access_token)).toMatchObject({ alg: 'ES256', typ: 'at+jwt' })
+  })
+
+  test('needs no email address', async () => {
+    const { identity } = await verifyAccessToken(provider(), await tokenFor({ sub: 'bob' }), new Date())
+    expect(identity).toEqual({ kind: 'idp', sub: 'bob', issuer })
+  })
+
+  test('names its issuer, keys and token endpoint, and shows no private key', async () => {
+    const discovery = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json()
+    expect(discovery).toMatchObject({ issuer, jwks_uri: `${issuer}/jwks`, token_endpoint: `${issuer}/token` })
+    const { keys } = (await (await fetch(`${issuer}/jwks`)).json()) as { keys: JWK[] }
+    expect(keys).toEqual([
+      { kty: 'EC', crv: 'P-256', x: key.x, y: key.y, kid: expect.any(String), alg: 'ES256', use: 'sig' },
+    ])
+  })
+
+  test.each([
+    '',
+    'no json',
+    'null',
+    '[]',
+    '{}',
+    '{"sub":""}',
+    '{"sub":7}',
+    '{"sub":"a\\u0000"}',
+    '{"sub":"a","email":"nobody"}',
+    '{"sub":"a","email":7}',
+    JSON.stringify({ sub: 'a', filler: 'x'.repeat(20_000) }),
+  ])('answers 400 to %.40s', async (body) => {
+    const response = await ask(body)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: 'invalid_request' })
+  })
+
+  test('answers preflight, and 404 to all else', async () => {
+    const preflight = await fetch(`${issuer}/token`, { method: 'OPTIONS' })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('content-type')
+    for (const path of ['', '/token', '/nope', '/../idpx/jwks']) {
+      expect((await fetch(`${issuer}${path}`)).status).toBe(404)
+    }
+    expect((await fetch(`${issuer}/jwks`, { method: 'POST' })).status).toBe(404)
+  })
+
+  test('with the same key its tokens outlive a restart', async () => {
+    const token = await tokenFor({ sub: 'carol' })
+    const { port } = new URL(issuer)
+    await stop()
+    await serve(Number(port))
+    const { identity } = await verifyAccessToken(provider(), token, new Date())
+    expect(identity.sub).toBe('carol')
+    expect(await verifyAccessToken(provider(), await tokenFor({ sub: 'dave' }), new Date())).toBeDefined()
+  })
+})
