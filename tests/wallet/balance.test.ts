@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest'
+import { applyEvent, type Balance, EMPTY } from '#lib/wallet/balance.ts'
+import { opens } from '#lib/wallet/commitment.ts'
+import { encryptTransfer, encryptWithdrawal, type Payload } from '#lib/wallet/encryption.ts'
+import type { AccountEvent } from '#lib/wallet/events.ts'
+import { add, decodePoint, encodePoint, G, IDENTITY, multiply, type Point } from '#lib/wallet/grumpkin.ts'
+import { drawSalt, type Holder } from '#lib/wallet/keys.ts'
+import { auditor, holder, seeded } from './fixtures.ts'
+
+const employer = holder('employer')
+const contractor = holder('contractor')
+const { key } = auditor('auditor')
+const random = seeded('balances')
+
+/** The commitments as the contract keeps them, and the wallet's openings beside them. */
+function account(of: Holder) {
+  const address = of.signer.publicKey()
+  const state = { spendable: IDENTITY as Point, receiving: IDENTITY as Point, balance: EMPTY as Balance }
+  return {
+    address,
+    state,
+    see(name: string, addresses: string[], fields: AccountEvent['fields'] = {}) {
+      const event = { name, addresses, fields, ledger: 1, transaction: '' }
+      state.balance = applyEvent({ address, vk: of.keys.vk }, state.balance, event)
+    },
+    expectBalance(spendable: bigint, receiving: bigint) {
+      expect(state.balance.spendable.value).toBe(spendable)
+      expect(state.balance.receiving.value).toBe(receiving)
+      expect(opens(state.balance.spendable, encodePoint(state.spendable))).toBe(true)
+      expect(opens(state.balance.receiving, encodePoint(state.receiving))).toBe(true)
+    },
+  }
+}
+type Tracked = ReturnType<typeof account>
+
+function deposit(to: Tracked, amount: bigint) {
+  to.state.receiving = add(to.state.receiving, multiply(G, amount))
+  to.see('deposit', ['GISSUER', to.address], { amount })
+}
+
+function merge(of: Tracked) {
+  of.state.spendable = add(of.state.spendable, of.state.receiving)
+  of.state.receiving = IDENTITY
+  of.see('merge', [of.address])
+}
+
+function transfer(from: Tracked, sender: Holder, to: Tracked, recipient: Holder, amount: bigint) {
+  const { payload } = encryptTransfer({
+    keys: sender.keys,
+    opening: from.state.balance.spendable,
+    amount,
+    viewingKey: recipient.keys.viewingKey,
+    auditorRecipient: key,
+    auditorSender: key,
+    salt: drawSalt(random),
+  })
+  from.state.spendable = point(payload, 'c_spend_new')
+  to.state.receiving = add(to.state.receiving, point(payload, 'c_transfer'))
+  const { c_spend_new, c_transfer, ...emitted } = payload
+  for (const party of new Set([from, to])) party.see('transfer', [from.address, to.address], emitted)
+}
+
+const point = (payload: Payload, name: string) => decodePoint(payload[name] ?? new Uint8Array())
+
+describe('a balance follows the ledger', () => {
+  test('for an employer: deposits, merges and outgoing transfers', () => {
+    const [from, to] = [account(employer), account(contractor)]
+    deposit(from, 700n)
+    deposit(from, 300n)
+    from.expectBalance(0n, 1000n)
+    merge(from)
+    from.expectBalance(1000n, 0n)
+    transfer(from, employer, to, contractor, 250n)
+    transfer(from, employer, to, contractor, 50n)
+    from.expectBalance(700n, 0n)
+    deposit(from, 5n)
+    from.expectBalance(700n, 5n)
+    transfer(from, employer, to, contractor, 700n)
+    from.expectBalance(0n, 5n)
+    merge(from)
+    from.expectBalance(5n, 0n)
+  })
+
+  test('for a contractor: incoming transfers, a merge over several, a withdrawal', () => {
+    const [from, to] = [account(employer), account(contractor)]
+    deposit(from, 1000n)
+    merge(from)
+    for (const amount of [1n, 20n, 300n]) transfer(from, employer, to, contractor, amount)
+    to.expectBalance(0n, 321n)
+    merge(to)
+    to.expectBalance(321n, 0n)
+    transfer(from, employer, to, contractor, 9n)
+    to.expectBalance(321n, 9n)
+    const { payload } = encryptWithdrawal({
+      keys: contractor.keys,
+      opening: to.state.balance.spendable,
+      amount: 21n,
+      auditorSender: key,
+      salt: drawSalt(random),
+    })
+    to.state.spendable = point(payload, 'c_spend_new')
+    const { c_spend_new, ...emitted } = payload
+    to.see('withdraw', [to.address, to.address], { ...emitted, amount: 21n })
+    to.expectBalance(300n, 9n)
+    merge(to)
+    to.expectBalance(309n, 0n)
+  })
+
+  test('through a transfer to oneself', () => {
+    const own = account(employer)
+    deposit(own, 100n)
+    merge(own)
+    transfer(own, employer, own, employer, 30n)
+    own.expectBalance(70n, 30n)
+    merge(own)
+    own.expectBalance(100n, 0n)
+  })
+
+  test('from an outgoing transfer alone, when what came before it is no longer known', () => {
+    const [from, to] = [account(employer), account(contractor)]
+    deposit(from, 100n)
+    merge(from)
+    const forgetful = account(employer)
+    Object.assign(forgetful.state, from.state)
+    const see = forgetful.see
+    forgetful.see = (...event) => {
+      forgetful.state.balance = EMPTY
+      see(...event)
+    }
+    transfer(forgetful, employer, to, contractor, 40n)
+    forgetful.expectBalance(60n, 0n)
+  })
+
+  test('and not what concerns others', () => {
+    const own = account(employer)
+    deposit(own, 100n)
+    const before = own.state.balance
+    own.see('deposit', [own.address, contractor.signer.publicKey()], { amount: 5n })
+    own.see('paused', [own.address])
+    expect(own.state.balance).toBe(before)
+  })
+})
