@@ -1,6 +1,5 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal.ts'
-import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
+import { readAuditorKey, readConfidentialAccounts, registered } from './account.ts'
 import { type Balance, merge } from './balance.ts'
 import { checkAmount, type Opening } from './commitment.ts'
 import type { Deployment } from './deployment.ts'
@@ -116,12 +115,6 @@ export async function buildWithdraw(
   const auditorSender = (await readAuditorKey(deployment, sender.auditorId)).key
   const { name, args, next } = await proveWithdrawal(deployment, holder, start, { ...withdrawal, auditorSender })
   return { ...(await call(deployment, holder.signer, name, args, options)), next }
-}
-
-export function registered(accounts: Map<string, ConfidentialAccount>, address: string): ConfidentialAccount {
-  const account = accounts.get(address)
-  if (!account) throw new Refusal('not-found', `${address} has no confidential account`)
-  return account
 }
 
 async function call(

@@ -1,7 +1,13 @@
 import type { Transaction, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal.ts'
-import { type AuditorKey, type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
-import { registered, type SignedSpending } from './calls.ts'
+import {
+  type AuditorKey,
+  type ConfidentialAccount,
+  readAuditorKey,
+  readConfidentialAccounts,
+  registered,
+} from './account.ts'
+import type { SignedSpending } from './calls.ts'
 import { checkAmount, type Opening, subtractAmount } from './commitment.ts'
 import type { Deployment } from './deployment.ts'
 import { redirectResources } from './footprint.ts'

@@ -37,21 +37,21 @@ export function encryptTransfer(
   transfer: Spend & { viewingKey: Uint8Array; auditorRecipient: Uint8Array },
 ): Encrypted & { transferred: Opening } {
   const { amount, salt } = transfer
-  const { witness, next, fields, masks } = spend(transfer)
+  const { witness, next, fields, senderAuditor } = spend(transfer)
   const secret = sharedSecret(witness.rE, transfer.viewingKey)
   const transferred = { value: amount, blinding: hash(TAG.transferBlinding, secret, salt) }
-  const [hideAmount, hideBlinding] = lanes(
-    TAG.auditorRecipient,
-    sharedSecret(witness.rE, transfer.auditorRecipient),
-    salt,
-  )
+  // Most often one auditor serves both sides, and its shared secret is the dearest step of all.
+  const recipientAuditor = Buffer.from(transfer.auditorRecipient).equals(transfer.auditorSender)
+    ? senderAuditor.secret
+    : sharedSecret(witness.rE, transfer.auditorRecipient)
+  const [hideAmount, hideBlinding] = lanes(TAG.auditorRecipient, recipientAuditor, salt)
   const payload = {
     ...fields,
     c_transfer: encodePoint(commit(transferred)),
     v_tilde: mask(amount, hash(TAG.transferAmount, secret, salt)),
     v_tilde_aud_r: mask(amount, hideAmount),
     r_tilde_aud_r: mask(transferred.blinding, hideBlinding),
-    v_tilde_aud_s: mask(amount, masks.amount),
+    v_tilde_aud_s: mask(amount, senderAuditor.hideAmount),
   }
   return { payload, next, witness, transferred }
 }
@@ -76,7 +76,8 @@ function spend({ keys, opening, amount, auditorSender, salt }: Spend) {
   }
   const rE = hash(TAG.ephemeral, keys.vk, salt)
   if (rE === 0n) throw new Refusal('malformed', 'this salt gives no ephemeral key')
-  const [hideAmount, hideBalance, hideBlinding] = lanes(TAG.auditorSender, sharedSecret(rE, auditorSender), salt)
+  const secret = sharedSecret(rE, auditorSender)
+  const [hideAmount, hideBalance, hideBlinding] = lanes(TAG.auditorSender, secret, salt)
   const fields = {
     c_spend_new: encodePoint(commit(next)),
     r_e_point: encodePoint(multiply(H, rE)),
@@ -86,7 +87,7 @@ function spend({ keys, opening, amount, auditorSender, salt }: Spend) {
     r_tilde_aud_s: mask(next.blinding, hideBlinding),
   }
   const witness: SpendWitness = { sk: keys.sk, vk: keys.vk, v: opening.value, r: opening.blinding, rE, sigma: salt }
-  return { next, fields, witness, masks: { amount: hideAmount } }
+  return { next, fields, witness, senderAuditor: { secret, hideAmount } }
 }
 
 const mask = (value: bigint, by: bigint): Uint8Array => encodeField((value + by) % FIELD)
