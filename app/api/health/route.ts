@@ -1,0 +1,16 @@
+import { resource } from '#lib/http.ts'
+import { service } from '#lib/service.ts'
+
+/** Liveness, and what is configured. Touches neither database nor network. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
+  GET: async () => {
+    const { settings } = await service()
+    return {
+      ok: true,
+      network: settings.network.name,
+      idp: settings.provider !== undefined,
+      relay: false,
+      sponsor: settings.sponsor !== undefined,
+    }
+  },
+})

@@ -1,0 +1,11 @@
+import { resource } from '#lib/http.ts'
+import { readiness } from '#lib/readiness.ts'
+import { service } from '#lib/service.ts'
+
+/** Readiness: database, ledger and sponsor, a field each. 503 when one of them is not there. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
+  GET: async () => {
+    const found = await readiness(await service())
+    return Response.json(found, { status: found.ok ? 200 : 503 })
+  },
+})

@@ -1,0 +1,79 @@
+import { sql } from 'drizzle-orm'
+import { z } from 'zod'
+import { describeFailure, log } from './log.ts'
+import { formatUnits } from './money.ts'
+import type { Service } from './service.ts'
+
+/** Whether one thing that the service needs is there, and in words why not. */
+export interface Check {
+  ok: boolean
+  [detail: string]: string | number | boolean
+}
+
+export interface Readiness {
+  ok: boolean
+  database: Check
+  ledger: Check
+  sponsor: Check
+}
+
+/** A last ledger older than this (seconds) means that the RPC has lost the network. */
+const STALE_AFTER = 60
+
+/** The least that the sponsor should have left, in stroops: a hundred of the dearest transfers. */
+const LOW_FLOAT_TRANSFERS = 100n
+
+const CACHE_MS = 5_000
+
+const known = new WeakMap<Service, { at: number; readiness: Promise<Readiness> }>()
+
+/** Looks at database, RPC and sponsor; at most once in five seconds, whoever asks. */
+export function readiness(service: Service): Promise<Readiness> {
+  const at = service.now().getTime()
+  const cached = known.get(service)
+  if (cached && at - cached.at < CACHE_MS) return cached.readiness
+  const fresh = look(service)
+  known.set(service, { at, readiness: fresh })
+  return fresh
+}
+
+async function look(service: Service): Promise<Readiness> {
+  const [database, ledger] = await Promise.all([
+    attempt('the database cannot be reached', () => lookAtDatabase(service)),
+    attempt('the ledger cannot be reached', () => lookAtLedger(service)),
+  ])
+  const sponsor = await attempt('the sponsor cannot be looked up', () => lookAtSponsor(service))
+  return { ok: database.ok && ledger.ok && sponsor.ok, database, ledger, sponsor }
+}
+
+async function attempt(problem: string, check: () => Promise<Check>): Promise<Check> {
+  try {
+    return await check()
+  } catch (error) {
+    log('error', 'readiness', { problem, failure: describeFailure(error) })
+    return { ok: false, problem }
+  }
+}
+
+async function lookAtDatabase(service: Service): Promise<Check> {
+  const db = await service.database()
+  await db.execute(sql`SELECT 1`)
+  return { ok: true }
+}
+
+const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() })
+
+async function lookAtLedger({ network, now }: Service): Promise<Check> {
+  const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
+  const age = Math.max(0, Math.round(now().getTime() / 1000) - latestLedgerCloseTime)
+  if (age > STALE_AFTER) return { ok: false, problem: 'the last ledger is old', latestLedger, age }
+  return { ok: true, latestLedger, age }
+}
+
+async function lookAtSponsor({ sponsor }: Service): Promise<Check> {
+  if (!sponsor) return { ok: false, problem: 'no fee sponsor is configured' }
+  const address = sponsor.keypair.publicKey()
+  const available = await sponsor.readBalance()
+  const low = available < sponsor.rules.maxFee * LOW_FLOAT_TRANSFERS
+  return { ok: !low, ...(low && { problem: 'the float is low' }), address, availableXlm: formatUnits(available) }
+}

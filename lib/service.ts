@@ -1,0 +1,28 @@
+import type { Database } from './db.ts'
+import type { Network } from './ledger/network.ts'
+import type { Settings } from './settings.ts'
+import type { Sponsor } from './sponsor/transfer.ts'
+
+/** What a running process works with. Every instance of it may answer every request. */
+export interface Service {
+  settings: Settings
+  network: Network
+  /** @throws Refusal `unavailable` while the database cannot be reached */
+  database(): Promise<Database>
+  sponsor: Sponsor | undefined
+  now: () => Date
+}
+
+// A build may bundle the boot module and the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollService?: Promise<Service> }
+
+/** Makes `starting` the service of this process. */
+export function provideService(starting: Promise<Service>): void {
+  shared.payrollService = starting
+}
+
+/** The service of this process, once it has started. */
+export function service(): Promise<Service> {
+  if (!shared.payrollService) throw new Error('the service has not been started')
+  return shared.payrollService
+}

@@ -1,0 +1,116 @@
+import { hkdfSync } from 'node:crypto'
+import { Keypair, Networks } from '@stellar/stellar-sdk'
+import type { ProviderSettings } from './auth/idp/provider.ts'
+import type { Sep10Settings } from './auth/sep10/challenge.ts'
+import type { SessionSettings } from './auth/session.ts'
+import { ConfigurationError, type Environment } from './env.ts'
+import type { SponsorRules } from './sponsor/policy.ts'
+import type { QuotaLimits } from './sponsor/quota.ts'
+
+/** What the embedded parts bring of their own; each gives way to the variable that names the same thing. */
+export interface Embedded {
+  sessionSecret?: string
+  sponsorSeed?: string
+  faucetSeed?: string
+  rpcUrl?: string
+  token?: string
+  provider?: ProviderSettings
+}
+
+/** Everything that the service is told, ready for use. What is undefined is not configured, and its feature is off. */
+export interface Settings {
+  publicUrl: string
+  network: { name: 'local' | 'testnet'; passphrase: string; rpcUrl: string; pollMs: number }
+  sessions: SessionSettings
+  sep10: Sep10Settings
+  provider: ProviderSettings | undefined
+  sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits; patience: number } | undefined
+}
+
+const TESTNET_RPC = 'https://soroban-testnet.stellar.org'
+
+/**
+ * Joins the environment and what is embedded. Pure.
+ * @throws ConfigurationError
+ */
+export function composeSettings(environment: Environment, embedded: Embedded = {}): Settings {
+  const network = composeNetwork(environment, embedded)
+  const secret = environment.SESSION_SECRET ?? embedded.sessionSecret
+  if (!secret) {
+    throw new ConfigurationError('SESSION_SECRET', 'is needed: only the embedded database keeps one of its own')
+  }
+  const host = new URL(environment.PUBLIC_URL).host
+  const signer = environment.SEP10_SEED ? Keypair.fromSecret(environment.SEP10_SEED) : deriveSigner(secret)
+  return {
+    publicUrl: environment.PUBLIC_URL,
+    network,
+    sessions: {
+      secret,
+      issuer: environment.PUBLIC_URL,
+      audience: `${environment.PUBLIC_URL}/api`,
+      ttl: environment.SESSION_TTL,
+    },
+    sep10: { signer, networkPassphrase: network.passphrase, homeDomain: host, webAuthDomain: host },
+    provider: composeProvider(environment) ?? embedded.provider,
+    sponsor: composeSponsor(environment, embedded, signer),
+  }
+}
+
+function composeNetwork(environment: Environment, embedded: Embedded): Settings['network'] {
+  const local = environment.STELLAR_NETWORK === 'local'
+  const rpcUrl = environment.STELLAR_RPC_URL ?? (local ? embedded.rpcUrl : TESTNET_RPC)
+  if (!rpcUrl) throw new ConfigurationError('STELLAR_RPC_URL', 'is needed where no ledger is embedded')
+  return {
+    name: environment.STELLAR_NETWORK,
+    passphrase: local ? environment.DEVNET_PASSPHRASE : Networks.TESTNET,
+    rpcUrl,
+    // The embedded ledger closes every second, testnet every five.
+    pollMs: local ? 250 : 1000,
+  }
+}
+
+/** A signing key for SEP-10 challenges and nothing else: it never owns an account and never signs an envelope. */
+function deriveSigner(secret: string): Keypair {
+  return Keypair.fromRawEd25519Seed(Buffer.from(hkdfSync('sha256', secret, '', 'SEP-10 signing key', 32)))
+}
+
+function composeProvider(environment: Environment): ProviderSettings | undefined {
+  const { IDP_ISSUER, IDP_AUDIENCE } = environment
+  if (!IDP_ISSUER || !IDP_AUDIENCE) return undefined
+  return {
+    issuer: IDP_ISSUER,
+    audience: IDP_AUDIENCE,
+    jwksUrl: environment.IDP_JWKS_URL,
+    algorithms: environment.IDP_ALGS,
+    emailClaim: environment.IDP_EMAIL_CLAIM,
+  }
+}
+
+function composeSponsor(environment: Environment, embedded: Embedded, signer: Keypair): Settings['sponsor'] {
+  const seed = environment.SPONSOR_SEED ?? embedded.sponsorSeed
+  if (!seed) return undefined
+  const keypair = Keypair.fromSecret(seed)
+  const faucetSeed = environment.FAUCET_SEED ?? embedded.faucetSeed
+  const ownKeys = [
+    keypair,
+    signer,
+    ...(faucetSeed ? [Keypair.fromSecret(faucetSeed)] : []),
+    ...environment.CHANNEL_SEEDS.map((channel) => Keypair.fromSecret(channel)),
+  ]
+  const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
+  return {
+    keypair,
+    rules: {
+      contracts: new Set(environment.SPONSOR_CONTRACTS ?? (token ? [token] : [])),
+      functions: new Set(environment.SPONSOR_FUNCTIONS),
+      maxFee: environment.SPONSOR_MAX_FEE,
+      ownAddresses: new Set(ownKeys.map((key) => key.publicKey())),
+    },
+    limits: {
+      transfersPerAccount: environment.SPONSOR_QUOTA_TRANSFERS,
+      stroopsPerAccount: environment.SPONSOR_QUOTA_STROOPS,
+      dailyBudget: environment.SPONSOR_DAILY_BUDGET,
+    },
+    patience: environment.TRANSFER_WAIT * 1000,
+  }
+}

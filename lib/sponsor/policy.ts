@@ -1,0 +1,155 @@
+import { Address, type xdr } from '@stellar/stellar-sdk'
+import { baseAccount, type InnerTransaction } from './inner-transaction.ts'
+import { sponsorRefused } from './refusal-reason.ts'
+
+/** What the sponsor agrees to pay for. Fees are stroops. */
+export interface SponsorRules {
+  /** contracts that may be called, C-addresses */
+  contracts: ReadonlySet<string>
+  functions: ReadonlySet<string>
+  /** the most that a declared resource fee, and the built outer fee, may be */
+  maxFee: bigint
+  /** every address that the service controls: none of them may pay, sign or be called */
+  ownAddresses: ReadonlySet<string>
+}
+
+/** What an inner transaction turned out to ask for, once nothing stands against it. */
+export interface Intent {
+  contract: string
+  function: string
+  from: string
+  to: string
+  /** unix seconds */
+  maxTime: number
+  /** the inner fee in stroops, resource fee included */
+  fee: bigint
+  resources: xdr.SorobanResources
+}
+
+/** A signed transaction must leave room to be sent and time to be signed, and no more (seconds). */
+const LEAST_VALIDITY = 10
+const MOST_VALIDITY = 330
+
+/** The network's minimum inclusion fee of one operation. */
+const INCLUSION_FEE = 100n
+
+/**
+ * Reads what `inner` asks for, and refuses all that is not exactly one confidential transfer of the source's own.
+ * Pure: no signature, no ledger. Cheapest checks first.
+ * @param now unix seconds
+ * @throws SponsorRefusal
+ */
+export function readIntent(inner: InnerTransaction, rules: SponsorRules, now: number): Intent {
+  const { tx } = inner.envelope
+  if (tx.sourceAccount.type !== 'keyTypeEd25519') throw sponsorRefused('muxed-source')
+  if (tx.memo.type !== 'memoNone') throw sponsorRefused('memo')
+  const maxTime = checkTimeBounds(tx.cond, now)
+  const { call, auth } = readCall(tx, inner.source)
+  const { contract, to } = checkCall(call, inner.source, rules)
+  checkAuthorization(auth, call)
+  checkOwnAddresses([inner.source, contract, ...payingAddresses(call)], rules)
+  return { contract, function: call.functionName.toString(), from: inner.source, to, maxTime, ...checkFees(tx, rules) }
+}
+
+/** Only time bounds, open now and closing soon: an endless one could be sent when nobody expects it any more. */
+function checkTimeBounds(cond: xdr.Preconditions, now: number): number {
+  const bounds = timeBoundsOf(cond)
+  if (!bounds || bounds.maxTime === 0n) throw sponsorRefused('no-expiry')
+  if (bounds.minTime > BigInt(now)) throw sponsorRefused('not-yet-valid')
+  if (bounds.maxTime < BigInt(now + LEAST_VALIDITY)) throw sponsorRefused('expires-too-soon')
+  if (bounds.maxTime > BigInt(now + MOST_VALIDITY)) throw sponsorRefused('expires-too-late')
+  return Number(bounds.maxTime)
+}
+
+function timeBoundsOf(cond: xdr.Preconditions): xdr.TimeBounds | null {
+  if (cond.type === 'precondNone') return null
+  if (cond.type === 'precondTime') return cond.timeBounds
+  const { v2 } = cond
+  const others =
+    v2.ledgerBounds || v2.minSeqNum !== null || v2.minSeqAge || v2.minSeqLedgerGap || v2.extraSigners.length > 0
+  if (others) throw sponsorRefused('preconditions')
+  return v2.timeBounds
+}
+
+function readCall(
+  tx: xdr.Transaction,
+  source: string,
+): { call: xdr.InvokeContractArgs; auth: readonly xdr.SorobanAuthorizationEntry[] } {
+  const [operation, ...others] = tx.operations
+  if (!operation || others.length > 0) throw sponsorRefused('operation-count')
+  const { sourceAccount, body } = operation
+  if (sourceAccount && (sourceAccount.type !== 'keyTypeEd25519' || baseAccount(sourceAccount) !== source)) {
+    throw sponsorRefused('operation-source')
+  }
+  if (body.type !== 'invokeHostFunction') throw sponsorRefused('operation-type')
+  const { hostFunction, auth } = body.invokeHostFunctionOp
+  if (hostFunction.type !== 'hostFunctionTypeInvokeContract') throw sponsorRefused('operation-type')
+  return { call: hostFunction.invokeContract, auth }
+}
+
+function checkCall(
+  call: xdr.InvokeContractArgs,
+  source: string,
+  rules: SponsorRules,
+): { contract: string; to: string } {
+  const contract = Address.fromScAddress(call.contractAddress).toString()
+  if (!rules.contracts.has(contract)) throw sponsorRefused('contract')
+  if (!rules.functions.has(call.functionName.toString())) throw sponsorRefused('function')
+  const [from, to, data, ...others] = call.args
+  const wellFormed = isAccountOrContract(from) && isAccountOrContract(to) && data?.type === 'scvBytes'
+  if (!wellFormed || others.length > 0) throw sponsorRefused('arguments')
+  if (Address.fromScVal(from).toString() !== source) throw sponsorRefused('not-payer')
+  return { contract, to: Address.fromScVal(to).toString() }
+}
+
+function isAccountOrContract(value: xdr.ScVal | undefined): value is Extract<xdr.ScVal, { type: 'scvAddress' }> {
+  if (value?.type !== 'scvAddress') return false
+  return value.address.type === 'scAddressTypeAccount' || value.address.type === 'scAddressTypeContract'
+}
+
+/**
+ * The outer signature pays for whatever the inner authorizes, so that must be this one call, in the name of the source
+ * account. Credentials of any other sort, those of protocols to come included, could borrow somebody else's signature.
+ */
+function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], call: xdr.InvokeContractArgs): void {
+  const [entry, ...others] = entries
+  if (others.length > 0) throw sponsorRefused('auth-count')
+  if (!entry) return
+  if (entry.credentials.type !== 'sorobanCredentialsSourceAccount') throw sponsorRefused('auth-credentials')
+  const { function: authorized, subInvocations } = entry.rootInvocation
+  const same =
+    authorized.type === 'sorobanAuthorizedFunctionTypeContractFn' &&
+    subInvocations.length === 0 &&
+    authorized.contractFn.equals(call)
+  if (!same) throw sponsorRefused('auth-invocation')
+}
+
+/** All addresses in the call but that of the payee: being paid takes nothing away. */
+function payingAddresses(call: xdr.InvokeContractArgs): string[] {
+  return call.args
+    .filter((_, position) => position !== 1)
+    .flatMap((value) => (value.type === 'scvAddress' ? [Address.fromScVal(value).toString()] : []))
+}
+
+function checkOwnAddresses(addresses: readonly string[], rules: SponsorRules): void {
+  if (addresses.some((address) => rules.ownAddresses.has(address))) throw sponsorRefused('own-address')
+}
+
+/**
+ * The inner fee alone is no bound: since CAP-66 a fee-bumped inner may declare a resource fee far above its own fee.
+ * So both are capped, and the inner must be able to pay its way by itself.
+ */
+function checkFees(tx: xdr.Transaction, rules: SponsorRules): Pick<Intent, 'fee' | 'resources'> {
+  if (tx.ext.type !== 'sorobanData') throw sponsorRefused('no-resources')
+  const { resourceFee, resources } = tx.ext.sorobanData
+  const fee = BigInt(tx.fee)
+  if (resourceFee > rules.maxFee) throw sponsorRefused('resource-fee-cap')
+  if (resourceFee < 0n || fee < resourceFee + INCLUSION_FEE) throw sponsorRefused('fee-below-resources')
+  if (outerFee(fee) > rules.maxFee) throw sponsorRefused('fee-cap')
+  return { fee, resources }
+}
+
+/** The outer fee of a fee bump in stroops: exactly twice the inner fee, resource fee included. */
+export function outerFee(innerFee: bigint): bigint {
+  return 2n * innerFee
+}

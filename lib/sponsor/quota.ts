@@ -1,0 +1,111 @@
+import { and, eq, sql } from 'drizzle-orm'
+import { quotas, sponsorFloats } from '#drizzle/schema.ts'
+import type { Database } from '#lib/db.ts'
+import { type RefusalReason, sponsorRefused } from './refusal-reason.ts'
+
+/** Limits per UTC day; amounts in stroops. */
+export interface QuotaLimits {
+  transfersPerAccount: number
+  stroopsPerAccount: bigint
+  dailyBudget: bigint
+}
+
+/** One transfer's claim on the quotas. */
+export interface Claim {
+  account: string
+  /** YYYY-MM-DD, UTC */
+  day: string
+  sponsor: string
+  /** stroops */
+  bid: bigint
+}
+
+/** Stands for all accounts together. */
+const EVERYBODY = '*'
+
+/** The UTC day of a moment, YYYY-MM-DD. */
+export function quotaDay(now: Date): string {
+  return now.toISOString().slice(0, 10)
+}
+
+/**
+ * Reserves a bid against the account's day, everybody's day and the sponsor's float, each in one conditional
+ * statement, so that callers side by side cannot overrun a limit together. Rows are always locked in this order.
+ * Must run inside the transaction that records the transfer: a refusal throws and takes all of it back.
+ * @param available what the ledger would let the sponsor spend, in stroops
+ * @throws SponsorRefusal
+ */
+export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
+  const ofAccount = { stroops: limits.stroopsPerAccount, transfers: limits.transfersPerAccount }
+  if (!(await hold(tx, claim, claim.account, ofAccount))) {
+    throw sponsorRefused(await exhausted(tx, claim, limits))
+  }
+  if (!(await hold(tx, claim, EVERYBODY, { stroops: limits.dailyBudget }))) throw sponsorRefused('daily-budget')
+  if (!(await holdFloat(tx, claim, available))) throw sponsorRefused('float')
+}
+
+async function hold(
+  tx: Database,
+  { bid, day }: Claim,
+  account: string,
+  limit: { stroops: bigint; transfers?: number },
+): Promise<boolean> {
+  const { transfers } = limit
+  // A first row of the day is inserted, not updated, and its limits hold here.
+  if (bid > limit.stroops || (transfers !== undefined && transfers < 1)) return false
+  const fits = sql`${quotas.used} + ${quotas.held} + ${bid} <= ${limit.stroops}`
+  const held = await tx
+    .insert(quotas)
+    .values({ account, day, held: bid, count: 1 })
+    .onConflictDoUpdate({
+      target: [quotas.account, quotas.day],
+      set: { held: sql`${quotas.held} + ${bid}`, count: sql`${quotas.count} + 1` },
+      setWhere: transfers === undefined ? fits : sql`${fits} AND ${quotas.count} < ${transfers}`,
+    })
+    .returning({ account: quotas.account })
+  return held.length === 1
+}
+
+async function holdFloat(tx: Database, { sponsor, bid }: Claim, available: bigint): Promise<boolean> {
+  if (bid > available) return false
+  const held = await tx
+    .insert(sponsorFloats)
+    .values({ sponsor, held: bid })
+    .onConflictDoUpdate({
+      target: sponsorFloats.sponsor,
+      set: { held: sql`${sponsorFloats.held} + ${bid}` },
+      setWhere: sql`${sponsorFloats.held} + ${bid} <= ${available}`,
+    })
+    .returning({ sponsor: sponsorFloats.sponsor })
+  return held.length === 1
+}
+
+/** Which of an account's two limits it was: only for the words of the answer. */
+async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promise<RefusalReason> {
+  const [row] = await tx
+    .select({ count: quotas.count })
+    .from(quotas)
+    .where(and(eq(quotas.account, claim.account), eq(quotas.day, claim.day)))
+  return (row?.count ?? 0) >= limits.transfersPerAccount ? 'quota-transfers' : 'quota-stroops'
+}
+
+/**
+ * Turns a reservation into what the transfer really cost. `null` says that it is provably dead: then it never
+ * counted. Must run inside the transaction that gives the transfer its final status.
+ */
+export async function release(tx: Database, claim: Claim, charged: bigint | null): Promise<void> {
+  for (const account of [claim.account, EVERYBODY]) {
+    await tx
+      .update(quotas)
+      .set({
+        held: sql`${quotas.held} - ${claim.bid}`,
+        used: sql`${quotas.used} + ${charged ?? 0n}`,
+        count: sql`${quotas.count} - ${charged === null ? 1 : 0}`,
+      })
+      .where(and(eq(quotas.account, account), eq(quotas.day, claim.day)))
+  }
+  await tx
+    .update(sponsorFloats)
+    .set({ held: sql`${sponsorFloats.held} - ${claim.bid}` })
+    .where(eq(sponsorFloats.sponsor, claim.sponsor))
+}

@@ -1,0 +1,54 @@
+import { Refusal } from '#lib/refusal.ts'
+
+/** Why the sponsor does not pay: a closed list, each with the words that the caller reads. */
+export const REFUSAL_REASONS = {
+  'muxed-source': 'the source is a muxed account',
+  'operation-count': 'exactly one operation is allowed',
+  'operation-type': 'the operation is not a contract invocation',
+  'operation-source': 'the operation has a source of its own that is not the transaction source',
+  memo: 'a memo is not allowed',
+  preconditions: 'the only precondition allowed is time bounds',
+  'not-yet-valid': 'minTime is in the future',
+  'no-expiry': 'maxTime is missing',
+  'expires-too-soon': 'maxTime is less than 10 seconds away',
+  'expires-too-late': 'maxTime is more than 330 seconds away',
+  contract: 'the contract is not on the allow-list',
+  function: 'the function is not on the allow-list',
+  arguments: 'the arguments are not (from, to, data)',
+  'not-payer': 'the payer in the arguments is not the transaction source',
+  'auth-count': 'more than one authorization entry',
+  'auth-credentials': 'the authorization does not use source-account credentials',
+  'auth-invocation': 'the authorization is not for this very call alone',
+  'own-address': 'the transaction involves an address of the service',
+  'no-resources': 'the transaction carries no Soroban resources',
+  'fee-below-resources': 'the fee does not cover the resource fee and an inclusion fee of 100 stroops',
+  'resource-fee-cap': 'the resource fee is above the cap',
+  'fee-cap': 'the fee is above the cap',
+  'bad-signature': 'a signature does not belong to the account on this network',
+  'too-little-weight': 'the signatures do not reach the medium threshold',
+  'no-account': 'the account does not exist',
+  'excess-instructions': 'the declared instructions exceed what the call needs',
+  'excess-bytes': 'the declared bytes exceed what the call needs',
+  'would-fail': 'the transaction would fail',
+  'quota-transfers': 'the daily number of transfers of this account is used up',
+  'quota-stroops': 'the daily fee quota of this account is used up',
+  'daily-budget': 'the daily budget of the sponsor is used up',
+  float: 'sponsor float exhausted',
+} as const
+
+export type RefusalReason = keyof typeof REFUSAL_REASONS
+
+/** The 422 of a reason; `detail` is appended for the reasons that need one. */
+export function sponsorRefused(reason: RefusalReason, detail?: string): Refusal {
+  return new SponsorRefusal(reason, detail)
+}
+
+/** A Refusal that remembers its reason, for the log and the tests. */
+export class SponsorRefusal extends Refusal {
+  readonly reason: RefusalReason
+
+  constructor(reason: RefusalReason, detail?: string) {
+    super('refused', `sponsor refused: ${REFUSAL_REASONS[reason]}${detail === undefined ? '' : `: ${detail}`}`)
+    this.reason = reason
+  }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import type { Network } from '#lib/ledger/network.ts'
+import { describeFailure, log } from '#lib/log.ts'
+import { decodeResult, resultCodeOf } from './ledger-record.ts'
+
+/**
+ * What came of giving the network an envelope. PENDING, DUPLICATE, TRY_AGAIN_LATER and silence all say the same:
+ * it may be on its way. Only ERROR says that this node will not have it.
+ */
+export type Sent =
+  | { kind: 'unknown'; latestLedger?: number }
+  | { kind: 'error'; latestLedger?: number; resultCode: string; contested: boolean }
+
+const ANSWER = z.object({
+  status: z.enum(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER', 'ERROR']),
+  latestLedger: z.number().int(),
+  errorResultXdr: z.string().optional(),
+})
+
+/** Codes that a node also gives when another envelope with the same inner transaction has been there before. */
+const CONTESTED = new Set(['txBadSeq', 'txInsufficientFee'])
+
+/** Gives `envelope` (base64 XDR) to the network. Never throws: no answer is an answer that leaves all open. */
+export async function send(network: Network, envelope: string): Promise<Sent> {
+  try {
+    const answer = await network.call('sendTransaction', { transaction: envelope }, ANSWER)
+    const { latestLedger } = answer
+    if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', latestLedger }
+    const resultCode = resultCodeOf(decodeResult(answer.errorResultXdr))
+    return { kind: 'error', latestLedger, resultCode, contested: CONTESTED.has(resultCode) }
+  } catch (error) {
+    log('error', 'send', { failure: describeFailure(error) })
+    return { kind: 'unknown' }
+  }
+}

@@ -1,0 +1,239 @@
+import type { Database } from '#lib/db.ts'
+import type { Network } from '#lib/ledger/network.ts'
+import { describeFailure, log } from '#lib/log.ts'
+import { type LedgerRecord, lookUp, readRecord } from './ledger-record.ts'
+import { lookByHashes, walkLedgers } from './look.ts'
+import { send } from './send.ts'
+import { isOpen, markSent, settleTransfer, type TransferRecord } from './transfer-record.ts'
+
+/** Finds out what becomes of sponsored transfers. One per process. */
+export interface Settlement {
+  /**
+   * Sends a transfer that was just recorded, or takes up one that anybody recorded before, and waits at most `patience`
+   * milliseconds for its end. The answer is the settled row; `rejected` when the network will not have it; `open`
+   * when patience ran out. What nobody waits for any more is still settled, here or by whoever looks next.
+   */
+  follow(record: TransferRecord, options: { isNew: boolean; patience: number }): Promise<Ending>
+  /** Stops looking, for a process that ends. */
+  stop(): void
+}
+
+export type Ending = TransferRecord | 'rejected' | 'open'
+
+interface Pending {
+  record: TransferRecord
+  /** last ledger of an answer that did not know the transfer */
+  lookedAt: number
+  /** latest ledger known when the envelope was last sent; -1 before that */
+  sentAt: number
+  /** from this ledger on, an answer that does not know the transfer confirms that the network refused it */
+  contestedUntil: number | undefined
+  rejected: boolean
+  busy: boolean
+  waiters: Set<(ending: Ending) => void>
+}
+
+/** Up to this many are looked up one by one; more are found by walking the ledgers. */
+const FEW = 10
+
+/**
+ * @param database opens the database anew at each use, so that an outage is only waited through
+ */
+export function openSettlement(given: {
+  network: Network
+  database: () => Promise<Database>
+  now: () => Date
+}): Settlement {
+  const { network, database, now } = given
+  const pending = new Map<string, Pending>()
+  let latestLedger = 0
+  let turn = 0
+  let running = false
+  let stopped = false
+
+  async function follow(
+    record: TransferRecord,
+    { isNew, patience }: { isNew: boolean; patience: number },
+  ): Promise<Ending> {
+    if (!isOpen(record)) return record
+    const entry = pending.get(record.innerHash) ?? enlist(record, isNew)
+    if (entry.rejected) reopen(entry)
+    const ending = endingOf(entry, patience)
+    if (isNew) void exclusively(entry, () => deliver(entry))
+    void run()
+    return await ending
+  }
+
+  function enlist(record: TransferRecord, isNew: boolean): Pending {
+    const entry: Pending = {
+      record,
+      // Nothing recorded just now can stand in a ledger that was closed before.
+      lookedAt: isNew ? record.sinceLedger : -1,
+      sentAt: -1,
+      contestedUntil: undefined,
+      rejected: false,
+      busy: false,
+      waiters: new Set(),
+    }
+    pending.set(record.innerHash, entry)
+    return entry
+  }
+
+  /** The client asks again for what the network has refused: it is looked up, and sent once more. */
+  function reopen(entry: Pending): void {
+    entry.rejected = false
+    entry.lookedAt = -1
+    entry.sentAt = -1
+  }
+
+  function endingOf(entry: Pending, patience: number): Promise<Ending> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => finish('open'), patience)
+      const finish = (ending: Ending) => {
+        clearTimeout(timer)
+        entry.waiters.delete(finish)
+        resolve(ending)
+      }
+      entry.waiters.add(finish)
+    })
+  }
+
+  function notify(entry: Pending, ending: Ending): void {
+    for (const waiter of [...entry.waiters]) waiter(ending)
+  }
+
+  async function run(): Promise<void> {
+    if (running) return
+    running = true
+    while (pending.size > 0 && !stopped) {
+      await lookAtAll().catch((error: unknown) => {
+        log('error', 'settlement', { pending: pending.size, failure: describeFailure(error) })
+      })
+      if (pending.size > 0) await new Promise((resolve) => setTimeout(resolve, network.pollMs))
+    }
+    running = false
+  }
+
+  /** One look: asks one transfer whether a ledger has closed, each time another, and only then after all of them. */
+  async function lookAtAll(): Promise<void> {
+    const idle = [...pending.values()].filter((entry) => !entry.busy)
+    turn += 1
+    const probe = idle[turn % idle.length]
+    if (!probe) return
+    const { outerHash } = probe.record
+    const answer = await lookUp(network, outerHash)
+    latestLedger = Math.max(latestLedger, answer.latestLedger)
+    if (answer.status !== 'NOT_FOUND') {
+      await exclusively(probe, () =>
+        settle(probe, readRecord(answer, { ...probe.record, hash: outerHash, ours: true })),
+      )
+    }
+    const due = idle.filter((entry) => pending.has(entry.record.innerHash) && entry.lookedAt < latestLedger)
+    const recent = due.filter((entry) => entry.lookedAt >= 0)
+    const walked = recent.length > FEW ? await walk(recent) : new Set<Pending>()
+    await Promise.all(
+      due.filter((entry) => !walked.has(entry)).map((entry) => exclusively(entry, () => examine(entry))),
+    )
+  }
+
+  /** Answers with those that need no closer look: settled, or not in any ledger yet and not past their time. */
+  async function walk(entries: Pending[]): Promise<Set<Pending>> {
+    const start = Math.min(...entries.map((entry) => entry.lookedAt)) + 1
+    const {
+      records,
+      latestLedger: latest,
+      latestCloseTime,
+    } = await walkLedgers(
+      network,
+      entries.map((entry) => entry.record),
+      start,
+    )
+    const done = new Set<Pending>()
+    await Promise.all(
+      entries.map(async (entry) => {
+        const record = records.get(entry.record.innerHash)
+        if (record === null || (!record && latestCloseTime > entry.record.maxTime)) return
+        done.add(entry)
+        await exclusively(entry, () => (record ? settle(entry, record) : missing(entry, latest)))
+      }),
+    )
+    return done
+  }
+
+  async function examine(entry: Pending): Promise<void> {
+    const look = await lookByHashes(network, entry.record)
+    if (look.found) return await settle(entry, look.found)
+    if (look.dead) return await settle(entry, null)
+    await missing(entry, look.latestLedger)
+  }
+
+  /** Not in the ledgers up to `ledger`: sent again unchanged, once per ledger, while the network may still take it. */
+  async function missing(entry: Pending, ledger: number): Promise<void> {
+    entry.lookedAt = ledger
+    if (entry.contestedUntil !== undefined && ledger >= entry.contestedUntil) return reject(entry)
+    if (!entry.rejected && entry.contestedUntil === undefined && entry.sentAt < ledger) await deliver(entry)
+  }
+
+  async function deliver(entry: Pending): Promise<void> {
+    const first = entry.record.status === 'held' && entry.sentAt < 0
+    const sent = await send(network, entry.record.envelope)
+    entry.sentAt = Math.max(latestLedger, entry.lookedAt, sent.latestLedger ?? 0)
+    const resultCode = sent.kind === 'error' ? sent.resultCode : null
+    if (first || resultCode) {
+      entry.record = { ...entry.record, status: 'sent', resultCode }
+      await markSent(await database(), entry.record.innerHash, { at: now(), resultCode })
+    }
+    if (sent.kind === 'error') await refused(entry, { contested: sent.contested || !first })
+  }
+
+  /**
+   * The network refuses the envelope. If the code can mean that the same transaction is there already, be it the
+   * client's own copy or what we sent before, only ledgers to come can tell.
+   */
+  async function refused(entry: Pending, { contested }: { contested: boolean }): Promise<void> {
+    const look = await lookByHashes(network, entry.record)
+    if (look.found) return await settle(entry, look.found)
+    if (contested) entry.contestedUntil = look.latestLedger + 2
+    else reject(entry)
+  }
+
+  function reject(entry: Pending): void {
+    entry.contestedUntil = undefined
+    entry.rejected = true
+    log('info', 'transfer rejected', { hash: entry.record.innerHash, code: entry.record.resultCode ?? undefined })
+    notify(entry, 'rejected')
+  }
+
+  async function settle(entry: Pending, record: LedgerRecord | null): Promise<void> {
+    const settled = await settleTransfer(await database(), entry.record.innerHash, record, now())
+    pending.delete(entry.record.innerHash)
+    log('info', 'transfer settled', {
+      hash: settled.innerHash,
+      outerHash: settled.outerHash,
+      status: settled.status,
+      ledger: settled.ledger ?? undefined,
+      code: settled.resultCode ?? undefined,
+    })
+    notify(entry, settled)
+  }
+
+  /** One thing at a time for each transfer; what fails is tried again at the next look. */
+  async function exclusively(entry: Pending, work: () => Promise<void>): Promise<void> {
+    if (entry.busy) return
+    entry.busy = true
+    try {
+      await work()
+    } catch (error) {
+      log('error', 'settlement', { hash: entry.record.innerHash, failure: describeFailure(error) })
+    } finally {
+      entry.busy = false
+    }
+  }
+
+  return {
+    follow,
+    stop: () => {
+      stopped = true
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import type { Network } from '#lib/ledger/network.ts'
+import type { InnerTransaction } from './inner-transaction.ts'
+import { sponsorRefused } from './refusal-reason.ts'
+
+const SIMULATION = z.object({
+  latestLedger: z.number().int(),
+  error: z.string().optional(),
+  transactionData: z.string().optional(),
+})
+
+/** What the network says of a transaction before anybody pays for it. */
+export interface Simulation {
+  /** the resources that the call needs, the network's own margins included */
+  resources: xdr.SorobanResources
+  /** the ledger on whose state it ran */
+  latestLedger: number
+}
+
+/**
+ * Runs `inner` on the network's present state with its authorization enforced, so that what would fail is refused
+ * unpaid: a failed transaction costs the sponsor as much as a good one.
+ * @throws SponsorRefusal `would-fail` with the host's error; Refusal `unavailable`
+ */
+export async function simulate(network: Network, inner: InnerTransaction): Promise<Simulation> {
+  const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
+  const transaction = Buffer.from(envelope.toXdr()).toString('base64')
+  const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)
+  if (answer.error !== undefined || !answer.transactionData) {
+    throw sponsorRefused('would-fail', hostError(answer.error ?? ''))
+  }
+  const data = xdr.SorobanTransactionData.fromXdr(answer.transactionData, 'base64')
+  return { resources: data.resources, latestLedger: answer.latestLedger }
+}
+
+/** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */
+function hostError(print: string): string {
+  return /Error\(\w+, #?\w+\)/.exec(print)?.[0] ?? 'it cannot be simulated'
+}
+
+/**
+ * Non-refundable fees follow what a transaction declares, not what it uses. So a declaration may exceed the need by a
+ * quarter, or by a small absolute amount where that is more.
+ * @throws SponsorRefusal
+ */
+export function checkResources(declared: xdr.SorobanResources, needed: xdr.SorobanResources): void {
+  if (declared.instructions > allowance(needed.instructions, 1_000_000)) throw sponsorRefused('excess-instructions')
+  const bytes = (resources: xdr.SorobanResources) => [resources.diskReadBytes, resources.writeBytes] as const
+  const [read, write] = bytes(declared)
+  const [readNeed, writeNeed] = bytes(needed)
+  if (read > allowance(readNeed, 1024) || write > allowance(writeNeed, 1024)) throw sponsorRefused('excess-bytes')
+}
+
+function allowance(need: number, slack: number): number {
+  return Math.max(Math.floor(need * 1.25), need + slack)
+}

@@ -1,0 +1,116 @@
+import { and, eq, inArray } from 'drizzle-orm'
+import { sponsoredTransfers, type TransferStatus } from '#drizzle/schema.ts'
+import { type Database, transact } from '#lib/db.ts'
+import type { LedgerRecord } from './ledger-record.ts'
+import { type QuotaLimits, release, reserve } from './quota.ts'
+
+/** A sponsored transfer as the database keeps it: all that it takes to find out, from anywhere, what became of it. */
+export type TransferRecord = typeof sponsoredTransfers.$inferSelect
+
+const OPEN = ['held', 'sent'] as const satisfies readonly TransferStatus[]
+
+/** Whether the outcome is still to come. */
+export function isOpen(record: Pick<TransferRecord, 'status'>): boolean {
+  return record.status === 'held' || record.status === 'sent'
+}
+
+export async function findTransfer(db: Database, innerHash: string): Promise<TransferRecord | undefined> {
+  const [record] = await db.select().from(sponsoredTransfers).where(eq(sponsoredTransfers.innerHash, innerHash))
+  return record
+}
+
+/** All transfers whose outcome is open, oldest first. */
+export function findOpenTransfers(db: Database): Promise<TransferRecord[]> {
+  return db
+    .select()
+    .from(sponsoredTransfers)
+    .where(inArray(sponsoredTransfers.status, OPEN))
+    .orderBy(sponsoredTransfers.createdAt)
+}
+
+export type NewTransfer = Pick<
+  TransferRecord,
+  | 'innerHash'
+  | 'outerHash'
+  | 'account'
+  | 'recipient'
+  | 'sponsor'
+  | 'envelope'
+  | 'bid'
+  | 'maxTime'
+  | 'quotaDay'
+  | 'sinceLedger'
+>
+
+/**
+ * Writes a transfer down and reserves what it may cost, in one SQL transaction, before anything is sent. If the same
+ * inner transaction has been recorded already, by whomever, nothing is reserved and that record is the answer.
+ * @throws SponsorRefusal when a quota, the budget or the float does not allow it
+ */
+export function recordTransfer(
+  db: Database,
+  transfer: NewTransfer,
+  limits: QuotaLimits,
+  available: bigint,
+): Promise<{ record: TransferRecord; isNew: boolean }> {
+  return transact(db, async (tx) => {
+    const [record] = await tx.insert(sponsoredTransfers).values(transfer).onConflictDoNothing().returning()
+    if (!record) {
+      const earlier = await findTransfer(tx, transfer.innerHash)
+      if (!earlier) throw new Error('the outer hash is taken by another transfer')
+      return { record: earlier, isNew: false }
+    }
+    await reserve(tx, { ...transfer, day: transfer.quotaDay }, limits, available)
+    return { record, isNew: true }
+  })
+}
+
+/** Notes that the network has been given the envelope at least once, and the code with which it refused it, if so. */
+export async function markSent(
+  db: Database,
+  innerHash: string,
+  sent: { at: Date; resultCode: string | null },
+): Promise<void> {
+  await db
+    .update(sponsoredTransfers)
+    .set({ status: 'sent', sentAt: sent.at, resultCode: sent.resultCode })
+    .where(and(eq(sponsoredTransfers.innerHash, innerHash), inArray(sponsoredTransfers.status, OPEN)))
+}
+
+/**
+ * Gives a transfer its final status, `record` as the ledger has it or null when it can no longer get there, and turns
+ * its reservation into what it cost, in one SQL transaction. Of several callers one moves it; all get the same row.
+ */
+export function settleTransfer(
+  db: Database,
+  innerHash: string,
+  record: LedgerRecord | null,
+  now: Date,
+): Promise<TransferRecord> {
+  return transact(db, async (tx) => {
+    const [settled] = await tx
+      .update(sponsoredTransfers)
+      .set(record ? finalFields(record, now) : { status: 'dead', settledAt: now })
+      .where(and(eq(sponsoredTransfers.innerHash, innerHash), inArray(sponsoredTransfers.status, OPEN)))
+      .returning()
+    if (settled) {
+      await release(tx, { ...settled, day: settled.quotaDay }, settled.feeCharged)
+      return settled
+    }
+    const earlier = await findTransfer(tx, innerHash)
+    if (!earlier) throw new Error('a transfer that was never recorded cannot be settled')
+    return earlier
+  })
+}
+
+function finalFields(record: LedgerRecord, now: Date) {
+  return {
+    status: record.succeeded ? ('success' as const) : ('failed' as const),
+    settledAt: now,
+    ledgerHash: record.hash,
+    ledger: record.ledger,
+    feeCharged: record.feeCharged,
+    resultCode: record.resultCode,
+    contractError: record.contractError,
+  }
+}
