@@ -35,7 +35,7 @@ export function identityIssuer(
   const root = new URL(settings.issuer).pathname.replace(/\/$/, '')
   const signingKey = keyWithId(settings.key)
   return async (request, response) => {
-    const path = new URL(request.url ?? '/', settings.issuer).pathname
+    const [path = ''] = (request.url ?? '').split('?', 1)
     const route = path.startsWith(`${root}/`) ? `${request.method} ${path.slice(root.length)}` : undefined
     if (request.method === 'OPTIONS') answer(response, 204)
     else if (route === 'GET /.well-known/openid-configuration') answer(response, 200, discovery(settings.issuer))
@@ -90,15 +90,15 @@ function discovery(issuer: string): Record<string, unknown> {
   }
 }
 
-/** The JSON body, or nothing if it is no JSON or too large. */
+/** The JSON body, or nothing if it is no JSON, too large, or broke off. */
 async function readBody(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request) {
-    size += chunk.length
-    if (size <= LARGEST_BODY) chunks.push(chunk)
-  }
   try {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of request) {
+      size += chunk.length
+      if (size <= LARGEST_BODY) chunks.push(chunk)
+    }
     return size > LARGEST_BODY ? undefined : JSON.parse(Buffer.concat(chunks).toString('utf8'))
   } catch {
     return undefined

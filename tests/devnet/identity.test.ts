@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http'
+import { connect } from 'node:net'
 import { decodeProtectedHeader, type JWK } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ProviderSettings } from '#lib/auth/idp/provider.ts'
@@ -88,6 +89,18 @@ describe('the test issuer', () => {
       expect((await fetch(`${issuer}${path}`)).status).toBe(404)
     }
     expect((await fetch(`${issuer}/jwks`, { method: 'POST' })).status).toBe(404)
+  })
+
+  test.each([
+    ['a request line that is no path', 'GET // HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a body that breaks off', 'POST /idp/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"sub"'],
+  ])('survives %s', async (_name, bytes) => {
+    const socket = connect(Number(new URL(issuer).port), '127.0.0.1')
+    socket.write(bytes)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    socket.destroy()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect((await fetch(`${issuer}/jwks`)).status).toBe(200)
   })
 
   test('with the same key its tokens outlive a restart', async () => {

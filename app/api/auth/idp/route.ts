@@ -1,0 +1,16 @@
+import { z } from 'zod'
+import { requireProvider, signInWithProvider } from '#lib/auth/idp/sign-in.ts'
+import { readJson, resource } from '#lib/http.ts'
+import { service } from '#lib/service.ts'
+
+const body = z.object({ token: z.string('token required').min(1, 'token required') }, 'token required')
+
+/** Exchanges an access token of the identity provider for a session. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
+  POST: async (request) => {
+    const { settings, now } = await service()
+    const provider = requireProvider(settings.provider)
+    const { token } = await readJson(request, body)
+    return signInWithProvider({ provider, sessions: settings.sessions }, token, now())
+  },
+})
