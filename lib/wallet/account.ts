@@ -51,13 +51,6 @@ export async function readConfidentialAccount(
   return (await readConfidentialAccounts(server, token, [address])).get(address)
 }
 
-/** The account of a party to a call; Refusal `not-found` if it is not registered. */
-export function registered(accounts: Map<string, ConfidentialAccount>, address: string): ConfidentialAccount {
-  const account = accounts.get(address)
-  if (!account) throw new Refusal('not-found', `${address} has no confidential account`)
-  return account
-}
-
 /** An auditor's public key (64 bytes), and the ledger keys that a call must name to read it. */
 export interface AuditorKey {
   key: Uint8Array

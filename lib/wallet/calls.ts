@@ -1,9 +1,9 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
-import { readAuditorKey, readConfidentialAccounts, registered } from './account.ts'
 import { type Balance, merge } from './balance.ts'
 import { checkAmount, type Opening } from './commitment.ts'
 import type { Deployment } from './deployment.ts'
 import type { Holder } from './keys.ts'
+import { readParties } from './parties.ts'
 import { invoke, proveCall, proveTransfer, proveWithdrawal, scAddress, scAmount, startFrom } from './spending.ts'
 import { type CallOptions, readSource, type SignedCall, signCall, simulateCall } from './transaction.ts'
 
@@ -81,20 +81,13 @@ export async function buildTransfer(
   options: CallOptions = {},
 ): Promise<SignedSpending> {
   const from = holder.signer.publicKey()
-  const accounts = await readConfidentialAccounts(deployment.rpc, deployment.token, [from, transfer.to])
-  const sender = registered(accounts, from)
-  const recipient = registered(accounts, transfer.to)
-  const start = startFrom(sender, holder, transfer.opening)
-  const auditorSender = (await readAuditorKey(deployment, sender.auditorId)).key
-  const auditorRecipient =
-    recipient.auditorId === sender.auditorId
-      ? auditorSender
-      : (await readAuditorKey(deployment, recipient.auditorId)).key
+  const party = await readParties(deployment, [from, transfer.to])
+  const start = startFrom(party(from).account, holder, transfer.opening)
   const { name, args, next } = await proveTransfer(deployment, holder, start, {
     ...transfer,
-    viewingKey: recipient.viewingKey,
-    auditorRecipient,
-    auditorSender,
+    viewingKey: party(transfer.to).account.viewingKey,
+    auditorRecipient: party(transfer.to).auditor.key,
+    auditorSender: party(from).auditor.key,
   })
   return { ...(await call(deployment, holder.signer, name, args, options)), next }
 }
@@ -110,10 +103,12 @@ export async function buildWithdraw(
   options: CallOptions = {},
 ): Promise<SignedSpending> {
   const from = holder.signer.publicKey()
-  const sender = registered(await readConfidentialAccounts(deployment.rpc, deployment.token, [from]), from)
-  const start = startFrom(sender, holder, withdrawal.opening)
-  const auditorSender = (await readAuditorKey(deployment, sender.auditorId)).key
-  const { name, args, next } = await proveWithdrawal(deployment, holder, start, { ...withdrawal, auditorSender })
+  const { account, auditor } = (await readParties(deployment, [from]))(from)
+  const start = startFrom(account, holder, withdrawal.opening)
+  const { name, args, next } = await proveWithdrawal(deployment, holder, start, {
+    ...withdrawal,
+    auditorSender: auditor.key,
+  })
   return { ...(await call(deployment, holder.signer, name, args, options)), next }
 }
 

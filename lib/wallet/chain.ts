@@ -1,17 +1,11 @@
 import type { Transaction, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal.ts'
-import {
-  type AuditorKey,
-  type ConfidentialAccount,
-  readAuditorKey,
-  readConfidentialAccounts,
-  registered,
-} from './account.ts'
 import type { SignedSpending } from './calls.ts'
 import { checkAmount, type Opening, subtractAmount } from './commitment.ts'
 import type { Deployment } from './deployment.ts'
 import { redirectResources } from './footprint.ts'
 import type { Holder } from './keys.ts'
+import { type Party, readParties } from './parties.ts'
 import { authorizeAsSource, invoke, proveTransfer, startFrom } from './spending.ts'
 import { buildCall, type CallOptions, readSource, signCall, simulateCall } from './transaction.ts'
 
@@ -58,33 +52,35 @@ export async function prepareChain(
     payouts.reduce((total, { amount }) => total + checkAmount(amount), 0n),
   )
   const from = holder.signer.publicKey()
-  const parties = await readParties(deployment, from, payouts)
+  const party = await readParties(deployment, [from, ...payouts.map(({ to }) => to)])
+  const unpayable = payouts.find(({ to }) => party(to).account.archived && to !== payouts[0]?.to)
+  if (unpayable)
+    throw new Refusal('refused', `the account of ${unpayable.to} is archived: pay it in a transfer of its own`)
+
   const source = await readSource(deployment, holder.signer, options)
   const links: Link[] = []
-  let start = startFrom(parties.sender, holder, opening)
-  let first: First | undefined
+  let start = startFrom(party(from).account, holder, opening)
+  let first: { to: string; data: xdr.SorobanTransactionData } | undefined
   for (const [index, payout] of payouts.entries()) {
-    const party = parties.recipient(payout.to)
+    const recipient = party(payout.to)
     const { name, args, next, spendableNext } = await proveTransfer(deployment, holder, start, {
       ...payout,
-      ...party.keys,
+      viewingKey: recipient.account.viewingKey,
+      auditorRecipient: recipient.auditor.key,
+      auditorSender: party(from).auditor.key,
     })
-    const seconds = Math.min((options.seconds ?? 120) + index * LINK_SECONDS, Math.max(LONGEST, options.seconds ?? 0))
-    const timed = { ...options, seconds }
+    const timed = { ...options, seconds: secondsOf(index, options) }
     let transaction: Transaction
     if (first) {
+      const margin = isExtended(recipient) && !isExtended(party(first.to)) ? EXTENSION_RENT : 0n
+      const between = { sender: from, first: first.to, other: payout.to }
+      const data = redirectResources(first.data, between, recipient.auditor.footprint, margin)
       const auth = [authorizeAsSource(deployment, name, args)]
-      const data = redirectResources(
-        first.data,
-        { sender: from, first: first.to, other: payout.to },
-        party.reading,
-        party.extensionDue && !first.extensionDue ? EXTENSION_RENT : 0n,
-      )
       transaction = buildCall(deployment, source, invoke(deployment, name, args, auth), timed, data)
     } else {
       const simulated = await simulateCall(deployment, source, invoke(deployment, name, args), timed)
       transaction = simulated.transaction
-      first = { to: payout.to, data: simulated.data, extensionDue: party.extensionDue }
+      first = { to: payout.to, data: simulated.data }
     }
     links.push({ ...signCall(transaction, holder.signer), ...payout, next })
     start = { spendable: spendableNext, opening: next }
@@ -92,37 +88,10 @@ export async function prepareChain(
   return links
 }
 
-interface First {
-  to: string
-  data: xdr.SorobanTransactionData
-  extensionDue: boolean
+/** How many seconds a link is valid. */
+function secondsOf(index: number, { seconds = 120 }: CallOptions): number {
+  return Math.min(seconds + index * LINK_SECONDS, Math.max(LONGEST, seconds))
 }
 
-async function readParties(deployment: Deployment, from: string, payouts: readonly Payout[]) {
-  const addresses = payouts.map(({ to }) => to)
-  const accounts = await readConfidentialAccounts(deployment.rpc, deployment.token, [from, ...addresses])
-  const sender = registered(accounts, from)
-  const auditors = new Map<number, AuditorKey>()
-  for (const [index, to] of addresses.entries()) {
-    if (index > 0 && registered(accounts, to).archived && to !== addresses[0]) {
-      throw new Refusal('refused', `the confidential account of ${to} is archived: pay it in a transfer of its own`)
-    }
-  }
-  for (const id of new Set([from, ...addresses].map((address) => registered(accounts, address).auditorId))) {
-    auditors.set(id, await readAuditorKey(deployment, id))
-  }
-  const auditorOf = (account: ConfidentialAccount) => {
-    const auditor = auditors.get(account.auditorId)
-    if (!auditor) throw new Error('every auditor has been read')
-    return auditor
-  }
-  return {
-    sender,
-    recipient(address: string) {
-      const account = registered(accounts, address)
-      const { key: auditorRecipient, footprint: reading } = auditorOf(account)
-      const keys = { viewingKey: account.viewingKey, auditorRecipient, auditorSender: auditorOf(sender).key }
-      return { keys, reading, extensionDue: account.ledgersLeft < EXTENSION_DUE }
-    },
-  }
-}
+/** Whether a call that touches the account extends its life, and pays rent for that. */
+const isExtended = ({ account }: Party): boolean => account.ledgersLeft < EXTENSION_DUE

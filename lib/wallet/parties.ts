@@ -1,0 +1,32 @@
+import { Refusal } from '#lib/refusal.ts'
+import { type AuditorKey, type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
+import type { Deployment } from './deployment.ts'
+
+/** An account that takes part in a call, with the key of its auditor as it is now: rotation voids what is in flight. */
+export interface Party {
+  account: ConfidentialAccount
+  auditor: AuditorKey
+}
+
+/**
+ * The parties of one call or of a chain of calls, by address, each account and each auditor read once.
+ * Refusal `not-found` for an address that is not registered; otherwise as the two readings.
+ */
+export async function readParties(
+  deployment: Deployment,
+  addresses: readonly string[],
+): Promise<(address: string) => Party> {
+  const accounts = await readConfidentialAccounts(deployment.rpc, deployment.token, addresses)
+  const missing = addresses.find((address) => !accounts.has(address))
+  if (missing !== undefined) throw new Refusal('not-found', `${missing} has no confidential account`)
+  const auditors = new Map<number, AuditorKey>()
+  for (const id of new Set([...accounts.values()].map(({ auditorId }) => auditorId))) {
+    auditors.set(id, await readAuditorKey(deployment, id))
+  }
+  return (address) => {
+    const account = accounts.get(address)
+    const auditor = account && auditors.get(account.auditorId)
+    if (!auditor) throw new Error(`${address} is no party to this call`)
+    return { account, auditor }
+  }
+}
