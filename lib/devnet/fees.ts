@@ -1,4 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
+import { isTemporary } from './entry.ts'
 import type { Change, StoredEntry } from './state.ts'
 
 /** Network limits per transaction (core's testnet settings for protocol 28). Sizes in bytes, lifetimes in ledgers. */
@@ -91,9 +92,8 @@ export function rentFee(changes: Change[], ledgerSequence: number): bigint {
   return fee + extended * FEE_RATES.writeEntry + divideUp(TTL_ENTRY_BYTES * extended * FEE_RATES.write1Kb, 1024n)
 }
 
-function rent({ data }: StoredEntry, bytes: number, ledgers: number): bigint {
-  const temporary = data.type === 'contractData' && data.contractData.durability.name === 'temporary'
-  const denominator = temporary ? FEE_RATES.temporaryRentDenominator : FEE_RATES.persistentRentDenominator
+function rent(entry: StoredEntry, bytes: number, ledgers: number): bigint {
+  const denominator = isTemporary(entry) ? FEE_RATES.temporaryRentDenominator : FEE_RATES.persistentRentDenominator
   return divideUp(BigInt(bytes) * FEE_RATES.rent1Kb * BigInt(ledgers), 1024n * denominator)
 }
 

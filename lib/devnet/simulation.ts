@@ -1,4 +1,9 @@
-import type { LedgerContext } from './host/invoke.ts'
+import { xdr } from '@stellar/stellar-sdk'
+import { readEnvelope } from './envelope.ts'
+import { estimateResources } from './host/estimate.ts'
+import { type AuthMode, invokeHostFunction, type LedgerContext } from './host/invoke.ts'
+import { presentChange } from './host/state-change.ts'
+import { baseAccountId } from './ledger-key.ts'
 import type { State } from './state.ts'
 
 export interface SimulationParams {
@@ -17,7 +22,81 @@ export interface Simulation {
   readonly params: SimulationParams
 }
 
-/** The JSON body of simulateTransaction without latestLedger. Never throws: every failure is an `error` string. */
-export function simulateTransaction(_simulation: Simulation): object {
-  return { error: 'not built yet' }
+/** What one simulation is about, or why there is nothing to simulate. */
+type Subject =
+  | { readonly error: string }
+  | {
+      readonly source: string
+      readonly invocation: xdr.InvokeHostFunctionOp
+      readonly mode: AuthMode
+    }
+
+/**
+ * The body of simulateTransaction's answer without latestLedger. Never throws for what a client sent: every failure is
+ * an `error` string. Neither sequence number, fee, time bounds nor envelope signatures are looked at; the state stays.
+ */
+export function simulateTransaction({ state, ledger, params }: Simulation): object {
+  const subject = readSubject(params, ledger)
+  if ('error' in subject) return subject
+  const { source, mode, invocation } = subject
+  const { hostFunction, auth } = invocation
+  const layer = state.fork()
+  const run = invokeHostFunction({ state: layer, ledger, source, hostFunction, auth, mode, footprint: 'record' })
+  const events = run.diagnostics.map((event) => event.toXdr('base64'))
+  if (!run.ok) return { error: run.error, events }
+  const authorised = mode.kind === 'record' ? run.auth : auth
+  const data = estimateResources({
+    run,
+    state: layer,
+    sequence: ledger.sequence,
+    operation: new xdr.InvokeHostFunctionOp({ hostFunction, auth: [...authorised] }),
+    leeway: params.resourceConfig?.instructionLeeway ?? 0,
+  })
+  return {
+    transactionData: data.toXdr('base64'),
+    minResourceFee: String(data.resourceFee),
+    events,
+    results: [{ auth: authorised.map((entry) => entry.toXdr('base64')), xdr: run.returnValue.toXdr('base64') }],
+    stateChanges: layer.changes().flatMap(presentChange),
+  }
+}
+
+function readSubject(params: SimulationParams, ledger: LedgerContext): Subject {
+  const tx = decodeTransaction(params.transaction, ledger.networkId)
+  if (!tx) return { error: 'Could not unmarshal transaction' }
+  const [operation, ...others] = tx.operations
+  if (!operation || others.length > 0) return { error: 'Transaction contains more than one operation' }
+  if (tx.memo.type !== 'memoNone') {
+    return { error: 'Transaction contains a memo. Soroban transactions do not support memos.' }
+  }
+  if (operation.body.type !== 'invokeHostFunction') {
+    return { error: `Transaction contains unsupported operation type: ${operation.body.type}` }
+  }
+  const invocation = operation.body.invokeHostFunctionOp
+  const mode = authModeFor(params, invocation.auth.length > 0)
+  if ('error' in mode) return mode
+  return { source: baseAccountId(operation.sourceAccount ?? tx.sourceAccount), invocation, mode }
+}
+
+function decodeTransaction(text: string, networkId: Uint8Array): xdr.Transaction | undefined {
+  try {
+    return readEnvelope(text, networkId).inner.tx
+  } catch {
+    return undefined
+  }
+}
+
+/** Without authMode: what is signed is enforced, what is not is recorded, tied to the root. */
+function authModeFor(params: SimulationParams, hasAuth: boolean): AuthMode | { readonly error: string } {
+  const { authMode = '', useUpgradedAuth = true } = params
+  switch (authMode === '' ? (hasAuth ? 'enforce' : 'record') : authMode) {
+    case 'enforce':
+      return { kind: 'enforce' }
+    case 'record':
+    case 'record_allow_nonroot':
+      if (hasAuth) return { error: `cannot set authMode to '${authMode}' with an auth footprint` }
+      return { kind: 'record', allowNonRoot: authMode === 'record_allow_nonroot', upgraded: useUpgradedAuth }
+    default:
+      return { error: "optional 'authMode' must be one of enforce,record,record_allow_nonroot when included" }
+  }
 }

@@ -1,6 +1,18 @@
-import type { Asset } from '@stellar/stellar-sdk'
+import { createHash } from 'node:crypto'
+import { Address, Asset, StrKey, xdr } from '@stellar/stellar-sdk'
+import { encodeField } from '#lib/wallet/grumpkin.ts'
+import { addressToField } from '#lib/wallet/keys.ts'
+import { NETWORK_LIMITS } from '../fees.ts'
 import type { StoredEntry } from '../state.ts'
+import { nameOf } from './asset-contract/metadata.ts'
+import { auditorKeyKey } from './auditor-registry.ts'
+import { encodeCode } from './code.ts'
+import { BUILT_IN } from './contracts.ts'
+import { codeKey, contractData, type EntryKey, instanceKey } from './entry-key.ts'
+import { variant } from './instance.ts'
 import type { LedgerContext } from './invoke.ts'
+import { address, bytes, string, struct, symbol, u32 } from './scval.ts'
+import { CIRCUIT_TAGS, verificationKeyKey } from './verifier-registry.ts'
 
 export interface Genesis {
   readonly passphrase: string
@@ -20,6 +32,114 @@ export interface GenesisContracts {
   readonly native: string
 }
 
-export function genesisContracts(_genesis: Genesis): { entries: StoredEntry[]; contracts: GenesisContracts } {
-  throw new Error('not built yet')
+const VERIFICATION_KEY_BYTES = 1_760
+
+/**
+ * The entries that the contracts have from the first ledger on: instances, code, the verification keys (which verify
+ * nothing) and the key of auditor 0. They live as long as the network allows. Ids depend on passphrase and asset only.
+ */
+export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; contracts: GenesisContracts } {
+  const { passphrase, asset, ledger } = genesis
+  const contracts: GenesisContracts = {
+    token: contractId('confidential-token', genesis),
+    verifier: contractId('verifier-registry', genesis),
+    auditor: contractId('auditor-registry', genesis),
+    underlying: asset.contractId(passphrase),
+    native: Asset.native().contractId(passphrase),
+  }
+  const store = ({ id }: EntryKey, data: xdr.LedgerEntryData): StoredEntry => ({
+    key: id,
+    data,
+    lastModified: ledger.sequence,
+    liveUntil: ledger.sequence + NETWORK_LIMITS.maximumTtl - 1,
+  })
+  const value = (key: EntryKey, val: xdr.ScVal) => store(key, contractData(key, val))
+  const instance = (contract: string, executable: xdr.ContractExecutable, settings: [xdr.ScVal, xdr.ScVal][]) =>
+    value(instanceKey(contract), instanceOf(executable, settings))
+  const builtIn = (name: keyof typeof BUILT_IN, contract: string, settings: [xdr.ScVal, xdr.ScVal][]) => {
+    const { hash, data } = codeOf(name)
+    const executable = xdr.ContractExecutable.contractExecutableWasm(hash)
+    return [store(codeKey(hash), data), instance(contract, executable, settings)]
+  }
+  const assetExecutable = xdr.ContractExecutable.contractExecutableStellarAsset()
+  return {
+    contracts,
+    entries: [
+      instance(contracts.native, assetExecutable, assetSettings(Asset.native())),
+      instance(contracts.underlying, assetExecutable, assetSettings(asset)),
+      ...builtIn('verifier-registry', contracts.verifier, []),
+      ...CIRCUIT_TAGS.map((_, circuit) =>
+        value(verificationKeyKey(contracts.verifier, circuit), bytes(new Uint8Array(VERIFICATION_KEY_BYTES))),
+      ),
+      ...builtIn('auditor-registry', contracts.auditor, []),
+      value(auditorKeyKey(contracts.auditor, 0), bytes(genesis.auditorKey)),
+      ...builtIn('confidential-token', contracts.token, [
+        [variant('AddressAsField'), bytes(encodeField(addressToField(contracts.token)))],
+        [variant('Auditor'), address(contracts.auditor)],
+        [variant('UnderlyingAsset'), address(contracts.underlying)],
+        [variant('Verifier'), address(contracts.verifier)],
+      ]),
+    ],
+  }
+}
+
+/** As if the asset's issuer had deployed the contract, with a salt made of its name. */
+function contractId(name: string, { asset, ledger }: Genesis): string {
+  const preimage = xdr.HashIdPreimage.envelopeTypeContractId(
+    new xdr.HashIdPreimageContractId({
+      networkId: ledger.networkId,
+      contractIdPreimage: xdr.ContractIdPreimage.contractIdPreimageFromAddress(
+        new xdr.ContractIdPreimageFromAddress({
+          address: new Address(asset.getIssuer() ?? '').toScAddress(),
+          salt: sha256(Buffer.from(name)),
+        }),
+      ),
+    }),
+  )
+  return StrKey.encodeContract(sha256(preimage.toXdr()))
+}
+
+function codeOf(name: keyof typeof BUILT_IN): { hash: Uint8Array; data: xdr.LedgerEntryData } {
+  const code = encodeCode(name, BUILT_IN[name])
+  const hash = sha256(code)
+  const ext = xdr.ContractCodeEntryExt.v0()
+  return { hash, data: xdr.LedgerEntryData.contractCode(new xdr.ContractCodeEntry({ ext, hash, code })) }
+}
+
+function instanceOf(executable: xdr.ContractExecutable, settings: [xdr.ScVal, xdr.ScVal][]): xdr.ScVal {
+  const storage = settings.map(([key, val]) => new xdr.ScMapEntry({ key, val }))
+  return xdr.ScVal.scvContractInstance(
+    new xdr.ScContractInstance({ executable, storage: storage.length === 0 ? null : storage }),
+  )
+}
+
+/** Instance storage of an asset contract, in the order of its keys. The native asset has no administrator. */
+function assetSettings(asset: Asset): [xdr.ScVal, xdr.ScVal][] {
+  const issuer = asset.getIssuer()
+  const code = asset.getCode()
+  const metadata = struct({
+    decimal: u32(7),
+    name: string(nameOf(asset)),
+    symbol: string(asset.isNative() ? 'native' : code),
+  })
+  if (asset.isNative() || issuer === undefined) {
+    return [
+      [symbol('METADATA'), metadata],
+      [variant('AssetInfo'), variant('Native')],
+    ]
+  }
+  const size = code.length > 4 ? 12 : 4
+  const info = struct({
+    asset_code: string(code.padEnd(size, '\0')),
+    issuer: bytes(StrKey.decodeEd25519PublicKey(issuer)),
+  })
+  return [
+    [symbol('METADATA'), metadata],
+    [variant('Admin'), address(issuer)],
+    [variant('AssetInfo'), variant(`AlphaNum${size}`, info)],
+  ]
+}
+
+function sha256(content: Uint8Array): Uint8Array {
+  return createHash('sha256').update(content).digest()
 }

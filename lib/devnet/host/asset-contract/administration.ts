@@ -1,26 +1,17 @@
 import { type Asset, StrKey, xdr } from '@stellar/stellar-sdk'
+import { addSubentry, INT64_MAX } from '../../account.ts'
+import { isAuthorized, TRUSTLINE_AUTHORIZED, TRUSTLINE_CLAWBACK } from '../../trustline.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 import { accountKey, trustlineKey } from '../entry-key.ts'
 import { contractError } from '../host-error.ts'
 import { addressOf } from '../scval.ts'
-import {
-  BASE_RESERVE,
-  INT64_MAXIMUM,
-  isAuthorized,
-  liabilitiesOf,
-  minimumBalance,
-  readTrustline,
-  writeTrustline,
-} from './classic-balance.ts'
+import { readTrustline, writeTrustline } from './classic-balance.ts'
 import { firstBalance, readContractBalance, writeContractBalance } from './contract-balance.ts'
 import { issuerFlags } from './issuer.ts'
 import { isIssuer } from './metadata.ts'
 
-const AUTHORIZED = 1
 const MAINTAIN_LIABILITIES = 2
-const CLAWBACK_ENABLED = 4
-const MAXIMUM_SUBENTRIES = 1_000
 
 /** Who may mint; Error(Contract, #2) for the native asset, which nobody may. */
 export function administrator(call: Call): string {
@@ -49,8 +40,8 @@ export function writeAuthorized(call: Call, asset: Asset, holder: string, author
     return
   }
   const line = readTrustline(call, asset, holder)
-  const others = line.flags & ~(AUTHORIZED | MAINTAIN_LIABILITIES)
-  const flags = others | (authorized ? AUTHORIZED : MAINTAIN_LIABILITIES)
+  const others = line.flags & ~(TRUSTLINE_AUTHORIZED | MAINTAIN_LIABILITIES)
+  const flags = others | (authorized ? TRUSTLINE_AUTHORIZED : MAINTAIN_LIABILITIES)
   writeTrustline(call, asset, holder, new xdr.TrustLineEntry({ ...line, flags }))
 }
 
@@ -58,7 +49,7 @@ export function writeAuthorized(call: Call, asset: Asset, holder: string, author
 export function checkClawback(call: Call, asset: Asset, holder: string): void {
   const enabled = StrKey.isValidContract(holder)
     ? readContractBalance(call, holder)?.clawback === true
-    : (readTrustline(call, asset, holder).flags & CLAWBACK_ENABLED) !== 0
+    : (readTrustline(call, asset, holder).flags & TRUSTLINE_CLAWBACK) !== 0
   if (!enabled) throw contractError(11, `clawback is not enabled for ${holder}`)
 }
 
@@ -67,20 +58,21 @@ export function trust(call: Call, asset: Asset, holder: string): void {
   if (!StrKey.isValidEd25519PublicKey(holder) || asset.isNative() || isIssuer(asset, holder)) return
   const key = trustlineKey(holder, asset)
   if (call.storage.get(key)) return
-  const account = readAccount(holder, call.storage)
-  if (account.numSubEntries >= MAXIMUM_SUBENTRIES) throw contractError(15, `too many subentries: ${holder}`)
-  const reserve = minimumBalance(account) + BASE_RESERVE + liabilitiesOf(account.ext).selling
-  if (account.balance < reserve) throw contractError(14, `balance ${account.balance} is below the reserve ${reserve}`)
+  const grown = addSubentry(readAccount(holder, call.storage))
+  if ('refusal' in grown) {
+    throw grown.refusal === 'too-many'
+      ? contractError(15, `too many subentries: ${holder}`)
+      : contractError(14, `balance is below the reserve for one more entry: ${holder}`)
+  }
   const flags = issuerFlags(call, asset)
   const line = new xdr.TrustLineEntry({
-    accountId: account.accountId,
+    accountId: grown.account.accountId,
     asset: asset.toTrustLineXdrObject(),
     balance: 0n,
-    limit: INT64_MAXIMUM,
-    flags: (flags.authorizationRequired ? 0 : AUTHORIZED) | (flags.clawback ? CLAWBACK_ENABLED : 0),
+    limit: INT64_MAX,
+    flags: (flags.authorizationRequired ? 0 : TRUSTLINE_AUTHORIZED) | (flags.clawback ? TRUSTLINE_CLAWBACK : 0),
     ext: xdr.TrustLineEntryExt.v0(),
   })
-  const holding = new xdr.AccountEntry({ ...account, numSubEntries: account.numSubEntries + 1 })
-  call.storage.put(accountKey(holder), xdr.LedgerEntryData.account(holding))
+  call.storage.put(accountKey(holder), xdr.LedgerEntryData.account(grown.account))
   writeTrustline(call, asset, holder, line)
 }

@@ -1,8 +1,9 @@
 import { type Asset, StrKey } from '@stellar/stellar-sdk'
+import { INT64_MAX } from '../../account.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 import { trustlineKey } from '../entry-key.ts'
-import { INT64_MAXIMUM, moveClassic } from './classic-balance.ts'
+import { moveClassic } from './classic-balance.ts'
 import { creditContract, debitContract, readContractBalance } from './contract-balance.ts'
 import { isIssuer } from './metadata.ts'
 
@@ -10,7 +11,7 @@ import { isIssuer } from './metadata.ts'
 export function readBalance(call: Call, asset: Asset, holder: string): bigint {
   if (StrKey.isValidContract(holder)) return readContractBalance(call, holder)?.amount ?? 0n
   if (asset.isNative()) return readAccount(holder, call.storage).balance
-  if (isIssuer(asset, holder)) return INT64_MAXIMUM
+  if (isIssuer(asset, holder)) return INT64_MAX
   const data = call.storage.get(trustlineKey(holder, asset))?.data
   return data?.type === 'trustline' ? data.trustLine.balance : 0n
 }

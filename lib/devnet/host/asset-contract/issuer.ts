@@ -1,10 +1,7 @@
 import type { Asset } from '@stellar/stellar-sdk'
+import { AUTH_CLAWBACK, AUTH_REQUIRED, AUTH_REVOCABLE } from '../../account.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
-
-const REQUIRED = 1
-const REVOCABLE = 2
-const CLAWBACK = 8
 
 export interface IssuerFlags {
   readonly authorizationRequired: boolean
@@ -17,8 +14,8 @@ export function issuerFlags(call: Call, asset: Asset): IssuerFlags {
   const issuer = asset.getIssuer()
   const flags = asset.isNative() || issuer === undefined ? 0 : readAccount(issuer, call.storage).flags
   return {
-    authorizationRequired: (flags & REQUIRED) !== 0,
-    authorizationRevocable: (flags & REVOCABLE) !== 0,
-    clawback: (flags & CLAWBACK) !== 0,
+    authorizationRequired: (flags & AUTH_REQUIRED) !== 0,
+    authorizationRevocable: (flags & AUTH_REVOCABLE) !== 0,
+    clawback: (flags & AUTH_CLAWBACK) !== 0,
   }
 }
