@@ -5,6 +5,7 @@ import { Keypair, rpc, xdr } from '@stellar/stellar-sdk'
 export type RpcFault = 'http-503' | 'json-rpc-error' | 'hang' | 'hang-up' | 'headless' | 'wrong-entry' | 'wrong-type'
 
 export interface FakeRpc {
+  url: string
   server: rpc.Server
   /** The accounts of the ledger, by G-address. */
   accounts: Map<string, xdr.AccountEntry>
@@ -25,9 +26,11 @@ export async function startFakeRpc(): Promise<FakeRpc> {
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
   const address = listener.address()
   if (typeof address !== 'object' || !address) throw new Error('not listening')
-  const server = new rpc.Server(`http://127.0.0.1:${address.port}`, { allowHttp: true })
+  const url = `http://127.0.0.1:${address.port}`
+  const server = new rpc.Server(url, { allowHttp: true })
   server.httpClient.defaults.timeout = 300
   const fake: FakeRpc = {
+    url,
     server,
     accounts: new Map(),
     fault: undefined,

@@ -1,0 +1,217 @@
+import { createServer } from 'node:http'
+import { Account, MuxedAccount, Networks, Transaction, WebAuth } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { verifySession } from '#lib/auth/session.ts'
+import { openStore } from '#lib/db.ts'
+import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
+import { readEnvironment } from '#lib/env.ts'
+import { openNetwork } from '#lib/ledger/network.ts'
+import { provideService, type Service } from '#lib/service.ts'
+import { composeSettings } from '#lib/settings.ts'
+import * as idp from '../../app/api/auth/idp/route.ts'
+import * as challenge from '../../app/api/auth/sep10/challenge/route.ts'
+import * as verify from '../../app/api/auth/sep10/verify/route.ts'
+import { accountEntry, type FakeRpc, signerKey, startFakeRpc } from '../support/fake-rpc.ts'
+import { pair } from './challenges.ts'
+
+const [alice, bob] = [pair('alice'), pair('bob')]
+const address = alice.publicKey()
+const store = openStore({ directory: null })
+const listener = createServer()
+let fake: FakeRpc
+let issuer: string
+let running: Service
+let withoutProvider: Service
+
+beforeAll(async () => {
+  fake = await startFakeRpc()
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const bound = listener.address()
+  if (typeof bound !== 'object' || !bound) throw new Error('not listening')
+  issuer = `http://127.0.0.1:${bound.port}/idp`
+  listener.on('request', identityIssuer({ issuer, audience: 'payroll', key: await generateIdentityKey() }))
+  const compose = (more: Record<string, string>): Service => {
+    const settings = composeSettings(
+      readEnvironment({
+        PUBLIC_URL: 'https://pay.example:8443',
+        STELLAR_NETWORK: 'testnet',
+        STELLAR_RPC_URL: fake.url,
+        SESSION_SECRET: 'a secret of the route tests, 32 bytes and more',
+        SEP10_SEED: pair('route server').secret(),
+        ...more,
+      }),
+    )
+    const network = openNetwork(settings.network)
+    return { settings, network, database: store.database, sponsor: undefined, now: () => new Date() }
+  }
+  running = compose({ IDP_ISSUER: issuer, IDP_AUDIENCE: 'payroll' })
+  withoutProvider = compose({})
+})
+afterAll(async () => {
+  await fake.close()
+  await store.close()
+  await new Promise<void>((resolve) => {
+    listener.close(() => resolve())
+    listener.closeAllConnections()
+  })
+})
+beforeEach(() => {
+  fake.accounts.clear()
+  fake.fault = undefined
+  provideService(Promise.resolve(running))
+})
+
+const origin = 'https://elsewhere.example/api/auth'
+const ask = (query: string, headers: Record<string, string> = {}) =>
+  challenge.GET(new Request(`${origin}/sep10/challenge${query}`, { headers }), {})
+const post = (handler: typeof verify.POST, path: string, body: string, type = 'application/json') =>
+  handler(new Request(`${origin}/${path}`, { method: 'POST', headers: { 'content-type': type }, body }), {})
+const present = (body: unknown, type?: string) =>
+  post(verify.POST, 'sep10/verify', typeof body === 'string' ? body : JSON.stringify(body), type)
+const exchange = (body: unknown) => post(idp.POST, 'idp', JSON.stringify(body))
+
+async function signed(...signers: (typeof alice)[]): Promise<string> {
+  const { transaction } = (await (await ask(`?account=${address}`)).json()) as { transaction: string }
+  const parsed = new Transaction(transaction, Networks.TESTNET)
+  parsed.sign(...signers)
+  return parsed.toXdr()
+}
+
+describe('GET /auth/sep10/challenge', () => {
+  test('answers a challenge whose domains are those of PUBLIC_URL, whatever the request says', async () => {
+    const response = await ask(`?account=${address}&client_domain=wallet.example`, { host: 'evil.example' })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('access-control-allow-origin')).toBe('*')
+    const body = (await response.json()) as { transaction: string; network_passphrase: string }
+    expect(Object.keys(body)).toEqual(['transaction', 'network_passphrase'])
+    expect(body.network_passphrase).toBe(Networks.TESTNET)
+    const server = pair('route server').publicKey()
+    const read = WebAuth.readChallengeTx(
+      body.transaction,
+      server,
+      Networks.TESTNET,
+      'pay.example:8443',
+      'pay.example:8443',
+    )
+    expect(read.clientAccountID).toBe(address)
+  })
+
+  const muxed = new MuxedAccount(new Account(address, '0'), '7').accountId()
+  test.each([
+    ['', 'account required'],
+    ['?account=', 'account required'],
+    ['?account=nonsense', 'account must be'],
+    [`?account=${muxed}`, 'account must be'],
+    [`?account=${pair('route server').publicKey()}`, "the server's own"],
+    [`?account=${address}&memo=1`, 'memo'],
+    [`?account=${address}&home_domain=evil.example`, 'home_domain'],
+  ])('400 to %s', async (query, message) => {
+    const response = await ask(query)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toEqual({ error: expect.stringContaining(message) })
+  })
+})
+
+describe('POST /auth/sep10/verify', () => {
+  test('answers a session once, and 400 to the same challenge again', async () => {
+    const transaction = await signed(alice)
+    const response = await present({ transaction, unknown: 'ignored' })
+    expect(response.status).toBe(200)
+    const body = (await response.json()) as { session: string }
+    expect(body).toEqual({ session: expect.any(String), kind: 'ledger', sub: address })
+    expect(await verifySession(running.settings.sessions, body.session, new Date())).toMatchObject({ sub: address })
+    const again = await present({ transaction })
+    expect(again.status).toBe(400)
+    expect(await again.json()).toEqual({ error: 'invalid challenge: it has been used already' })
+  })
+
+  test('twenty at once: one 200 and nineteen 400', async () => {
+    const transaction = await signed(alice)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => present({ transaction })))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array<number>(19).fill(400)])
+  })
+
+  test('503 while the ledger cannot be asked, and the challenge is good afterwards', async () => {
+    const entry = accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] })
+    fake.accounts.set(address, entry)
+    const transaction = await signed(alice, bob)
+    fake.fault = 'http-503'
+    const refused = await present({ transaction })
+    expect(refused.status).toBe(503)
+    expect(refused.headers.get('retry-after')).toBe('5')
+    expect(await refused.json()).toEqual({ error: 'the ledger cannot be reached' })
+    fake.fault = undefined
+    expect((await present({ transaction: await signed(alice) })).status).toBe(400)
+    expect((await present({ transaction })).status).toBe(200)
+  })
+
+  test.each<[string, unknown, number, string]>([
+    ['nothing', '', 400, 'transaction required'],
+    ['{}', {}, 400, 'transaction required'],
+    ['an object', { transaction: {} }, 400, 'transaction required'],
+    ['an empty object in a list', { transaction: [{}] }, 400, 'transaction required'],
+    ['null', { transaction: null }, 400, 'transaction required'],
+    ['a list for a body', [], 400, 'transaction required'],
+    ['an empty text', { transaction: '' }, 400, 'transaction required'],
+    ['garbage', { transaction: 'garbage' }, 400, 'invalid challenge'],
+    ['a NUL', { transaction: '\u0000' }, 400, 'invalid challenge'],
+    ['9 KB', { transaction: 'A'.repeat(9216) }, 400, 'invalid challenge: it is larger'],
+    ['no JSON', '{', 400, 'JSON'],
+    ['257 KiB', { transaction: 'A'.repeat(257 * 1024) }, 413, '256 KiB'],
+  ])('%s', async (_name, body, status, message) => {
+    const response = await present(body)
+    expect(response.status).toBe(status)
+    expect(await response.json()).toEqual({ error: expect.stringContaining(message) })
+  })
+
+  test('415 to another content type', async () => {
+    expect((await present('transaction=x', 'text/plain')).status).toBe(415)
+  })
+})
+
+describe('POST /auth/idp', () => {
+  const tokenFor = async (request: object) => {
+    const response = await fetch(`${issuer}/token`, { method: 'POST', body: JSON.stringify(request) })
+    return ((await response.json()) as { access_token: string }).access_token
+  }
+
+  test('answers a session for a token of the provider', async () => {
+    const response = await exchange({ token: await tokenFor({ sub: 'ann', email: 'ann@example.com' }) })
+    expect(response.status).toBe(200)
+    const body = (await response.json()) as { session: string }
+    expect(body).toEqual({ session: expect.any(String), kind: 'idp', sub: 'ann' })
+    const session = await verifySession(running.settings.sessions, body.session, new Date())
+    expect(session).toMatchObject({ kind: 'idp', sub: 'ann', issuer, email: 'ann@example.com' })
+  })
+
+  test('401 to a token that fails', async () => {
+    const response = await exchange({ token: 'a.b.c' })
+    expect(response.status).toBe(401)
+    expect(response.headers.get('www-authenticate')).toBe('Bearer')
+    expect(await response.json()).toEqual({ error: 'invalid identity token' })
+  })
+
+  test.each([{}, { token: '' }, { token: 7 }, { token: null }, { token: ['x'] }])('400 to %j', async (body) => {
+    const response = await exchange(body)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toEqual({ error: 'token required' })
+  })
+
+  test('501 without a provider, even to nothing', async () => {
+    provideService(Promise.resolve(withoutProvider))
+    const response = await exchange({})
+    expect(response.status).toBe(501)
+    expect(await response.json()).toEqual({ error: 'no identity provider is configured' })
+  })
+
+  test('503 while the provider cannot be asked', async () => {
+    const provider = {
+      ...running.settings.provider,
+      issuer: 'http://127.0.0.1:9/idp',
+    } as Service['settings']['provider']
+    provideService(Promise.resolve({ ...running, settings: { ...running.settings, provider } }))
+    const response = await exchange({ token: await tokenFor({ sub: 'ann' }) })
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toBe('10')
+  })
+})
