@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { lockDirectory } from '#lib/directory-lock.ts'
+import { openFriendbot } from './friendbot.ts'
+import { type Deployment, makeGenesis } from './genesis.ts'
+import type { LedgerContext } from './host/invoke.ts'
+import { answerRequests } from './http-server.ts'
+import { type DevnetKeys, devnetKeys } from './keys.ts'
+import { type Ledger, openLedger } from './ledger.ts'
+import { readNetworkFile, writeNetworkFile } from './network-file.ts'
+import { rpcMethods } from './rpc/methods.ts'
+
+export interface DevnetOptions {
+  /** where the ledger is kept, for this process alone; null keeps it in memory */
+  readonly directory: string | null
+  /** 0 takes any that is free */
+  readonly port: number
+  /** milliseconds between ledgers; 0 closes one only when `closeLedger` is called */
+  readonly closeMs: number
+  readonly passphrase: string
+  /** answers what is below /idp */
+  readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
+  /** instead of the keys that follow from the passphrase */
+  readonly keys?: Partial<DevnetKeys>
+  /** unix milliseconds */
+  readonly now?: () => number
+}
+
+export interface Devnet {
+  /** `http://localhost:<port>` */
+  readonly url: string
+  readonly rpcUrl: string
+  readonly friendbotUrl: string
+  /** what /deployment.json says */
+  readonly deployment: Deployment & {
+    readonly network: 'local'
+    readonly rpcUrl: string
+    readonly friendbotUrl: string
+    readonly passphrase: string
+  }
+  /** secret of the issuer of the test USDC (S…) */
+  readonly issuerSecret: string
+  closeLedger(): void
+  close(): Promise<void>
+}
+
+/** Longer than clients keep idle connections, so that it is never the server that drops one just as it is used. */
+const KEEP_ALIVE_MS = 65_000
+
+/**
+ * Starts an embedded Stellar network of one node, on the loopback address.
+ * @throws DirectoryInUse; an error that names the port if that is taken, or the directory if its network is another
+ */
+export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
+  const { directory, passphrase, identity } = options
+  const keys = { ...devnetKeys(passphrase), ...options.keys }
+  const server = createServer()
+  const release = directory === null ? () => {} : lockDirectory(directory)
+  try {
+    const url = `http://localhost:${await listen(server, options.port)}`
+    const { ledger, deployment: built } = openNetwork(options, keys)
+    const rpcUrl = `${url}/rpc`
+    const friendbotUrl = `${url}/friendbot`
+    const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built }
+    const methods = rpcMethods(ledger, friendbotUrl)
+    const friendbot = openFriendbot(ledger, keys.root)
+    server.on('request', answerRequests({ methods, friendbot, deployment, ...(identity ? { identity } : {}) }))
+    const stop = keepClosing(ledger, options.closeMs)
+    return {
+      url,
+      rpcUrl,
+      friendbotUrl,
+      deployment,
+      issuerSecret: keys.issuer.secret(),
+      closeLedger: ledger.close,
+      close: async () => {
+        stop()
+        await shut(server)
+        ledger.stop()
+        release()
+      },
+    }
+  } catch (cause) {
+    await shut(server)
+    release()
+    throw cause
+  }
+}
+
+/** Opens the network that the directory holds, or makes one there. */
+function openNetwork({ directory, passphrase, now = Date.now }: DevnetOptions, keys: DevnetKeys) {
+  const kept = directory === null ? undefined : readNetworkFile(directory)
+  if (kept && kept.passphrase !== passphrase) {
+    throw new Error(`${directory} holds a network of another passphrase (DEVNET_PASSPHRASE): "${kept.passphrase}"`)
+  }
+  let deployment = kept?.deployment
+  const genesis = (context: LedgerContext) => {
+    const made = makeGenesis(context, keys)
+    deployment = made.deployment
+    if (directory !== null) writeNetworkFile(directory, { passphrase, deployment })
+    return made.entries
+  }
+  const ledger = openLedger({ directory, passphrase, now, genesis })
+  if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
+  return { ledger, deployment }
+}
+
+/** Closes a ledger every `closeMs`, the first at once: a network that was down is healthy again. */
+function keepClosing(ledger: Ledger, closeMs: number): () => void {
+  if (closeMs === 0) return () => {}
+  const close = () => {
+    try {
+      ledger.close()
+    } catch (cause) {
+      console.error(cause)
+    }
+  }
+  close()
+  const timer = setInterval(close, closeMs)
+  return () => clearInterval(timer)
+}
+
+async function listen(server: Server, port: number): Promise<number> {
+  server.keepAliveTimeout = KEEP_ALIVE_MS
+  server.listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch (cause) {
+    throw new Error(`the embedded ledger cannot listen on port ${port} (DEVNET_PORT)`, { cause })
+  }
+  const address = server.address()
+  if (typeof address !== 'object' || !address) throw new Error('the embedded ledger listens on no port')
+  return address.port
+}
+
+async function shut(server: Server): Promise<void> {
+  if (!server.listening) return
+  const closed = once(server, 'close')
+  server.close()
+  server.closeAllConnections()
+  await closed
+}

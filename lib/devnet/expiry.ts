@@ -1,0 +1,32 @@
+import { isTemporary } from './entry.ts'
+import type { Change, State, StoredEntry } from './state.ts'
+
+/** Temporary entries (used nonces, mostly) by the ledger after which they are gone. */
+export interface Expiry {
+  note(entry: StoredEntry): void
+  follow(changes: readonly Change[]): void
+  /** Takes what is no longer live in ledger `sequence` out of `state`. */
+  evict(state: State, sequence: number): void
+}
+
+export function openExpiry(): Expiry {
+  const due = new Map<number, Set<string>>()
+  const note = (entry: StoredEntry) => {
+    if (entry.liveUntil === undefined || !isTemporary(entry)) return
+    const keys = due.get(entry.liveUntil) ?? new Set()
+    due.set(entry.liveUntil, keys.add(entry.key))
+  }
+  return {
+    note,
+    follow(changes) {
+      for (const { after } of changes) if (after) note(after)
+    },
+    evict(state, sequence) {
+      for (const key of due.get(sequence - 1) ?? []) {
+        // An entry whose life was extended since is noted under its new ledger as well.
+        if (state.get(key)?.liveUntil === sequence - 1) state.remove(key)
+      }
+      due.delete(sequence - 1)
+    },
+  }
+}

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
+import { encodePoint, H, multiply, ORDER } from '#lib/wallet/grumpkin.ts'
+
+/** The keys that a devnet is born with. Whoever knows the passphrase knows them all: they guard nothing of worth. */
+export interface DevnetKeys {
+  /** holds all XLM; as in stellar-core its seed is the network id */
+  readonly root: Keypair
+  /** issues the test USDC */
+  readonly issuer: Keypair
+  /** viewing key of auditor 0: a scalar of Grumpkin */
+  readonly auditor: bigint
+}
+
+export function devnetKeys(passphrase: string): DevnetKeys {
+  return {
+    root: Keypair.fromRawEd25519Seed(sha256(passphrase)),
+    issuer: Keypair.fromRawEd25519Seed(sha256(`${passphrase} issuer of the test USDC`)),
+    auditor: BigInt(`0x${sha256(`${passphrase} viewing key of auditor 0`).toString('hex')}`) % ORDER,
+  }
+}
+
+/** 64 bytes: the public key of a viewing key */
+export function auditorPoint(viewingKey: bigint): Uint8Array {
+  return encodePoint(multiply(H, viewingKey))
+}
+
+/** One of friendbot's accounts, whose sequence numbers it uses so that it can fund many at once. */
+export function friendbotChannel(passphrase: string, index: number): Keypair {
+  return Keypair.fromRawEd25519Seed(sha256(`${passphrase} friendbot channel ${index}`))
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

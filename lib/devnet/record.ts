@@ -1,0 +1,61 @@
+/** Offset and length in the body of a ledger's record, bytes. */
+export type Span = readonly [offset: number, length: number]
+
+/** What stays in memory of a transaction; the rest is read from the journal. */
+export interface TransactionRecord {
+  /** hex */
+  readonly hash: string
+  /** hex hash of the transaction inside a fee bump */
+  readonly innerHash?: string
+  readonly ok: boolean
+  readonly isSoroban: boolean
+  /** a JSON `TransactionBody` */
+  readonly at: Span
+}
+
+/** A transaction as the RPC tells it, ready to be sent: base64 XDR. */
+export interface TransactionBody {
+  readonly envelopeXdr: string
+  readonly resultXdr: string
+  readonly resultMetaXdr: string
+  readonly diagnosticEventsXdr?: string[]
+  readonly events: { readonly transactionEventsXdr?: string[]; readonly contractEventsXdr?: string[][] }
+}
+
+/** One event as getEvents tells it. */
+export interface EventRecord {
+  readonly type: string
+  readonly ledger: number
+  readonly ledgerClosedAt: string
+  readonly contractId: string
+  readonly id: string
+  readonly operationIndex: number
+  readonly transactionIndex: number
+  readonly txHash: string
+  readonly inSuccessfulContractCall: boolean
+  readonly topic: string[]
+  readonly value: string
+}
+
+/** What stays in memory of a closed ledger. */
+export interface LedgerRecord {
+  readonly sequence: number
+  /** unix seconds */
+  readonly closeTime: number
+  /** hex */
+  readonly hash: string
+  /** base64 XDR of the LedgerHeader */
+  readonly header: string
+  readonly transactions: readonly TransactionRecord[]
+  /** a JSON array of `EventRecord`, and the contracts that are in it */
+  readonly events?: { readonly at: Span; readonly contracts: readonly string[] }
+}
+
+/** An entry in a journal or snapshot: key, base64 LedgerEntryData or null for none, last modified, live until. */
+export type EntryRecord = readonly [key: string, data: string | null, lastModified: number, liveUntil: number | null]
+
+/** The head of a ledger's record: what is kept in memory, and what it did to the entries. */
+export interface LedgerHead {
+  readonly ledger: LedgerRecord
+  readonly changes: readonly EntryRecord[]
+}

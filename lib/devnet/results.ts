@@ -1,0 +1,67 @@
+import { xdr } from '@stellar/stellar-sdk'
+import type { Envelope } from './envelope.ts'
+
+/** Result codes of a transaction that say nothing beyond themselves. */
+export type TransactionCode =
+  | 'txTooEarly'
+  | 'txTooLate'
+  | 'txMissingOperation'
+  | 'txBadSeq'
+  | 'txBadAuth'
+  | 'txInsufficientBalance'
+  | 'txNoAccount'
+  | 'txInsufficientFee'
+  | 'txBadAuthExtra'
+  | 'txInternalError'
+  | 'txBadMinSeqAgeOrGap'
+  | 'txMalformed'
+  | 'txSorobanInvalid'
+
+/** Why a transaction is not valid. */
+export type Failure =
+  | { readonly code: TransactionCode; readonly diagnostic?: string }
+  | { readonly code: 'txFailed'; readonly operations: xdr.OperationResult[]; readonly diagnostic?: string }
+
+/** What became of the transaction proper. */
+export type InnerOutcome = Failure | { readonly code: 'txSuccess'; readonly operations: xdr.OperationResult[] }
+
+/** TransactionResult of a plain transaction, or of a fee bump whose own envelope was at fault. */
+export function plainResult(outcome: InnerOutcome, feeCharged: bigint): xdr.TransactionResult {
+  return new xdr.TransactionResult({
+    feeCharged,
+    result: resultArm<xdr.TransactionResultResult>(xdr.TransactionResultResult, outcome),
+    ext: xdr.TransactionResultExt.v0(),
+  })
+}
+
+/** TransactionResult of an envelope: a fee bump wraps the inner result, whose own fee is 0 since protocol 25. */
+export function envelopeResult(envelope: Envelope, outcome: InnerOutcome, feeCharged: bigint): xdr.TransactionResult {
+  if (!envelope.bump) return plainResult(outcome, feeCharged)
+  const pair = new xdr.InnerTransactionResultPair({
+    transactionHash: envelope.inner.hash,
+    result: new xdr.InnerTransactionResult({
+      feeCharged: 0n,
+      result: resultArm<xdr.InnerTransactionResultResult>(xdr.InnerTransactionResultResult, outcome),
+      ext: xdr.InnerTransactionResultExt.v0(),
+    }),
+  })
+  const result =
+    outcome.code === 'txSuccess'
+      ? xdr.TransactionResultResult.txFeeBumpInnerSuccess(pair)
+      : xdr.TransactionResultResult.txFeeBumpInnerFailed(pair)
+  return new xdr.TransactionResult({ feeCharged, result, ext: xdr.TransactionResultExt.v0() })
+}
+
+/** The same result with another fee: what is known only after the refunds. */
+export function withFee(result: xdr.TransactionResult, feeCharged: bigint): xdr.TransactionResult {
+  return new xdr.TransactionResult({ ...result, feeCharged })
+}
+
+/** What the unions of outer and inner results have in common. */
+type ResultUnion<Arm> = Record<TransactionCode, () => Arm> &
+  Record<'txSuccess' | 'txFailed', (operations: xdr.OperationResult[]) => Arm>
+
+function resultArm<Arm>(union: ResultUnion<Arm>, outcome: InnerOutcome): Arm {
+  if (outcome.code === 'txSuccess' || outcome.code === 'txFailed') return union[outcome.code](outcome.operations)
+  return union[outcome.code]()
+}

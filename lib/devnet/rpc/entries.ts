@@ -1,0 +1,52 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { encodeData, isTemporary } from '../entry.ts'
+import type { Ledger } from '../ledger.ts'
+import type { StoredEntry } from '../state.ts'
+import { invalidParams, type Params } from './json-rpc.ts'
+
+const MAX_KEYS = 200
+const MAX_KEY_BYTES = 16 * 1024
+
+const EMPTY_EXTENSION = xdr.LedgerEntryExt.v0().toXdr('base64')
+
+/** The entries that exist, in the order of the request, each under the key as the request spelled it. */
+export function getLedgerEntries({ state, history }: Ledger, params: Params): object {
+  const { keys } = params
+  if (!Array.isArray(keys)) throw invalidParams('keys must be an array')
+  if (keys.length > MAX_KEYS) {
+    throw invalidParams(`key count (${keys.length}) exceeds maximum supported (${MAX_KEYS})`)
+  }
+  const latestLedger = history.latest().sequence
+  const entries = keys.flatMap((key, index) => {
+    const entry = state.get(readKey(key, index))
+    return entry && isLive(entry, latestLedger) ? [describe(entry, key, latestLedger)] : []
+  })
+  return { entries, latestLedger }
+}
+
+function readKey(key: unknown, index: number): string {
+  try {
+    if (typeof key !== 'string' || key.length > MAX_KEY_BYTES) throw new Error('not a key')
+    const decoded = xdr.LedgerKey.fromXdr(key, 'base64')
+    if (decoded.type !== 'ttl') return decoded.toXdr('base64')
+  } catch {
+    throw invalidParams(`cannot unmarshal key value ${String(key).slice(0, 200)} at index ${index}`)
+  }
+  throw invalidParams('ledger ttl entries cannot be queried directly')
+}
+
+/** An expired temporary entry is gone even before it is evicted. */
+function isLive(entry: StoredEntry, latestLedger: number): boolean {
+  return !isTemporary(entry) || (entry.liveUntil ?? latestLedger) >= latestLedger
+}
+
+/** Nothing is archived here: a persistent entry lives on past what was paid for. */
+function describe(entry: StoredEntry, key: string, latestLedger: number): object {
+  return {
+    key,
+    xdr: encodeData(entry),
+    lastModifiedLedgerSeq: entry.lastModified,
+    ...(entry.liveUntil === undefined ? {} : { liveUntilLedgerSeq: Math.max(entry.liveUntil, latestLedger) }),
+    extXdr: EMPTY_EXTENSION,
+  }
+}

@@ -1,0 +1,51 @@
+import type { History } from '../history.ts'
+import { invalidParams, invalidRequest, isObject, type Params } from './json-rpc.ts'
+
+export interface Page {
+  readonly startLedger: number | undefined
+  readonly cursor: string | undefined
+  readonly limit: number
+}
+
+/** startLedger, or a pagination cursor; the limit has a default and a maximum of the method's own. */
+export function readPage(params: Params, limits: { initial: number; maximum: number }): Page {
+  const pagination = params.pagination ?? {}
+  if (!isObject(pagination)) throw invalidParams('pagination must be an object')
+  const { cursor, limit = limits.initial } = pagination
+  if (cursor !== undefined && typeof cursor !== 'string') throw invalidParams('cursor must be a string')
+  if (!isCount(limit) || limit === 0) throw invalidParams('limit must be a positive integer')
+  if (limit > limits.maximum) throw invalidParams(`limit must not exceed ${limits.maximum}`)
+  return { startLedger: readLedger(params, 'startLedger'), cursor: cursor === '' ? undefined : cursor, limit }
+}
+
+export function readLedger(params: Params, name: 'startLedger' | 'endLedger'): number | undefined {
+  const value = params[name]
+  if (value === undefined || value === null || value === 0) return undefined
+  if (!isCount(value)) throw invalidParams(`${name} must be positive`)
+  return value
+}
+
+/** The ledger at which a page of getTransactions or getLedgers begins. */
+export function startOf({ startLedger, cursor }: Page, history: History): number | undefined {
+  if (cursor !== undefined) {
+    if (startLedger !== undefined) throw invalidRequest('startLedger and cursor cannot both be set')
+    return undefined
+  }
+  const oldest = history.oldest().sequence
+  const latest = history.latest().sequence
+  const start = startLedger ?? 0
+  if (start >= oldest && start <= latest) return start
+  throw invalidRequest(
+    `start ledger (${start}) must be between the oldest ledger: ${oldest} and the latest ledger: ${latest} for this rpc instance`,
+  )
+}
+
+/** A decimal cursor. @throws -32602 */
+export function readCursor(cursor: string): bigint {
+  if (!/^\d{1,19}$/.test(cursor)) throw invalidParams(`invalid cursor ${cursor}`)
+  return BigInt(cursor)
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff
+}
