@@ -1,0 +1,338 @@
+import { Account, Address, MuxedAccount, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { contractBalanceKey } from '#lib/devnet/host/asset-contract/contract-balance.ts'
+import { accountKey, instanceKey, trustlineKey } from '#lib/devnet/host/entry-key.ts'
+import type { InvocationResult } from '#lib/devnet/host/invoke.ts'
+import {
+  amount,
+  apply,
+  asset,
+  c,
+  contractor,
+  employer,
+  enforce,
+  failure,
+  g,
+  issuer,
+  keypair,
+  label,
+  ledger,
+  type Network,
+  number,
+  openNetwork,
+  putAccount,
+  putTrustline,
+  type Request,
+  record,
+  stranger,
+} from './host-fixture.ts'
+
+let network: Network
+beforeEach(() => {
+  network = openNetwork()
+})
+
+const usdc = (source: Request['source'], name: string, ...args: xdr.ScVal[]): Request => ({
+  source,
+  contract: network.contracts.underlying,
+  name,
+  args,
+})
+const xlm = (source: Request['source'], name: string, ...args: xdr.ScVal[]): Request => ({
+  source,
+  contract: network.contracts.native,
+  name,
+  args,
+})
+
+function read(request: Request): unknown {
+  const result = record(network, request)
+  if (!result.ok) throw new Error(result.error)
+  expect(result.footprint.readWrite).toEqual([])
+  expect(result.auth).toEqual([])
+  return scValToNative(result.returnValue)
+}
+
+const balance = (holder: xdr.ScVal) => read(usdc(employer, 'balance', holder))
+const vault = () => c(network.contracts.auditor)
+
+function eventOf(result: Extract<InvocationResult, { ok: true }>) {
+  const body = result.events[0]?.body.value
+  return { topics: body?.topics.map((topic) => scValToNative(topic)), data: body && scValToNative(body.data) }
+}
+const name = `USDC:${issuer.publicKey()}`
+
+describe('what can be read', () => {
+  it('tells name, symbol, decimals and administrator', () => {
+    expect(read(usdc(employer, 'name'))).toBe(name)
+    expect(read(usdc(employer, 'symbol'))).toBe('USDC')
+    expect(read(usdc(employer, 'decimals'))).toBe(7)
+    expect(read(usdc(employer, 'admin'))).toBe(issuer.publicKey())
+    expect(read(xlm(employer, 'name'))).toBe('native')
+    expect(read(xlm(employer, 'symbol'))).toBe('native')
+  })
+
+  it('knows balances of accounts, contracts and the issuer', () => {
+    expect(balance(g(employer))).toBe(1_000_0000000n)
+    expect(balance(g(stranger))).toBe(0n)
+    expect(balance(g(issuer))).toBe(2n ** 63n - 1n)
+    expect(balance(vault())).toBe(0n)
+    expect(read(xlm(employer, 'balance', g(stranger)))).toBe(100_0000000n)
+  })
+
+  it('has no administrator for the native asset (#2), and no balance of an account that is not there (#6)', () => {
+    expect(failure(network, xlm(employer, 'admin'))).toBe('Error(Contract, #2)')
+    expect(failure(network, xlm(employer, 'balance', g(keypair('nobody'))))).toBe('Error(Contract, #6)')
+  })
+
+  it('tells who is authorized', () => {
+    expect(read(usdc(employer, 'authorized', g(employer)))).toBe(true)
+    expect(read(usdc(employer, 'authorized', g(issuer)))).toBe(true)
+    expect(failure(network, usdc(employer, 'authorized', g(stranger)))).toBe('Error(Contract, #13)')
+  })
+})
+
+describe('transfer', () => {
+  it('moves between trustlines', () => {
+    const result = apply(network, usdc(employer, 'transfer', g(employer), g(contractor), amount(5n)))
+    expect(balance(g(employer))).toBe(1_000_0000000n - 5n)
+    expect(balance(g(contractor))).toBe(1_000_0000000n + 5n)
+    expect(eventOf(result)).toEqual({
+      topics: ['transfer', employer.publicKey(), contractor.publicKey(), name],
+      data: 5n,
+    })
+  })
+
+  it('moves XLM between accounts, down to the reserve', () => {
+    apply(network, xlm(employer, 'transfer', g(employer), g(contractor), amount(99_0000000n)))
+    expect(read(xlm(employer, 'balance', g(contractor)))).toBe(199_0000000n)
+    const more = xlm(employer, 'transfer', g(employer), g(contractor), amount(1n))
+    expect(failure(network, more)).toBe('Error(Contract, #10)')
+  })
+
+  it('keeps what a contract holds as contract data for 30 days', () => {
+    apply(network, usdc(employer, 'transfer', g(employer), vault(), amount(5n)))
+    const entry = network.state.get(contractBalanceKey(network.contracts.underlying, network.contracts.auditor).id)
+    if (entry?.data.type !== 'contractData') throw new Error('no balance')
+    expect(scValToNative(entry.data.contractData.val)).toEqual({ amount: 5n, authorized: true, clawback: false })
+    expect(scValToNative(entry.data.contractData.key)).toEqual(['Balance', network.contracts.auditor])
+    expect(entry.liveUntil).toBe(ledger.sequence + 518_400)
+  })
+
+  it('names the id of a muxed recipient in its data, and pays the account', () => {
+    const muxed = new MuxedAccount(new Account(contractor.publicKey(), '0'), '42').accountId()
+    const to = new Address(muxed).toScVal()
+    const result = apply(network, usdc(employer, 'transfer', g(employer), to, amount(5n)))
+    expect(eventOf(result)).toEqual({
+      topics: ['transfer', employer.publicKey(), contractor.publicKey(), name],
+      data: { amount: 5n, to_muxed_id: 42n },
+    })
+    expect(balance(g(contractor))).toBe(1_000_0000000n + 5n)
+  })
+
+  it('is a mint from the issuer and a burn to it', () => {
+    const minted = apply(network, usdc(issuer, 'transfer', g(issuer), g(contractor), amount(5n)))
+    expect(eventOf(minted)).toEqual({ topics: ['mint', contractor.publicKey(), name], data: 5n })
+    const burnt = apply(network, usdc(contractor, 'transfer', g(contractor), g(issuer), amount(5n)))
+    expect(eventOf(burnt)).toEqual({ topics: ['burn', contractor.publicKey(), name], data: 5n })
+    expect(balance(g(contractor))).toBe(1_000_0000000n)
+  })
+
+  it('to oneself changes nothing', () => {
+    apply(network, usdc(employer, 'transfer', g(employer), g(employer), amount(5n)))
+    expect(balance(g(employer))).toBe(1_000_0000000n)
+  })
+
+  const transfer = (from: Request['source'], to: xdr.ScVal, value: bigint) =>
+    usdc(from, 'transfer', g(from), to, amount(value))
+  it.each<[string, () => Request, string]>([
+    ['a negative amount', () => transfer(employer, g(contractor), -1n), 'Error(Contract, #8)'],
+    ['more than there is', () => transfer(employer, g(contractor), 1_000_0000001n), 'Error(Contract, #10)'],
+    ['more than there can be', () => transfer(issuer, g(contractor), 2n ** 63n), 'Error(Contract, #12)'],
+    ['a sender without trustline', () => transfer(stranger, g(contractor), 1n), 'Error(Contract, #13)'],
+    ['a recipient without trustline', () => transfer(employer, g(stranger), 1n), 'Error(Contract, #13)'],
+    [
+      'a recipient at its limit',
+      () => {
+        putTrustline(network.state, contractor.publicKey(), 10n, { limit: 10n })
+        return transfer(employer, g(contractor), 1n)
+      },
+      'Error(Contract, #10)',
+    ],
+    [
+      'a trustline that is not authorized',
+      () => {
+        putTrustline(network.state, contractor.publicKey(), 10n, { flags: 0 })
+        return transfer(employer, g(contractor), 1n)
+      },
+      'Error(Contract, #11)',
+    ],
+    [
+      'XLM for an account that is not there',
+      () => xlm(employer, 'transfer', g(employer), g(keypair('nobody')), amount(2_0000000n)),
+      'Error(Contract, #6)',
+    ],
+    [
+      'the balance of a contract that is no party to the call',
+      () => usdc(employer, 'transfer', vault(), g(employer), amount(1n)),
+      'Error(Contract, #10)',
+    ],
+  ])('refuses %s', (_, request, error) => {
+    expect(failure(network, request())).toBe(error)
+  })
+
+  it('does not let a contract’s money go without the contract', () => {
+    apply(network, usdc(employer, 'transfer', g(employer), vault(), amount(5n)))
+    const theft = usdc(employer, 'transfer', vault(), g(employer), amount(5n))
+    expect(label(enforce(network, theft))).toBe('Error(Auth, InvalidAction)')
+  })
+})
+
+describe('allowances', () => {
+  const approve = (value: bigint, until: number) =>
+    usdc(employer, 'approve', g(employer), g(contractor), amount(value), number(until))
+  const allowance = () => read(usdc(employer, 'allowance', g(employer), g(contractor)))
+  const take = (value: bigint) =>
+    usdc(contractor, 'transfer_from', g(contractor), g(employer), g(contractor), amount(value))
+
+  it('are spent bit by bit', () => {
+    const result = apply(network, approve(10n, ledger.sequence + 5))
+    expect(eventOf(result)).toEqual({
+      topics: ['approve', employer.publicKey(), contractor.publicKey(), name],
+      data: [10n, ledger.sequence + 5],
+    })
+    apply(network, take(4n))
+    expect(allowance()).toBe(6n)
+    apply(network, usdc(contractor, 'burn_from', g(contractor), g(employer), amount(6n)))
+    expect(allowance()).toBe(0n)
+    expect(balance(g(employer))).toBe(1_000_0000000n - 10n)
+    expect(balance(g(contractor))).toBe(1_000_0000000n + 4n)
+  })
+
+  it('do not reach further (#9), nor end before they begin (#9), nor are negative (#8)', () => {
+    apply(network, approve(10n, ledger.sequence))
+    expect(failure(network, take(11n))).toBe('Error(Contract, #9)')
+    expect(failure(network, approve(1n, ledger.sequence - 1))).toBe('Error(Contract, #9)')
+    expect(failure(network, approve(-1n, ledger.sequence))).toBe('Error(Contract, #8)')
+  })
+
+  it('end with their last ledger, although the entry lives on', () => {
+    apply(network, approve(10n, ledger.sequence))
+    const later = { ...ledger, sequence: ledger.sequence + 1 }
+    expect(
+      label(
+        enforce(network, take(1n), { ledger: later, mode: { kind: 'record', allowNonRoot: false, upgraded: true } }),
+      ),
+    ).toBe('Error(Contract, #9)')
+  })
+})
+
+describe('the administrator', () => {
+  it('mints to trustlines and contracts', () => {
+    const result = apply(network, usdc(issuer, 'mint', g(contractor), amount(5n)))
+    expect(eventOf(result)).toEqual({ topics: ['mint', contractor.publicKey(), name], data: 5n })
+    apply(network, usdc(issuer, 'mint', vault(), amount(5n)))
+    expect(balance(vault())).toBe(5n)
+  })
+
+  it('alone may mint, and nobody XLM', () => {
+    const request = usdc(employer, 'mint', g(employer), amount(5n))
+    expect(label(enforce(network, request))).toBe('Error(Auth, InvalidAction)')
+    expect(failure(network, xlm(employer, 'mint', g(employer), amount(5n)))).toBe('Error(Contract, #2)')
+    expect(failure(network, usdc(issuer, 'mint', g(stranger), amount(5n)))).toBe('Error(Contract, #13)')
+    expect(failure(network, usdc(issuer, 'mint', g(employer), amount(-5n)))).toBe('Error(Contract, #8)')
+  })
+
+  it('can be replaced', () => {
+    const result = apply(network, usdc(issuer, 'set_admin', g(employer)))
+    expect(eventOf(result)).toEqual({ topics: ['set_admin', issuer.publicKey(), name], data: employer.publicKey() })
+    expect(read(usdc(employer, 'admin'))).toBe(employer.publicKey())
+    apply(network, usdc(employer, 'mint', g(employer), amount(5n)))
+    expect(label(enforce(network, usdc(issuer, 'mint', g(employer), amount(5n))))).toBe('Error(Auth, InvalidAction)')
+  })
+
+  it('withdraws an authorization only if the issuer kept the right', () => {
+    const revoke = usdc(issuer, 'set_authorized', g(contractor), xdr.ScVal.scvBool(false))
+    expect(failure(network, revoke)).toBe('Error(Contract, #2)')
+    putAccount(network.state, issuer.publicKey(), { flags: 2 })
+    expect(eventOf(apply(network, revoke))).toEqual({
+      topics: ['set_authorized', contractor.publicKey(), name],
+      data: false,
+    })
+    expect(read(usdc(employer, 'authorized', g(contractor)))).toBe(false)
+    expect(failure(network, usdc(employer, 'transfer', g(employer), g(contractor), amount(1n)))).toBe(
+      'Error(Contract, #11)',
+    )
+    apply(network, usdc(issuer, 'set_authorized', g(contractor), xdr.ScVal.scvBool(true)))
+    expect(failure(network, usdc(employer, 'transfer', g(employer), g(contractor), amount(1n)))).toBe('')
+    const own = usdc(issuer, 'set_authorized', g(issuer), xdr.ScVal.scvBool(true))
+    expect(failure(network, own)).toBe('Error(Contract, #2)')
+  })
+
+  it('freezes a contract’s balance', () => {
+    apply(network, usdc(employer, 'transfer', g(employer), vault(), amount(5n)))
+    putAccount(network.state, issuer.publicKey(), { flags: 2 })
+    apply(network, usdc(issuer, 'set_authorized', vault(), xdr.ScVal.scvBool(false)))
+    expect(failure(network, usdc(employer, 'transfer', g(employer), vault(), amount(1n)))).toBe('Error(Contract, #11)')
+    expect(read(usdc(employer, 'authorized', vault()))).toBe(false)
+  })
+
+  it('claws back where the holder’s entry allows it, else not (#11)', () => {
+    const request = usdc(issuer, 'clawback', g(contractor), amount(5n))
+    expect(failure(network, request)).toBe('Error(Contract, #11)')
+    putTrustline(network.state, contractor.publicKey(), 10n, { flags: 1 | 4 })
+    const result = apply(network, request)
+    expect(eventOf(result)).toEqual({ topics: ['clawback', contractor.publicKey(), name], data: 5n })
+    expect(balance(g(contractor))).toBe(5n)
+  })
+})
+
+describe('burn', () => {
+  it('destroys what the holder has', () => {
+    const result = apply(network, usdc(employer, 'burn', g(employer), amount(5n)))
+    expect(eventOf(result)).toEqual({ topics: ['burn', employer.publicKey(), name], data: 5n })
+    expect(balance(g(employer))).toBe(1_000_0000000n - 5n)
+  })
+
+  it('spares XLM (#2)', () => {
+    expect(failure(network, xlm(employer, 'burn', g(employer), amount(5n)))).toBe('Error(Contract, #2)')
+  })
+})
+
+describe('trust', () => {
+  it('gives the account a trustline with the issuer’s flags', () => {
+    putAccount(network.state, issuer.publicKey(), { flags: 1 | 8 })
+    apply(network, usdc(stranger, 'trust', g(stranger)))
+    const line = network.state.get(trustlineKey(stranger.publicKey(), asset).id)?.data
+    const account = network.state.get(accountKey(stranger.publicKey()).id)?.data
+    expect(line?.type === 'trustline' && line.trustLine).toMatchObject({ balance: 0n, limit: 2n ** 63n - 1n, flags: 4 })
+    expect(account?.type === 'account' && account.account.numSubEntries).toBe(1)
+  })
+
+  it('leaves a trustline as it is', () => {
+    apply(network, usdc(employer, 'trust', g(employer)))
+    expect(balance(g(employer))).toBe(1_000_0000000n)
+  })
+
+  it('needs the reserve (#14), room (#15) and the account’s consent', () => {
+    const request = usdc(stranger, 'trust', g(stranger))
+    expect(label(enforce(network, request))).toBe('Error(Auth, InvalidAction)')
+    putAccount(network.state, stranger.publicKey(), { balance: 1_4999999n })
+    expect(failure(network, request)).toBe('Error(Contract, #14)')
+    putAccount(network.state, stranger.publicKey(), { numSubEntries: 1_000, balance: 10n ** 12n })
+    expect(failure(network, request)).toBe('Error(Contract, #15)')
+  })
+})
+
+it('keeps its instance alive for a week when less than six days are left', () => {
+  const key = instanceKey(network.contracts.underlying).id
+  const entry = network.state.get(key)
+  if (!entry) throw new Error('no instance')
+  const transfer = () => apply(network, usdc(employer, 'transfer', g(employer), g(contractor), amount(1n)))
+  network.state.put({ ...entry, liveUntil: ledger.sequence + 103_681 })
+  transfer()
+  expect(network.state.get(key)?.liveUntil).toBe(ledger.sequence + 103_681)
+  network.state.put({ ...entry, liveUntil: ledger.sequence + 103_680 })
+  transfer()
+  expect(network.state.get(key)?.liveUntil).toBe(ledger.sequence + 120_960)
+})

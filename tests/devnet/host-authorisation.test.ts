@@ -1,0 +1,429 @@
+import { createHash } from 'node:crypto'
+import { Address, buildAuthorizationEntryPreimage, type Keypair, xdr } from '@stellar/stellar-sdk'
+import { describe, expect, it } from 'vitest'
+import { recordAuthorisation } from '#lib/devnet/host/auth-recording.ts'
+import { nonceKey } from '#lib/devnet/host/entry-key.ts'
+import { HostError } from '#lib/devnet/host/host-error.ts'
+import type { InvocationResult } from '#lib/devnet/host/invoke.ts'
+import { openStorage } from '#lib/devnet/host/storage.ts'
+import {
+  amount,
+  apply,
+  callOf,
+  contractor,
+  employer,
+  enforce,
+  g,
+  keypair,
+  label,
+  ledger,
+  type Network,
+  openNetwork,
+  passphrase,
+  putAccount,
+  type Request,
+  record,
+  stranger,
+} from './host-fixture.ts'
+import { depositRequest, fund, mergeRequest, registerRequest } from './host-payload.ts'
+
+const INVALID = 'Error(Auth, InvalidAction)'
+const EXPIRATION = ledger.sequence + 100
+
+/** One signed entry, every part of which a case may replace. */
+interface Signed {
+  network: Network
+  /** what the entry says, and what is called */
+  authorised: xdr.SorobanAuthorizedInvocation
+  request: Request
+  address: string
+  signers: Keypair[]
+  credentials: 'sorobanCredentialsAddress' | 'sorobanCredentialsAddressV2'
+  /** what was hashed and signed */
+  payload: 'sorobanCredentialsAddress' | 'sorobanCredentialsAddressV2'
+  nonce: bigint
+  expiration: number
+  signedPassphrase: string
+  /** bends the finished signature value */
+  bend(signature: xdr.ScVal): xdr.ScVal
+}
+
+/** The employer pays for a transaction in which the contractor's merge is authorised by an entry of its own. */
+function valid(): Signed {
+  const network = openNetwork()
+  fund(network, employer, contractor)
+  const request = { ...mergeRequest(network, contractor), source: employer }
+  return {
+    network,
+    request,
+    authorised: invocation(request),
+    address: contractor.publicKey(),
+    signers: [contractor],
+    credentials: 'sorobanCredentialsAddressV2',
+    payload: 'sorobanCredentialsAddressV2',
+    nonce: 7n,
+    expiration: EXPIRATION,
+    signedPassphrase: passphrase,
+    bend: (signature) => signature,
+  }
+}
+
+function invocation(request: Omit<Request, 'source'>, subInvocations: xdr.SorobanAuthorizedInvocation[] = []) {
+  return new xdr.SorobanAuthorizedInvocation({
+    function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(callOf(request)),
+    subInvocations,
+  })
+}
+
+function entryOf(signed: Signed): xdr.SorobanAuthorizationEntry {
+  const { authorised, address, nonce, expiration, signers, bend } = signed
+  const build = (kind: Signed['credentials'], signature: xdr.ScVal) =>
+    new xdr.SorobanAuthorizationEntry({
+      credentials: xdr.SorobanCredentials[kind](
+        new xdr.SorobanAddressCredentials({
+          address: new Address(address).toScAddress(),
+          nonce,
+          signatureExpirationLedger: expiration,
+          signature,
+        }),
+      ),
+      rootInvocation: authorised,
+    })
+  const unsigned = build(signed.payload, xdr.ScVal.scvVoid())
+  const preimage = buildAuthorizationEntryPreimage(unsigned, expiration, signed.signedPassphrase)
+  const hash = createHash('sha256').update(preimage.toXdr()).digest()
+  const signatures = signers
+    .toSorted((left, right) => Buffer.compare(left.rawPublicKey(), right.rawPublicKey()))
+    .map((signer) => signatureOf(signer.rawPublicKey(), signer.sign(hash)))
+  return build(signed.credentials, bend(xdr.ScVal.scvVec(signatures)))
+}
+
+function signatureOf(publicKey: Uint8Array, signature: Uint8Array): xdr.ScVal {
+  const entry = (name: string, value: Uint8Array) =>
+    new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol(name), val: xdr.ScVal.scvBytes(value) })
+  return xdr.ScVal.scvMap([entry('public_key', publicKey), entry('signature', signature)])
+}
+
+function run(changes: (signed: Signed) => Partial<Signed> = () => ({})): InvocationResult {
+  const signed = valid()
+  const perturbed = { ...signed, ...changes(signed) }
+  return enforce(perturbed.network, perturbed.request, { auth: [entryOf(perturbed)] })
+}
+
+const itemsOf = (signature: xdr.ScVal): xdr.ScVal[] => (signature.type === 'scvVec' ? (signature.vec ?? []) : [])
+
+describe('an entry signed by the address', () => {
+  it('is accepted, and its nonce marked until it expires', () => {
+    const signed = valid()
+    const result = enforce(signed.network, signed.request, { auth: [entryOf(signed)] })
+    expect(label(result)).toBe('')
+    const nonce = signed.network.state.get(nonceKey(contractor.publicKey(), 7n).id)
+    // the later of the expiry and what a temporary entry lives at least
+    expect(nonce?.liveUntil).toBe(ledger.sequence + 720 - 1)
+  })
+
+  it.each<[string, (signed: Signed) => Partial<Signed>]>([
+    [
+      'V1 credentials with the V1 payload',
+      () => ({ credentials: 'sorobanCredentialsAddress', payload: 'sorobanCredentialsAddress' }),
+    ],
+    ['the ledger of its expiry', () => ({ expiration: ledger.sequence })],
+    ['the last ledger that an expiry may name', () => ({ expiration: ledger.sequence + 3_110_400 - 1 })],
+    [
+      'a signer whose weight is just the medium threshold',
+      ({ network }) => {
+        putAccount(network.state, contractor.publicKey(), {
+          thresholds: thresholds(1, 0, 5, 9),
+          signers: [weighing(stranger, 5)],
+        })
+        return { signers: [stranger] }
+      },
+    ],
+    [
+      'two signers who reach the threshold together',
+      ({ network }) => {
+        putAccount(network.state, contractor.publicKey(), {
+          thresholds: thresholds(2, 0, 5, 9),
+          signers: [weighing(stranger, 3)],
+        })
+        return { signers: [stranger, contractor] }
+      },
+    ],
+    [
+      'a node that is never asked for',
+      ({ request, authorised }) => ({ authorised: invocation(request, [authorised]) }),
+    ],
+  ])('holds with %s', (_, changes) => {
+    expect(label(run(changes))).toBe('')
+  })
+
+  it.each<[string, (signed: Signed) => Partial<Signed>, string]>([
+    ['another argument', ({ request }) => ({ authorised: invocation({ ...request, args: [g(employer)] }) }), INVALID],
+    [
+      'one argument too many',
+      ({ request }) => ({ authorised: invocation({ ...request, args: [...request.args, amount(1n)] }) }),
+      INVALID,
+    ],
+    ['another function', ({ request }) => ({ authorised: invocation({ ...request, name: 'deposit' }) }), INVALID],
+    [
+      'another contract',
+      ({ request, network }) => ({ authorised: invocation({ ...request, contract: network.contracts.native }) }),
+      INVALID,
+    ],
+    [
+      'the right call at the wrong depth',
+      ({ request, authorised }) => ({ authorised: invocation({ ...request, name: 'deposit' }, [authorised]) }),
+      INVALID,
+    ],
+    ['another address', () => ({ address: stranger.publicKey(), signers: [stranger] }), INVALID],
+    ['a foreign signer', () => ({ signers: [stranger] }), INVALID],
+    ['a foreign signer besides the right one', () => ({ signers: [contractor, stranger] }), INVALID],
+    ['V1 credentials with a V2 payload', () => ({ credentials: 'sorobanCredentialsAddress' }), INVALID],
+    ['V2 credentials with a V1 payload', () => ({ payload: 'sorobanCredentialsAddress' }), INVALID],
+    ['a signature for another network', () => ({ signedPassphrase: 'Test SDF Network ; September 2015' }), INVALID],
+    ['an expiry that has passed', () => ({ expiration: ledger.sequence - 1 }), 'Error(Auth, InvalidInput)'],
+    [
+      'an expiry beyond what an entry can live',
+      () => ({ expiration: ledger.sequence + 3_110_400 }),
+      'Error(Auth, InvalidInput)',
+    ],
+    [
+      'a weight below the medium threshold',
+      ({ network }) => {
+        putAccount(network.state, contractor.publicKey(), { thresholds: thresholds(1, 0, 2, 0) })
+        return {}
+      },
+      INVALID,
+    ],
+    [
+      'a master key without weight',
+      ({ network }) => {
+        putAccount(network.state, contractor.publicKey(), { thresholds: thresholds(0, 0, 0, 0) })
+        return {}
+      },
+      INVALID,
+    ],
+    [
+      'an account that is gone',
+      ({ network }) => {
+        const gone = keypair('nobody')
+        return {
+          network,
+          address: gone.publicKey(),
+          signers: [gone],
+          request: { ...mergeRequest(network, gone), source: employer },
+          authorised: invocation(mergeRequest(network, gone)),
+        }
+      },
+      INVALID,
+    ],
+    ['no signature', () => ({ signers: [] }), INVALID],
+    ['a void signature', () => ({ bend: () => xdr.ScVal.scvVoid() }), INVALID],
+    [
+      'the signature twice',
+      () => ({ bend: (signature) => xdr.ScVal.scvVec([...itemsOf(signature), ...itemsOf(signature)]) }),
+      INVALID,
+    ],
+    [
+      'signatures in descending order',
+      ({ network }) => {
+        putAccount(network.state, contractor.publicKey(), { signers: [weighing(stranger, 1)] })
+        return {
+          signers: [stranger, contractor],
+          bend: (signature) => xdr.ScVal.scvVec(itemsOf(signature).toReversed()),
+        }
+      },
+      INVALID,
+    ],
+    [
+      'a bit of the signature turned',
+      () => ({
+        bend: (signature) => {
+          const bytes = signature.toXdr()
+          bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
+          return xdr.ScVal.fromXdr(bytes)
+        },
+      }),
+      INVALID,
+    ],
+    [
+      'more than twenty signatures',
+      () => ({ bend: (signature) => xdr.ScVal.scvVec(Array.from({ length: 21 }, () => itemsOf(signature)).flat()) }),
+      INVALID,
+    ],
+    [
+      'a third field in a signature',
+      () => ({
+        bend: (signature) => {
+          const [first] = itemsOf(signature)
+          const extra = new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol('weight'), val: amount(1n) })
+          const entries = first?.type === 'scvMap' ? (first.map ?? []) : []
+          return xdr.ScVal.scvVec([xdr.ScVal.scvMap([...entries, extra])])
+        },
+      }),
+      INVALID,
+    ],
+  ])('fails with %s', (_, changes, error) => {
+    expect(label(run(changes))).toBe(error)
+  })
+
+  it('serves once: its nonce is then known', () => {
+    const signed = valid()
+    const auth = [entryOf(signed)]
+    expect(label(enforce(signed.network, signed.request, { auth }))).toBe('')
+    expect(label(enforce(signed.network, signed.request, { auth }))).toBe('Error(Auth, ExistingValue)')
+    const next = [entryOf({ ...signed, nonce: 8n })]
+    expect(label(enforce(signed.network, signed.request, { auth: next }))).toBe('')
+  })
+
+  it('keeps a nonce per address, not per ledger', () => {
+    const signed = valid()
+    const other = { ...mergeRequest(signed.network, employer), source: contractor }
+    enforce(signed.network, signed.request, { auth: [entryOf(signed)] })
+    const theirs = {
+      ...signed,
+      request: other,
+      authorised: invocation(other),
+      address: employer.publicKey(),
+      signers: [employer],
+    }
+    expect(label(enforce(signed.network, other, { auth: [entryOf(theirs)] }))).toBe('')
+  })
+
+  it('explains a bad signature in the event log', () => {
+    const result = run(() => ({ signers: [stranger] }))
+    expect(result.ok ? '' : result.error).toContain('failed account authentication with error Error(Contract, #5)')
+  })
+
+  it('refuses credentials with delegates, and says so', () => {
+    const signed = valid()
+    const entry = entryOf(signed)
+    if (entry.credentials.type !== 'sorobanCredentialsAddressV2') throw new Error('another arm')
+    const addressCredentials = entry.credentials.addressV2
+    const delegated = new xdr.SorobanAuthorizationEntry({
+      rootInvocation: entry.rootInvocation,
+      credentials: xdr.SorobanCredentials.sorobanCredentialsAddressWithDelegates(
+        new xdr.SorobanAddressCredentialsWithDelegates({ addressCredentials, delegates: [] }),
+      ),
+    })
+    const result = enforce(signed.network, signed.request, { auth: [delegated] })
+    expect(label(result)).toBe(INVALID)
+    expect(result.ok ? '' : result.error).toContain('delegates are not supported')
+  })
+})
+
+describe('credentials of the source account', () => {
+  const entry = (authorised: xdr.SorobanAuthorizedInvocation) =>
+    new xdr.SorobanAuthorizationEntry({
+      credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
+      rootInvocation: authorised,
+    })
+
+  function deposit() {
+    const network = openNetwork()
+    apply(network, registerRequest(network, contractor, 21n))
+    const request = depositRequest(network, employer, contractor, 5n)
+    const args = [g(employer), new Address(network.contracts.token).toScVal(), amount(5n)]
+    const transfer = invocation({ contract: network.contracts.underlying, name: 'transfer', args })
+    return { network, request, transfer }
+  }
+
+  it('stand for the source, with the call below the call', () => {
+    const { network, request, transfer } = deposit()
+    expect(label(enforce(network, request, { auth: [entry(invocation(request, [transfer]))] }))).toBe('')
+  })
+
+  it('do not reach a call below that the tree does not name', () => {
+    const { network, request } = deposit()
+    expect(label(enforce(network, request, { auth: [entry(invocation(request))] }))).toBe(INVALID)
+  })
+
+  it('take a call below from an entry of its own', () => {
+    const { network, request, transfer } = deposit()
+    expect(label(enforce(network, request, { auth: [entry(invocation(request)), entry(transfer)] }))).toBe('')
+  })
+
+  it('do not stand for anybody else', () => {
+    const { network, request, transfer } = deposit()
+    const sent = { ...request, source: stranger }
+    expect(label(enforce(network, sent, { auth: [entry(invocation(request, [transfer]))] }))).toBe(INVALID)
+  })
+
+  it('are needed: without any entry nothing is authorised', () => {
+    const { network, request } = deposit()
+    expect(label(enforce(network, request))).toBe(INVALID)
+  })
+})
+
+describe('recording', () => {
+  it('ties what the source authorises to the source, calls below included', () => {
+    const network = openNetwork()
+    apply(network, registerRequest(network, contractor, 21n))
+    const result = record(network, depositRequest(network, employer, contractor, 5n))
+    if (!result.ok) throw new Error(result.error)
+    expect(result.auth).toHaveLength(1)
+    const [entry] = result.auth
+    expect(entry?.credentials.type).toBe('sorobanCredentialsSourceAccount')
+    expect(entry?.rootInvocation.subInvocations).toHaveLength(1)
+  })
+
+  it.each([
+    [true, 'sorobanCredentialsAddressV2'],
+    [false, 'sorobanCredentialsAddress'],
+  ] as const)('asks others for a signature (upgraded: %s)', (upgraded, type) => {
+    const network = openNetwork()
+    apply(network, registerRequest(network, contractor, 21n))
+    const request = { ...mergeRequest(network, contractor), source: employer }
+    const result = record(network, request, { kind: 'record', allowNonRoot: false, upgraded })
+    if (!result.ok) throw new Error(result.error)
+    const credentials = result.auth[0]?.credentials
+    if (credentials?.type !== type) throw new Error(`recorded ${credentials?.type}`)
+    const { address, nonce, signature, signatureExpirationLedger } = credentials.value
+    expect(Address.fromScAddress(address).toString()).toBe(contractor.publicKey())
+    expect(nonce).toBeGreaterThanOrEqual(0n)
+    expect(signatureExpirationLedger).toBe(0)
+    expect(signature.type).toBe('scvVoid')
+    const written = result.footprint.readWrite.map((key) => key.toXdr('base64'))
+    expect(written).toContain(nonceKey(contractor.publicKey(), nonce).id)
+    expect(result.footprint.readOnly.map(({ type }) => type)).toContain('account')
+  })
+
+  it('signs what it recorded, and that is accepted with the recorded footprint', () => {
+    const signed = valid()
+    const recorded = record(signed.network, signed.request)
+    if (!recorded.ok) throw new Error(recorded.error)
+    const credentials = recorded.auth[0]?.credentials
+    if (credentials?.type !== 'sorobanCredentialsAddressV2') throw new Error('another arm')
+    const auth = [entryOf({ ...signed, nonce: credentials.addressV2.nonce })]
+    expect(label(enforce(signed.network, signed.request, { auth, footprint: recorded.footprint }))).toBe('')
+  })
+
+  it.each([
+    [false, INVALID],
+    [true, ''],
+  ])('grants what the root call did not ask for only if told to (%s)', (allowNonRoot, expected) => {
+    const { state, contracts } = openNetwork()
+    const storage = openStorage(state.fork(), ledger.sequence, 'record')
+    const source = employer.publicKey()
+    const recorder = recordAuthorisation({ source, allowNonRoot, upgraded: true, ledger, storage })
+    const frame = { contract: contracts.token, name: 'merge', args: [g(contractor)] }
+    recorder.enter()
+    recorder.enter()
+    let error = ''
+    try {
+      recorder.require(contractor.publicKey(), frame)
+    } catch (cause) {
+      error = cause instanceof HostError ? cause.label : String(cause)
+    }
+    expect(error).toBe(expected)
+    expect(recorder.entries()).toHaveLength(allowNonRoot ? 1 : 0)
+  })
+})
+
+function thresholds(...values: [number, number, number, number]): xdr.Thresholds {
+  return new xdr.Thresholds(Uint8Array.from(values))
+}
+
+function weighing(signer: Keypair, weight: number): xdr.Signer {
+  return new xdr.Signer({ key: xdr.SignerKey.signerKeyTypeEd25519(signer.rawPublicKey()), weight })
+}

@@ -1,0 +1,184 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { describe, expect, it } from 'vitest'
+import { accountKey, contractData, contractDataKey, entryKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
+import { diskReadBytes, writeBytes } from '#lib/devnet/host/resources.ts'
+import { openStorage } from '#lib/devnet/host/storage.ts'
+import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
+import type { State } from '#lib/devnet/state.ts'
+import {
+  apply,
+  contractor,
+  employer,
+  enforce,
+  g,
+  hostFunctionOf,
+  label,
+  ledger,
+  openNetwork,
+  type Request,
+  record,
+} from './host-fixture.ts'
+import { depositRequest, fund, mergeRequest, registerRequest, transferRequest } from './host-payload.ts'
+
+const DAY = 17_280
+
+function recorded(build: (network: ReturnType<typeof openNetwork>) => Request) {
+  const network = openNetwork()
+  fund(network, employer, contractor)
+  const request = build(network)
+  const result = record(network, request)
+  if (!result.ok) throw new Error(result.error)
+  return { network, request, result }
+}
+
+describe('the footprint', () => {
+  it('of a transfer writes the two accounts and reads all else', () => {
+    const { network, result } = recorded((on) => transferRequest(on, { from: employer, to: contractor }))
+    const { token, verifier, auditor } = network.contracts
+    const written = result.footprint.readWrite.map((key) => key.toXdr('base64'))
+    expect(written).toEqual(
+      [employer, contractor].map((holder) => confidentialAccountKey(token, holder.publicKey()).id),
+    )
+    const read = result.footprint.readOnly
+    const ids = read.map((key) => key.toXdr('base64'))
+    for (const contract of [token, verifier, auditor]) expect(ids).toContain(instanceKey(contract).id)
+    expect(read.filter(({ type }) => type === 'contractCode')).toHaveLength(3)
+    expect(read.filter(({ type }) => type === 'account')).toHaveLength(0)
+  })
+
+  const merge = () => recorded((on) => mergeRequest(on, employer))
+
+  it('that was recorded is enough', () => {
+    const { network, request, result } = merge()
+    expect(label(enforce(network, request, { auth: result.auth, footprint: result.footprint }))).toBe('')
+  })
+
+  it('may name more than is used', () => {
+    const { network, request, result } = merge()
+    const readOnly = [...result.footprint.readOnly, accountKey(contractor.publicKey()).key]
+    const footprint = new xdr.LedgerFootprint({ ...result.footprint, readOnly })
+    expect(label(enforce(network, request, { auth: result.auth, footprint }))).toBe('')
+  })
+
+  it('that lacks a key stops the call', () => {
+    const { network, request, result } = merge()
+    for (const missing of result.footprint.readOnly) {
+      const readOnly = result.footprint.readOnly.filter((key) => key !== missing)
+      const footprint = new xdr.LedgerFootprint({ ...result.footprint, readOnly })
+      const refused = enforce(network, request, { auth: result.auth, footprint })
+      expect(label(refused)).toBe('Error(Storage, ExceededLimit)')
+      expect(refused.ok ? '' : refused.code).toBe('trapped')
+    }
+  })
+
+  it('that names a written key for reading stops the call', () => {
+    const { network, request, result } = merge()
+    const { readOnly, readWrite } = result.footprint
+    const footprint = new xdr.LedgerFootprint({ readOnly: [...readOnly, ...readWrite], readWrite: [] })
+    const refused = enforce(network, request, { auth: result.auth, footprint })
+    expect(label(refused)).toBe('Error(Storage, InvalidAction)')
+    expect(refused.ok ? '' : refused.code).toBe('trapped')
+  })
+})
+
+describe('declared resources', () => {
+  const deposit = () => {
+    const { network, request, result } = recorded((on) => depositRequest(on, employer, contractor, 5n))
+    const layer: State = network.state.fork()
+    const { auth, footprint } = result
+    const applied = enforce({ ...network, state: layer }, request, { auth, footprint })
+    expect(label(applied)).toBe('')
+    const resources = {
+      instructions: result.instructions,
+      diskReadBytes: diskReadBytes(network.state, footprint),
+      writeBytes: writeBytes(layer, footprint),
+    }
+    return { network, request, given: { auth, footprint, resources } }
+  }
+
+  it('are enough when they are just what is needed', () => {
+    const { network, request, given } = deposit()
+    expect(given.resources.diskReadBytes).toBeGreaterThan(0)
+    expect(label(enforce(network, request, given))).toBe('')
+  })
+
+  it.each(['instructions', 'diskReadBytes', 'writeBytes'] as const)('are exceeded by one in %s', (name) => {
+    const { network, request, given } = deposit()
+    const resources = { ...given.resources, [name]: given.resources[name] - 1 }
+    const result = enforce(network, request, { ...given, resources })
+    expect(label(result)).toBe('Error(Budget, ExceededLimit)')
+    expect(result.ok ? '' : result.code).toBe('resource-limit-exceeded')
+  })
+})
+
+describe('lifetimes', () => {
+  it('a confidential account is kept for 30 days once less than 29 are left, by who reads it', () => {
+    const network = openNetwork()
+    apply(network, registerRequest(network, contractor, 21n))
+    const { id } = confidentialAccountKey(network.contracts.token, contractor.publicKey())
+    expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 7 * DAY - 1)
+    apply(network, depositRequest(network, employer, contractor, 1n))
+    expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 30 * DAY)
+    apply(network, depositRequest(network, employer, contractor, 1n))
+    expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 30 * DAY)
+  })
+
+  it('an expired persistent entry comes back where it is used', () => {
+    const network = openNetwork()
+    apply(network, registerRequest(network, contractor, 21n))
+    const { id } = confidentialAccountKey(network.contracts.token, contractor.publicKey())
+    const entry = network.state.get(id)
+    if (!entry) throw new Error('no account')
+    network.state.put({ ...entry, liveUntil: ledger.sequence - 1 })
+    apply(network, mergeRequest(network, contractor))
+    expect(network.state.get(id)?.liveUntil).toBe(ledger.sequence + 30 * DAY)
+  })
+
+  it('an expired temporary entry is gone, and may be made again', () => {
+    const { state, contracts } = openNetwork()
+    const key = contractDataKey(contracts.token, xdr.ScVal.scvSymbol('once'), 'temporary')
+    const data = contractData(key, xdr.ScVal.scvVoid())
+    openStorage(state, 100, 'record').put(key, data)
+    expect(openStorage(state, 819, 'record').get(key)).toBeDefined()
+    expect(openStorage(state, 820, 'record').get(key)).toBeUndefined()
+    openStorage(state, 820, 'record').put(key, data)
+    expect(state.get(key.id)?.liveUntil).toBe(820 + 719)
+  })
+
+  it('extends no further than an entry may live, and never shortens', () => {
+    const { state, contracts } = openNetwork()
+    const key = contractDataKey(contracts.token, xdr.ScVal.scvSymbol('kept'))
+    const storage = openStorage(state, 100, 'record')
+    storage.put(key, contractData(key, xdr.ScVal.scvVoid()))
+    storage.extend(key, 10 ** 9, 10)
+    expect(state.get(key.id)?.liveUntil).toBe(100 + 120_960 - 1)
+    storage.extend(key, 10 ** 9, 10 ** 9)
+    expect(state.get(key.id)?.liveUntil).toBe(100 + 3_110_400 - 1)
+  })
+
+  it('removes an entry, which needs a writable key', () => {
+    const { state } = openNetwork()
+    const key = entryKey(accountKey(employer.publicKey()).key)
+    const readOnly = new xdr.LedgerFootprint({ readOnly: [key.key], readWrite: [] })
+    expect(() => openStorage(state, 100, readOnly).remove(key)).toThrow('read-only')
+    openStorage(state, 100, 'record').remove(key)
+    expect(state.get(key.id)).toBeUndefined()
+  })
+})
+
+describe('host functions other than calls', () => {
+  it('are refused', () => {
+    const network = openNetwork()
+    const request = mergeRequest(network, employer)
+    const upload = xdr.HostFunction.hostFunctionTypeUploadContractWasm(new Uint8Array(8))
+    expect(label(enforce(network, request, { hostFunction: upload }))).toBe('Error(Context, InvalidAction)')
+  })
+
+  it('a contract that is not there is a missing value', () => {
+    const network = openNetwork()
+    const request = { ...mergeRequest(network, employer), args: [g(employer)] }
+    network.state.remove(instanceKey(network.contracts.token).id)
+    const result = enforce(network, request, { hostFunction: hostFunctionOf(request) })
+    expect(label(result)).toBe('Error(Storage, MissingValue)')
+  })
+})
