@@ -51,11 +51,11 @@ export function resource<Context = unknown>(
     const started = performance.now()
     const handler = handlers[method]
     const response = handler
-      ? await handler(request, context).then(present, (thrown) => presentFailure(request, thrown, options))
+      ? await answered(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
       : routeNotFound(request, allow)
     log('info', 'request', {
       method,
-      path: new URL(request.url).pathname,
+      path: loggedPath(request),
       status: response.status,
       ms: Math.round(performance.now() - started),
     })
@@ -71,18 +71,31 @@ export function resource<Context = unknown>(
   }
 }
 
-function present(body: unknown): Response {
-  return body instanceof Response ? body : Response.json(body)
+async function answered<Context>(handler: Handler<Context>, request: Request, context: Context): Promise<Response> {
+  const body = await handler(request, context)
+  // A copy of a Response, since those of Response.redirect() and of fetch() cannot be given headers.
+  return body instanceof Response ? new Response(body.body, body) : Response.json(body)
+}
+
+/**
+ * The path as the log may show it: names, ids and hashes of ours are written in lower case, and whatever is not may be
+ * an invite's token, a seed or a session.
+ */
+function loggedPath(request: Request): string {
+  const segments = new URL(request.url).pathname.split('/')
+  return segments.map((segment) => (/^[a-z0-9._-]{0,64}$/.test(segment) ? segment : '…')).join('/')
 }
 
 function presentFailure(request: Request, thrown: unknown, options: ResourceOptions): Response {
   const failure = databaseFailure(thrown)
   const refusal = failure instanceof Refusal ? failure : undefined
   const status = refusal ? STATUS[refusal.code] : 500
-  const path = new URL(request.url).pathname
   // Refusals that have a cause say less to the caller than to the log.
   if (!refusal || refusal.cause !== undefined) {
-    log(status >= 500 ? 'error' : 'info', 'failure', { path, failure: describeFailure(thrown) })
+    log(status >= 500 ? 'error' : 'info', 'failure', {
+      path: loggedPath(request),
+      failure: describeFailure(thrown),
+    })
   }
   if (options.failure && status >= 500 && status !== 501) {
     return Response.json({ error: options.failure }, { status: 500 })
@@ -90,7 +103,7 @@ function presentFailure(request: Request, thrown: unknown, options: ResourceOpti
   if (!refusal) return Response.json({ error: 'internal error' }, { status: 500 })
   const headers = new Headers()
   if (status === 401) headers.set('WWW-Authenticate', 'Bearer')
-  if (status === 429 || status === 503) headers.set('Retry-After', String(refusal.retryAfter ?? 5))
+  if (status === 429 || status === 503) headers.set('Retry-After', String(Math.ceil(refusal.retryAfter ?? 5)))
   return Response.json({ error: refusal.message }, { status, headers })
 }
 
@@ -152,13 +165,21 @@ export function readQuery<Schema extends z.ZodType>(request: Request, schema: Sc
 async function readBody(request: Request): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
+  const reader = request.body.getReader()
   let size = 0
-  for await (const chunk of request.body) {
-    size += chunk.length
-    if (size > BODY_LIMIT) throw new Refusal('too-large', 'the body is larger than 256 KiB')
-    chunks.push(chunk)
+  for (;;) {
+    const { value } = await reader.read().catch((cause: unknown) => {
+      // A client that hangs up while it sends is no failure of ours.
+      throw new Refusal('malformed', 'the body ended early', { cause })
+    })
+    if (!value) return Buffer.concat(chunks)
+    size += value.length
+    if (size > BODY_LIMIT) {
+      await reader.cancel()
+      throw new Refusal('too-large', 'the body is larger than 256 KiB')
+    }
+    chunks.push(value)
   }
-  return Buffer.concat(chunks)
 }
 
 function decodeJson(bytes: Uint8Array): unknown {
@@ -172,8 +193,9 @@ function decodeJson(bytes: Uint8Array): unknown {
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  const issue = parsed.error.issues[0]
-  const field = issue?.path.join('.') ?? ''
-  const message = issue?.message ?? 'invalid'
-  throw new Refusal('malformed', field && !message.startsWith(field) ? `${field}: ${message}` : message || 'invalid')
+  const [issue] = parsed.error.issues
+  const path = issue?.path ?? []
+  const message = issue?.message || 'invalid'
+  const namesField = path.length === 0 || message.startsWith(`${String(path[0])} `)
+  throw new Refusal('malformed', namesField ? message : `${path.join('.')}: ${message}`)
 }
