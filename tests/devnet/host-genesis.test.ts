@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { Asset, contract, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { expect, it } from 'vitest'
+import { codeKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
+import { genesisContracts } from '#lib/devnet/host/genesis.ts'
+import { asset, auditorKey, employer, issuer, ledger, number, openNetwork, passphrase, record } from './host-fixture.ts'
+
+const genesis = { passphrase, asset, auditorKey, ledger }
+
+function instanceOf(id: string): xdr.ScContractInstance {
+  const data = openNetwork().state.get(instanceKey(id).id)?.data
+  if (data?.type !== 'contractData' || data.contractData.val.type !== 'scvContractInstance') throw new Error('none')
+  return data.contractData.val.instance
+}
+
+function codeOf(id: string): Uint8Array {
+  const { executable } = instanceOf(id)
+  if (executable.type !== 'contractExecutableWasm') throw new Error('no code')
+  const data = openNetwork().state.get(codeKey(executable.wasmHash.value).id)?.data
+  if (data?.type !== 'contractCode') throw new Error('no code')
+  expect(executable.wasmHash.toString()).toBe(createHash('sha256').update(data.contractCode.code).digest('hex'))
+  return data.contractCode.code
+}
+
+it('puts the asset contracts where every tool expects them', () => {
+  const { contracts } = genesisContracts(genesis)
+  expect(contracts.native).toBe('CDMLFMKMMD7MWZP3FKUBZPVHTUEDLSX4BYGYKH4GCESXYHS3IHQ4EIG4')
+  expect(contracts.native).toBe(Asset.native().contractId(passphrase))
+  expect(contracts.underlying).toBe(asset.contractId(passphrase))
+})
+
+it('gives the same ids every time, and others to another network or issuer', () => {
+  const { contracts } = genesisContracts(genesis)
+  expect(genesisContracts({ ...genesis, ledger: { ...ledger, sequence: 9 } }).contracts).toEqual(contracts)
+  const networkId = createHash('sha256').update('another').digest()
+  const elsewhere = genesisContracts({ ...genesis, ledger: { ...ledger, networkId }, passphrase: 'another' }).contracts
+  const otherAsset = genesisContracts({ ...genesis, asset: new Asset('USDC', employer.publicKey()) }).contracts
+  for (const name of ['token', 'verifier', 'auditor'] as const) {
+    expect(elsewhere[name]).not.toBe(contracts[name])
+    expect(otherAsset[name]).not.toBe(contracts[name])
+  }
+  expect(new Set(Object.values(contracts)).size).toBe(5)
+})
+
+it('has one entry per key, alive as long as the network allows', () => {
+  const { entries } = genesisContracts(genesis)
+  expect(new Set(entries.map(({ key }) => key)).size).toBe(entries.length)
+  expect(new Set(entries.map(({ liveUntil }) => liveUntil))).toEqual(new Set([ledger.sequence + 3_110_400 - 1]))
+  // a key outside the map's order would be refused by every contract
+  for (const { data } of entries) expect(xdr.LedgerEntryData.fromXdr(data.toXdr()).equals(data)).toBe(true)
+})
+
+it('fills the instance of an asset contract in the order of its keys', () => {
+  const { contracts } = genesisContracts(genesis)
+  const underlying = instanceOf(contracts.underlying)
+  expect(underlying.executable.type).toBe('contractExecutableStellarAsset')
+  expect((underlying.storage ?? []).map(({ key, val }) => [scValToNative(key), scValToNative(val)])).toEqual([
+    ['METADATA', { decimal: 7, name: `USDC:${issuer.publicKey()}`, symbol: 'USDC' }],
+    [['Admin'], issuer.publicKey()],
+    [['AssetInfo'], ['AlphaNum4', { asset_code: 'USDC', issuer: expect.any(Uint8Array) }]],
+  ])
+  expect((instanceOf(contracts.native).storage ?? []).map(({ key }) => scValToNative(key))).toEqual([
+    'METADATA',
+    ['AssetInfo'],
+  ])
+})
+
+it('ties the token to its asset, verifier and auditor', () => {
+  const { contracts } = genesisContracts(genesis)
+  const settings = (instanceOf(contracts.token).storage ?? []).map(({ key, val }) => [
+    scValToNative(key),
+    scValToNative(val),
+  ])
+  expect(settings).toEqual([
+    [['AddressAsField'], expect.any(Uint8Array)],
+    [['Auditor'], contracts.auditor],
+    [['UnderlyingAsset'], contracts.underlying],
+    [['Verifier'], contracts.verifier],
+  ])
+})
+
+it('knows the auditor’s key and the verification keys, and no others', () => {
+  const network = openNetwork()
+  const { auditor, verifier } = network.contracts
+  const ask = (of: string, name: string, id: number) =>
+    record(network, { source: employer, contract: of, name, args: [number(id)] })
+  const key = ask(auditor, 'get_key', 0)
+  expect(key.ok && Buffer.from(scValToNative(key.returnValue)).equals(auditorKey)).toBe(true)
+  for (const circuit of [0, 1, 2]) {
+    const known = ask(verifier, 'get_verification_key', circuit)
+    expect(known.ok && scValToNative(known.returnValue)).toHaveLength(1_760)
+  }
+  expect(ask(auditor, 'get_key', 1)).toMatchObject({
+    ok: false,
+    error: expect.stringContaining('Error(Contract, #3301)'),
+  })
+  expect(ask(verifier, 'get_verification_key', 3)).toMatchObject({
+    ok: false,
+    error: expect.stringContaining('Error(Contract, #3401)'),
+  })
+})
+
+it('carries the interface in the code entry, where a client looks for it', () => {
+  const { contracts } = genesisContracts(genesis)
+  const spec = contract.Spec.fromWasm(codeOf(contracts.token))
+  expect(spec.funcs().map(({ name }) => name.toString())).toEqual([
+    'register',
+    'deposit',
+    'merge',
+    'withdraw',
+    'confidential_transfer',
+    'confidential_balance',
+    'is_spender',
+    'set_spender',
+    'get_spender_delegation',
+    'revoke_spender',
+    'confidential_transfer_from',
+  ])
+  const args = spec.funcArgsToScVals('deposit', { from: employer.publicKey(), to: employer.publicKey(), amount: 5n })
+  expect(args.map(({ type }) => type)).toEqual(['scvAddress', 'scvAddress', 'scvI128'])
+  expect(contract.Spec.fromWasm(codeOf(contracts.auditor)).funcs()).toHaveLength(1)
+  expect(contract.Spec.fromWasm(codeOf(contracts.verifier)).funcs()).toHaveLength(2)
+})

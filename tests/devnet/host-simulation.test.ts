@@ -1,0 +1,266 @@
+import { Account, Asset, Memo, Operation, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { describe, expect, it } from 'vitest'
+import { eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/fees.ts'
+import { eventBytes } from '#lib/devnet/host/resources.ts'
+import { type SimulationParams, simulateTransaction } from '#lib/devnet/simulation.ts'
+import {
+  apply,
+  contractor,
+  employer,
+  enforce,
+  g,
+  hostFunctionOf,
+  label,
+  ledger,
+  type Network,
+  openNetwork,
+  passphrase,
+  type Request,
+  record,
+  stranger,
+} from './host-fixture.ts'
+import { depositRequest, fund, mergeRequest, registerRequest, transferRequest } from './host-payload.ts'
+
+const WITHOUT_ACCOUNT = 'GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF'
+
+function funded(): Network {
+  const network = openNetwork()
+  fund(network, employer, contractor)
+  return network
+}
+
+function envelope(
+  request: Request,
+  change: { source?: string; auth?: xdr.SorobanAuthorizationEntry[]; memo?: Memo } = {},
+) {
+  const source = new Account(change.source ?? request.source.publicKey(), '0')
+  const builder = new TransactionBuilder(source, { fee: '100', networkPassphrase: passphrase })
+    .addOperation(Operation.invokeHostFunction({ func: hostFunctionOf(request), auth: change.auth ?? [] }))
+    .setTimeout(0)
+  return (change.memo ? builder.addMemo(change.memo) : builder).build()
+}
+
+function simulate(network: Network, params: SimulationParams): rpc.Api.SimulateTransactionResponse {
+  const body = simulateTransaction({ state: network.state, ledger, passphrase, params })
+  // What a client reads has gone over the wire.
+  const raw = JSON.parse(JSON.stringify({ ...body, latestLedger: ledger.sequence }))
+  return rpc.parseRawSimulation(raw)
+}
+
+function success(network: Network, params: SimulationParams): rpc.Api.SimulateTransactionSuccessResponse {
+  const answer = simulate(network, params)
+  if (!rpc.Api.isSimulationSuccess(answer)) throw new Error(JSON.stringify(answer))
+  return answer
+}
+
+function errorOf(network: Network, params: SimulationParams): string {
+  const answer = simulate(network, params)
+  return rpc.Api.isSimulationError(answer) ? answer.error : ''
+}
+
+const transactionOf = (request: Request) => envelope(request).toXdr()
+
+describe('a simulated call', () => {
+  it('answers what a client needs, and leaves the state as it is', () => {
+    const network = funded()
+    const request = transferRequest(network, { from: employer, to: contractor })
+    const before = network.state.changes()
+    const answer = success(network, { transaction: transactionOf(request) })
+    expect(network.state.changes()).toEqual(before)
+    expect(answer.result?.retval.type).toBe('scvVoid')
+    expect(answer.result?.auth).toHaveLength(1)
+    expect(answer.stateChanges?.map(({ type }) => type)).toEqual(['updated', 'updated'])
+    expect(answer.events.map(({ event }) => scValToNative(event.body.value.topics[0] ?? xdr.ScVal.scvVoid()))).toEqual([
+      'transfer',
+    ])
+  })
+
+  it('names a resource fee that is the minimum, near what the test network charged for a transfer', () => {
+    const network = funded()
+    const fee = () => {
+      const transaction = transactionOf(transferRequest(network, { from: employer, to: contractor }))
+      const { transactionData, minResourceFee } = success(network, { transaction })
+      const { resourceFee, resources } = transactionData.build()
+      expect(minResourceFee).toBe(String(resourceFee))
+      expect(resources.instructions).toBe(117_936_000)
+      return Number(resourceFee)
+    }
+    // The recipient's entry is a week old at most: whoever reads it first pays for 30 days.
+    const first = fee()
+    apply(network, depositRequest(network, employer, contractor, 1n))
+    const later = fee()
+    expect(first - later).toBeGreaterThan(150_000)
+    // 236,672 stroops in August 2026, with a payload that was 112 bytes shorter
+    expect(later).toBeGreaterThan(225_000)
+    expect(later).toBeLessThan(260_000)
+  })
+
+  it('pays for what is then needed: the assembled transaction fits, with twenty signatures', () => {
+    const network = funded()
+    const request = depositRequest(network, employer, contractor, 5n)
+    const tx = envelope(request)
+    const answer = success(network, { transaction: tx.toXdr() })
+    const assembled = rpc.assembleTransaction(tx, answer).build()
+    const bytes = Buffer.from(assembled.toXdr(), 'base64').length + 20 * 72
+    const { resources, resourceFee } = answer.transactionData.build()
+    const layer = network.state.fork()
+    const run = enforce({ ...network, state: layer }, request, {
+      auth: answer.result?.auth ?? [],
+      footprint: resources.footprint,
+      resources,
+    })
+    if (!run.ok) throw new Error(run.error)
+    const refundable = rentFee(layer.changes(), ledger.sequence) + eventsFee(eventBytes(run.events, run.returnValue))
+    expect(refundable).toBeGreaterThan(0n)
+    expect(resourceFee).toBeGreaterThanOrEqual(nonRefundableFee(resources, bytes) + refundable)
+  })
+
+  it('reads with an empty readWrite and no entry to sign', () => {
+    const network = funded()
+    const request = { ...mergeRequest(network, employer), name: 'confidential_balance' }
+    const transaction = envelope(request, { source: WITHOUT_ACCOUNT }).toXdr()
+    const answer = success(network, { transaction })
+    const { footprint, writeBytes, diskReadBytes } = answer.transactionData.build().resources
+    expect(footprint.readWrite).toEqual([])
+    expect([writeBytes, diskReadBytes]).toEqual([0, 0])
+    expect(answer.result?.auth).toEqual([])
+    expect(answer.stateChanges ?? []).toEqual([])
+    expect(scValToNative(answer.result?.retval ?? xdr.ScVal.scvVoid())).toHaveProperty('viewing_public_key')
+  })
+
+  it('tells what a new account would look like', () => {
+    const network = openNetwork()
+    const answer = success(network, { transaction: transactionOf(registerRequest(network, stranger, 5n)) })
+    const [change] = answer.stateChanges ?? []
+    expect(change?.type).toBe('created')
+    expect(change?.before).toBeNull()
+    expect(change?.after?.data.type).toBe('contractData')
+    const { resources } = answer.transactionData.build()
+    expect(resources.writeBytes).toBe(change?.after?.toXdr().length)
+  })
+
+  it('needs no account, no sequence number and no signature, and looks inside a fee bump', () => {
+    const network = funded()
+    const request = transferRequest(network, { from: employer, to: contractor })
+    const tx = envelope(request)
+    const bump = TransactionBuilder.buildFeeBumpTransaction(stranger, '100', tx, passphrase)
+    const answer = success(network, { transaction: bump.toXdr() })
+    expect(answer.result?.auth[0]?.credentials.type).toBe('sorobanCredentialsSourceAccount')
+  })
+
+  it.each([
+    [undefined, 50_000],
+    [10_000, 50_000],
+    [2_000_000, 2_000_000],
+  ])('adds the leeway that was asked for (%s)', (instructionLeeway, added) => {
+    const network = funded()
+    const request = { ...mergeRequest(network, employer), name: 'is_spender', args: [g(employer), g(contractor)] }
+    const resourceConfig = instructionLeeway === undefined ? {} : { instructionLeeway }
+    const answer = success(network, { transaction: transactionOf(request), resourceConfig })
+    expect(answer.transactionData.build().resources.instructions).toBe(600_000 + added)
+  })
+})
+
+describe('authorisation in a simulation', () => {
+  const merge = (network: Network): Request => ({ ...mergeRequest(network, contractor), source: employer })
+
+  it.each([
+    [undefined, 'sorobanCredentialsAddressV2'],
+    [true, 'sorobanCredentialsAddressV2'],
+    [false, 'sorobanCredentialsAddress'],
+  ])('is recorded with the credentials that were asked for (%s)', (useUpgradedAuth, type) => {
+    const network = funded()
+    const params = useUpgradedAuth === undefined ? {} : { useUpgradedAuth }
+    const answer = success(network, { transaction: transactionOf(merge(network)), ...params })
+    expect(answer.result?.auth.map(({ credentials }) => credentials.type)).toEqual([type])
+    const { readWrite } = answer.transactionData.build().resources.footprint
+    expect(readWrite).toHaveLength(2)
+  })
+
+  it('is enforced when the operation carries entries', () => {
+    const network = funded()
+    const request = merge(network)
+    const recorded = record(network, request)
+    if (!recorded.ok) throw new Error(recorded.error)
+    const transaction = envelope(request, { auth: recorded.auth }).toXdr()
+    expect(errorOf(network, { transaction })).toMatch(/^HostError: Error\(Auth, InvalidAction\)\n\nEvent log/)
+    const own = { ...request, source: contractor }
+    const mine = record(network, own)
+    const signed = envelope(own, { auth: mine.ok ? mine.auth : [] }).toXdr()
+    expect(success(network, { transaction: signed }).result?.auth).toHaveLength(1)
+    expect(success(network, { transaction: signed, authMode: 'enforce' }).result?.auth).toHaveLength(1)
+  })
+
+  it('is what authMode says', () => {
+    const network = funded()
+    const request = merge(network)
+    const transaction = transactionOf(request)
+    expect(errorOf(network, { transaction, authMode: 'enforce' })).toContain('Error(Auth, InvalidAction)')
+    expect(errorOf(network, { transaction, authMode: 'record' })).toBe('')
+    expect(errorOf(network, { transaction, authMode: 'record_allow_nonroot' })).toBe('')
+    expect(errorOf(network, { transaction, authMode: 'guess' })).toBe(
+      "optional 'authMode' must be one of enforce,record,record_allow_nonroot when included",
+    )
+    const recorded = record(network, request)
+    const carrying = envelope(request, { auth: recorded.ok ? recorded.auth : [] }).toXdr()
+    expect(errorOf(network, { transaction: carrying, authMode: 'record' })).toBe(
+      "cannot set authMode to 'record' with an auth footprint",
+    )
+  })
+})
+
+describe('a simulation that fails', () => {
+  it('prints the error as the host does, with its events', () => {
+    const network = funded()
+    const request = transferRequest(network, { from: employer, to: contractor, proof: new Uint8Array(14_592) })
+    const answer = simulate(network, { transaction: transactionOf(request) })
+    if (!rpc.Api.isSimulationError(answer)) throw new Error('succeeded')
+    const { token } = network.contracts
+    expect(answer.error).toBe(
+      `HostError: Error(Contract, #3506)\n\nEvent log (newest first):\n   0: [Diagnostic Event] contract:${token}, topics:[error, Error(Contract, #3506)], data:"invalid proof"\n`,
+    )
+    expect(answer.events).toHaveLength(1)
+  })
+
+  it('tells of every call that it went through, newest first', () => {
+    const network = funded()
+    const error = errorOf(network, { transaction: transactionOf(depositRequest(network, stranger, contractor, 1n)) })
+    const { token, underlying } = network.contracts
+    expect(error.split('\n').slice(3, 5)).toEqual([
+      `   0: [Diagnostic Event] contract:${token}, topics:[error, Error(Contract, #13)], data:"escalating error to VM trap from failed host function call: call"`,
+      `   1: [Diagnostic Event] contract:${underlying}, topics:[error, Error(Contract, #13)], data:"trustline entry is missing for account ${stranger.publicKey()}"`,
+    ])
+  })
+
+  const merge = () => mergeRequest(openNetwork(), employer)
+  const classic = Operation.payment({ destination: WITHOUT_ACCOUNT, asset: Asset.native(), amount: '1' })
+  const build = (operations: xdr.Operation[]) => {
+    const source = new Account(WITHOUT_ACCOUNT, '0')
+    const builder = new TransactionBuilder(source, { fee: '100', networkPassphrase: passphrase }).setTimeout(0)
+    for (const operation of operations) builder.addOperation(operation)
+    return builder.build().toXdr()
+  }
+  const call = () => Operation.invokeHostFunction({ func: hostFunctionOf(merge()), auth: [] })
+  it.each<[string, () => string, string]>([
+    ['noise', () => 'AAAA', 'Could not unmarshal transaction'],
+    ['no base64', () => '!', 'Could not unmarshal transaction'],
+    ['two operations', () => build([call(), call()]), 'Transaction contains more than one operation'],
+    ['a payment', () => build([classic]), 'Transaction contains unsupported operation type: payment'],
+    [
+      'a memo',
+      () => envelope(merge(), { memo: Memo.text('salary') }).toXdr(),
+      'Transaction contains a memo. Soroban transactions do not support memos.',
+    ],
+  ])('says so about %s', (_, transaction, error) => {
+    expect(errorOf(openNetwork(), { transaction: transaction() })).toBe(error)
+  })
+})
+
+it('signs with what was assembled: recorded footprint and entry are enough to apply', () => {
+  const network = funded()
+  const request = transferRequest(network, { from: employer, to: contractor })
+  const { transactionData, result } = success(network, { transaction: transactionOf(request) })
+  const { resources } = transactionData.build()
+  const applied = enforce(network, request, { auth: result?.auth ?? [], footprint: resources.footprint, resources })
+  expect(label(applied)).toBe('')
+})
