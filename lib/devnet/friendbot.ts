@@ -16,6 +16,7 @@ import { readAccount } from './account.ts'
 import { FRIENDBOT_CHANNELS } from './genesis.ts'
 import { friendbotChannel } from './keys.ts'
 import type { Ledger } from './ledger.ts'
+import { simulatedState } from './simulated-state.ts'
 import { simulateTransaction } from './simulation.ts'
 
 /** A funding that is on the ledger. */
@@ -111,7 +112,8 @@ function assemble(operation: xdr.Operation, ledger: Ledger, channel: Keypair): T
     .setTimeout(0)
     .build()
   if (operation.body.type !== 'invokeHostFunction') return plain
-  const { state, passphrase } = ledger
+  const { passphrase } = ledger
+  const state = simulatedState(ledger.state)
   const params = { transaction: plain.toEnvelope().toXdr('base64') }
   const simulated = simulateTransaction({ state, ledger: ledger.context(), passphrase, params })
   const answer = { id: '', latestLedger: ledger.context().sequence, events: [], ...simulated }

@@ -51,6 +51,11 @@ export function openState(entries: Iterable<StoredEntry> = []): State & { entrie
   }
 }
 
+/** A layer above entries that are read through a function; nothing below it is ever written. */
+export function openView(read: (key: string) => StoredEntry | undefined): State {
+  return layer(read, () => {})
+}
+
 function layer(read: (key: string) => StoredEntry | undefined, write: (changes: Change[]) => void): State {
   const written = new Map<string, StoredEntry | undefined>()
   const get = (key: string) => (written.has(key) ? written.get(key) : read(key))

@@ -1,4 +1,5 @@
 import type { Ledger } from '../ledger.ts'
+import { simulatedState } from '../simulated-state.ts'
 import { simulateTransaction } from '../simulation.ts'
 import { getLedgerEntries } from './entries.ts'
 import { getEvents } from './events.ts'
@@ -29,7 +30,7 @@ function simulate(ledger: Ledger, { transaction, authMode, useUpgradedAuth, reso
   if (typeof transaction !== 'string') throw invalidParams('transaction must be a string')
   const leeway = isObject(resourceConfig) ? resourceConfig.instructionLeeway : undefined
   const body = simulateTransaction({
-    state: ledger.state,
+    state: simulatedState(ledger.state),
     ledger: ledger.context(),
     passphrase: ledger.passphrase,
     params: {
