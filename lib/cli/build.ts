@@ -1,0 +1,27 @@
+import { spawnSync } from 'node:child_process'
+import { globSync, statSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const SOURCES = ['{app,lib,drizzle}/**/*', 'instrumentation.ts', 'next.config.ts', 'package-lock.json', 'tsconfig.json']
+
+/** Builds the application unless there is a build that is newer than every source file. */
+export function buildIfStale(): void {
+  const built = modifiedAt('.next/BUILD_ID')
+  if (SOURCES.flatMap((pattern) => globSync(pattern)).every((file) => modifiedAt(file) <= built)) return
+  const { status } = spawnSync(process.execPath, [nextProgram(), 'build'], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1' },
+  })
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+/** The file that `next` on the command line runs. */
+export function nextProgram(): string {
+  return fileURLToPath(import.meta.resolve('next/dist/bin/next'))
+}
+
+function modifiedAt(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
+}
+
+if (import.meta.main) buildIfStale()

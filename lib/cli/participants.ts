@@ -1,0 +1,73 @@
+import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { prover } from '#lib/devnet/prover.ts'
+import { EMPTY } from '#lib/wallet/balance.ts'
+import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Deployment } from '#lib/wallet/deployment.ts'
+import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+
+const DOCUMENT = z.object({
+  rpcUrl: z.string(),
+  friendbotUrl: z.string(),
+  passphrase: z.string(),
+  contracts: z.object({ token: z.string(), auditor: z.string() }),
+  auditor: z.object({ id: z.number() }),
+})
+
+/** A test network with a confidential token, and its friendbot. */
+export interface TestNetwork extends Deployment {
+  friendbotUrl: string
+  auditorId: number
+}
+
+/** Opens the network that the deployment document at `url` describes. */
+export async function openTestNetwork(url: string): Promise<TestNetwork> {
+  const response = await fetch(url)
+  if (!response.ok) throw new Error(`${url} answered ${response.status}`)
+  const document = DOCUMENT.parse(await response.json())
+  return {
+    rpc: new rpc.Server(document.rpcUrl, { allowHttp: document.rpcUrl.startsWith('http:') }),
+    passphrase: document.passphrase,
+    token: document.contracts.token,
+    auditor: document.contracts.auditor,
+    prover,
+    friendbotUrl: document.friendbotUrl,
+    auditorId: document.auditor.id,
+  }
+}
+
+/** Sends a signed transaction by itself, paid by its own source, and waits until it stands on the ledger. */
+export async function sendAndWait(network: TestNetwork, signedXdr: string): Promise<void> {
+  const transaction = TransactionBuilder.fromXdr(signedXdr, network.passphrase)
+  const sent = await network.rpc.sendTransaction(transaction)
+  if (sent.status !== 'PENDING') throw new Error(`the network answered ${sent.status}`)
+  const result = await network.rpc.pollTransaction(sent.hash, { attempts: 200, sleepStrategy: () => 100 })
+  if (result.status !== 'SUCCESS') {
+    const why = result.status === 'FAILED' ? JSON.stringify(result.resultXdr.toJson()) : 'not in time'
+    throw new Error(`transaction ${sent.hash} did not succeed: ${why}`)
+  }
+}
+
+/** A new account with XLM from friendbot, registered with the confidential token. */
+export async function enrol(network: TestNetwork, signer = Keypair.random()): Promise<Holder> {
+  const funded = await fetch(`${network.friendbotUrl}?addr=${signer.publicKey()}`)
+  if (!funded.ok) throw new Error(`friendbot answered ${funded.status}`)
+  const holder = openHolder(signer, network.token)
+  const { signedXdr } = await buildRegister(network, holder, { auditorId: network.auditorId })
+  await sendAndWait(network, signedXdr)
+  return holder
+}
+
+/**
+ * Gives `holder` a confidential balance of `amount` (base units): a deposit that the asset's issuer signs, then a
+ * merge, which makes it spendable. Resolves to what opens that balance.
+ */
+export async function endow(network: TestNetwork, issuer: Keypair, holder: Holder, amount: bigint): Promise<Opening> {
+  await sendAndWait(network, (await buildDeposit(network, issuer, { to: holder.signer.publicKey(), amount })).signedXdr)
+  const received = { spendable: EMPTY.spendable, receiving: { value: amount, blinding: 0n } }
+  const merge = await buildMerge(network, holder.signer, received)
+  await sendAndWait(network, merge.signedXdr)
+  if (!merge.next) throw new Error('the merge does not open the balance')
+  return merge.next
+}

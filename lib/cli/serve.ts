@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { buildIfStale, nextProgram } from './build.ts'
+
+/** A service that answers, and the way to end it if it was started here. */
+export interface Serving {
+  /** SIGTERM: requests are drained first */
+  stop(): Promise<void>
+  /** SIGKILL */
+  kill(): Promise<void>
+}
+
+const START_DEADLINE_MS = 60_000
+
+/** Whether a payroll service answers at `base`. */
+export async function answers(base: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${base}/api/health`, { signal: AbortSignal.timeout(5_000) })
+    return response.ok
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Starts the service as `npm start` does, with `variables` on top of the environment of this process, and resolves
+ * once it answers at `base`. What it prints goes to `output`.
+ */
+export async function startServing(
+  base: string,
+  variables: Record<string, string> = {},
+  output: 'inherit' | 'ignore' = 'ignore',
+): Promise<Serving> {
+  buildIfStale()
+  const child = spawn(process.execPath, [nextProgram(), 'start'], {
+    stdio: ['ignore', output, 'inherit'],
+    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables },
+  })
+  const deadline = Date.now() + START_DEADLINE_MS
+  while (!(await answers(base))) {
+    if (child.exitCode !== null) throw new Error(`the service ended with code ${child.exitCode}`)
+    if (Date.now() > deadline) {
+      child.kill('SIGKILL')
+      throw new Error(`the service does not answer at ${base}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return { stop: () => end(child, 'SIGTERM'), kill: () => end(child, 'SIGKILL') }
+}
+
+function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve()
+    child.once('exit', () => resolve())
+    child.kill(signal)
+  })
+}

@@ -1,0 +1,167 @@
+import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { enrol } from '#lib/cli/participants.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { type Employer, type Ground, openGround } from '../support/ground.ts'
+import { freePort } from '../support/port.ts'
+import { type Program, startProgram } from '../support/program.ts'
+import { countFeeBumps, expectSettled } from '../support/transfers.ts'
+
+let ground: Ground
+let payee: string
+let base: string
+let program: Program
+let watcher: Client
+
+beforeAll(async () => {
+  const port = await freePort()
+  base = `http://localhost:${port}`
+  ground = await openGround({ PORT: String(port), PUBLIC_URL: base, TRANSFER_WAIT: '20' })
+  payee = (await enrol(ground.network)).signer.publicKey()
+  watcher = new Client({ connectionString: ground.databaseUrl })
+  await watcher.connect()
+  program = await startProgram(base, ground.variables)
+}, 240_000)
+afterAll(async () => {
+  await program?.kill()
+  await watcher?.end()
+  await ground?.close()
+})
+
+async function post(employer: Employer, signedXDR: string): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${base}/api/transfer`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${employer.session}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ signedXDR }),
+  })
+  return { status: response.status, body: await response.json() }
+}
+
+/** Resolves once the program is at the step; what it does there it must not get past before it is killed. */
+type Step = (innerHash: string, employer: Employer) => { reached: Promise<void>; letGo: () => Promise<void> }
+
+/** The program has asked the RPC this; `delivered` lets the call through and withholds the answer. */
+const atCall =
+  (method: string, { delivered, nth = 0 }: { delivered: boolean; nth?: number }): Step =>
+  () => {
+    let seen = 0
+    const reached = new Promise<void>((resolve) => {
+      ground.proxy.rule((call): Fault => {
+        if (call.method !== method) return 'pass'
+        seen += 1
+        if (seen <= nth) return 'pass'
+        // The network has a moment to take in what was delivered.
+        setTimeout(resolve, delivered ? 50 : 0)
+        return { hang: true, delivered }
+      })
+    })
+    return { reached, letGo: async () => ground.proxy.rule(null) }
+  }
+
+/** The program waits for a lock of the database that this test holds. */
+const atLock =
+  (statement: (employer: Employer, innerHash: string) => string, when: string): Step =>
+  (innerHash, employer) => {
+    const holder = new Client({ connectionString: ground.databaseUrl })
+    const take = async () => {
+      await holder.connect()
+      await holder.query('BEGIN')
+      await holder.query(statement(employer, innerHash))
+    }
+    const reached = new Promise<void>((resolve, reject) => {
+      let taken: Promise<void> | undefined
+      ground.proxy.rule(async (call): Promise<Fault> => {
+        if (call.method === when) {
+          taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
+          await taken
+        }
+        return 'pass'
+      })
+    })
+    return {
+      reached,
+      letGo: async () => {
+        ground.proxy.rule(null)
+        await holder.end()
+      },
+    }
+  }
+
+async function waitForBlocked(): Promise<void> {
+  for (;;) {
+    const { rows } = await watcher.query(
+      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    )
+    if (rows.length > 0) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+const lockRow = (_: Employer, hash: string) =>
+  `SELECT 1 FROM sponsored_transfers WHERE inner_hash = '${hash}' FOR UPDATE`
+const lockBudget = () => `SELECT 1 FROM quotas WHERE account = '*' FOR UPDATE`
+
+const STEPS: [string, Step][] = [
+  ['before it is simulated', atCall('simulateTransaction', { delivered: false })],
+  ['after it is simulated', atCall('simulateTransaction', { delivered: true })],
+  ['before the float is known', atCall('getLedgerEntries', { delivered: false })],
+  [
+    'before the row is written',
+    atLock(() => 'LOCK TABLE sponsored_transfers IN EXCLUSIVE MODE', 'simulateTransaction'),
+  ],
+  ['between the row and the quota', atLock(lockBudget, 'simulateTransaction')],
+  ['after the commit, before it is sent', atCall('sendTransaction', { delivered: false })],
+  ['after it is sent, before the answer', atCall('sendTransaction', { delivered: true })],
+  ['before the row says that it was sent', atLock(lockRow, 'sendTransaction')],
+  ['before the first look', atCall('getTransaction', { delivered: false })],
+  ['at a later look', atCall('getTransaction', { delivered: true, nth: 2 })],
+  ['before the row is settled', atLock(lockRow, 'getTransaction')],
+  ['between the row and the quota of the settlement', atLock(lockBudget, 'getTransaction')],
+]
+
+test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async (_, step) => {
+  const employer = await ground.employ()
+  const transfer = { to: payee, amount: 7n, opening: employer.opening }
+  // The rows that a step locks are there from the start.
+  await ground.db.execute(
+    sql`INSERT INTO quotas (account, day) VALUES ('*', ${new Date().toISOString().slice(0, 10)}) ON CONFLICT DO NOTHING`,
+  )
+  const { signedXdr, hash } = await buildTransfer(ground.network, employer, transfer)
+  const { reached, letGo } = step(hash, employer)
+  const cut = post(employer, signedXdr).then(
+    () => 'answered',
+    () => 'cut',
+  )
+  await reached
+  await program.kill()
+  expect(await cut).toBe('cut')
+  await letGo()
+  program = await startProgram(base, ground.variables)
+
+  const answer = await post(employer, signedXdr)
+  expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
+  expect(await post(employer, signedXdr)).toEqual(answer)
+  expect(await countFeeBumps(ground, hash)).toBe(1)
+  expect(await ground.row(hash)).toMatchObject({ status: 'success' })
+  await expectSettled(ground, employer, hash)
+  const floats = await ground.db.query.sponsorFloats.findMany()
+  expect(floats.map(({ held }) => held)).toEqual([0n])
+})
+
+test('what was open at a SIGKILL is settled by the next process, though nobody asks', async () => {
+  const employer = await ground.employ()
+  const transfer = { to: payee, amount: 7n, opening: employer.opening }
+  const { signedXdr, hash } = await buildTransfer(ground.network, employer, transfer)
+  const { reached, letGo } = atCall('sendTransaction', { delivered: false })(hash, employer)
+  const cut = post(employer, signedXdr).catch(() => undefined)
+  await reached
+  await program.kill()
+  await cut
+  await letGo()
+  program = await startProgram(base, ground.variables)
+  await expect.poll(async () => (await ground.row(hash))?.status, { timeout: 20_000 }).toBe('success')
+  expect(await countFeeBumps(ground, hash)).toBe(1)
+  await expectSettled(ground, employer, hash)
+})

@@ -1,0 +1,261 @@
+import { Address, authorizeEntry, Keypair, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
+import type { Employer } from '../support/ground.ts'
+import { openTown, type Town } from '../support/town.ts'
+import { countFeeBumps, expectSettled, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+
+let town: Town
+let payee: string
+beforeAll(async () => {
+  town = await openTown({ TRANSFER_WAIT: '20' })
+  payee = (await enrol(town.network)).signer.publicKey()
+}, 120_000)
+afterAll(() => town.close())
+afterEach(() => town.proxy.rule(null))
+
+const prepare = (options: { seconds?: number } = {}) => prepareTransfer(town, payee, options)
+
+const result = (code: 'txInsufficientBalance' | 'txBadSeq') =>
+  new xdr.TransactionResult({
+    feeCharged: 100n,
+    result: xdr.TransactionResultResult[code](),
+    ext: xdr.TransactionResultExt.v0(),
+  }).toXdr('base64')
+
+const FAILED = { status: 500, body: { error: 'transfer failed' } }
+
+test('the sponsor pays what the ledger charged, bids twice the inner fee, and the employer pays nothing', async () => {
+  const { employer, hash, signedXdr, post } = await prepare()
+  const before = (await town.network.rpc.getAccountEntry(employer.address)).balance
+  const answer = await post()
+  expect(answer).toEqual({ status: 200, body: { hash: expect.stringMatching(/^[0-9a-f]{64}$/), status: 'SUCCESS' } })
+  expect((await town.network.rpc.getAccountEntry(employer.address)).balance).toBe(before)
+  const found = await town.network.rpc.getTransaction(String(answer.body.hash))
+  if (found.status !== 'SUCCESS') throw new Error('not on the ledger')
+  const inner = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
+  expect(await town.row(hash)).toMatchObject({
+    status: 'success',
+    outerHash: answer.body.hash,
+    ledgerHash: answer.body.hash,
+    ledger: found.ledger,
+    feeCharged: found.resultXdr.feeCharged,
+    bid: 2n * BigInt(inner.type === 'envelopeTypeTx' ? inner.v1.tx.fee : 0),
+    recipient: payee,
+  })
+  await expectSettled(town, employer, hash)
+})
+
+test('twenty parallel posts of one transaction: one envelope on the ledger, twenty equal answers', async () => {
+  const { employer, hash, post } = await prepare()
+  const answers = await Promise.all(Array.from({ length: 20 }, post))
+  expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1)
+  expect(answers[0]?.status).toBe(200)
+  expect(await countFeeBumps(town, hash)).toBe(1)
+  await expectSettled(town, employer, hash)
+  expect(await post()).toEqual(answers[0])
+})
+
+describe('whatever the RPC does: one payment, and the answer that the ledger gives', () => {
+  const faults: [string, () => (call: Call) => Fault][] = [
+    ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
+    ['DUPLICATE, never delivered', () => next('sendTransaction', 1, { answer: sendAnswer('DUPLICATE') })],
+    ['PENDING, then lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
+    [
+      'delivered, but answered with TRY_AGAIN_LATER',
+      () => next('sendTransaction', 1, { rewrite: (sent) => ({ ...sent, status: 'TRY_AGAIN_LATER' }) }),
+    ],
+    [
+      'delivered, but answered with txBAD_SEQ',
+      () => next('sendTransaction', 1, { rewrite: () => sendAnswer('ERROR', result('txBadSeq')) }),
+    ],
+    ['a 500', () => next('sendTransaction', 1, { status: 500 })],
+    ['a JSON-RPC error', () => next('sendTransaction', 1, { error: { code: -32603, message: 'busy' } })],
+    ['an answer that makes no sense', () => next('sendTransaction', 1, { answer: { status: 'SPLENDID' } })],
+    ['a connection dropped before delivery', () => next('sendTransaction', 1, { drop: true, delivered: false })],
+    ['a connection dropped after delivery', () => next('sendTransaction', 1, { drop: true, delivered: true })],
+    ['a hang before delivery', () => next('sendTransaction', 1, { hang: true, delivered: false })],
+    ['a hang after delivery', () => next('sendTransaction', 1, { hang: true, delivered: true })],
+    ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],
+    ['look-ups that fail for a while', () => next('getTransaction', 6, { status: 500 })],
+    ['a look-up that hangs', () => next('getTransaction', 1, { hang: true, delivered: false })],
+    [
+      'look-ups that say the opposite of their result',
+      () =>
+        next('getTransaction', 12, {
+          rewrite: (found) => (found.status === 'SUCCESS' ? { ...found, status: 'FAILED' } : found),
+        }),
+    ],
+  ]
+  test.each(faults)('%s', async (_, fault) => {
+    const { employer, hash, post } = await prepare()
+    town.proxy.rule(fault())
+    expect(await post()).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
+    expect(await countFeeBumps(town, hash)).toBe(1)
+    await expectSettled(town, employer, hash)
+  })
+})
+
+test('an ERROR is a 500 at once; its reservation stays, and the same transaction may be sent again', async () => {
+  const { employer, hash, post } = await prepare()
+  town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
+  expect(await post()).toEqual(FAILED)
+  expect(await town.row(hash)).toMatchObject({ status: 'sent', resultCode: 'txInsufficientBalance' })
+  const own = (await town.db.query.quotas.findMany()).find(({ account }) => account === employer.address)
+  expect(own?.held).toBe((await town.row(hash))?.bid)
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(await countFeeBumps(town, hash)).toBe(1)
+  await expectSettled(town, employer, hash)
+})
+
+test('a client that sends its inner transaction by itself: 200 with the inner hash, and the sponsor pays nothing', async () => {
+  const { employer, hash, signedXdr, post } = await prepare()
+  let alone = false
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && !alone) {
+      alone = true
+      await sendAndWait(town.network, signedXdr)
+    }
+    return 'pass'
+  })
+  expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  expect(await countFeeBumps(town, hash)).toBe(0)
+  expect(await town.row(hash)).toMatchObject({ ledgerHash: hash, feeCharged: 0n })
+  await expectSettled(town, employer, hash)
+})
+
+test('what can no longer get there is dead by the ledger’s time, and gives its reservation back', async () => {
+  const { employer, hash, post } = await prepare({ seconds: 12 })
+  town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  expect(await post()).toEqual(FAILED)
+  expect(await town.row(hash)).toMatchObject({ status: 'dead', feeCharged: null })
+  await expectSettled(town, employer, hash)
+  expect(await post()).toEqual(FAILED)
+  expect(await countFeeBumps(town, hash)).toBe(0)
+})
+
+test('an RPC that denies everything cannot make a payment look dead while its ledgers do not pass maxTime', async () => {
+  const { hash, post } = await prepare({ seconds: 12 })
+  // It hides the transaction and stands still: nothing follows from that, whatever the clock says.
+  let standing: Record<string, unknown> | undefined
+  town.proxy.rule(({ method }) => {
+    if (method !== 'getTransaction') return 'pass'
+    return {
+      rewrite: (found) => {
+        standing ??= notFound(found)
+        return standing
+      },
+    }
+  })
+  const first = await post()
+  expect(first).toEqual(FAILED)
+  expect((await town.row(hash))?.status).toBe('sent')
+  town.proxy.rule(null)
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(await countFeeBumps(town, hash)).toBe(1)
+})
+
+test('a stale proof is refused before it costs anything', async () => {
+  const { employer, signedXdr, hash } = await prepare()
+  const rival = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening: employer.opening })
+  await sendAndWait(town.network, rival.signedXdr)
+  expect(await town.post(employer, { signedXDR: signedXdr })).toEqual({
+    status: 422,
+    body: { error: 'sponsor refused: the transaction would fail: Error(Contract, #3506)' },
+  })
+  expect(await town.row(hash)).toBeUndefined()
+})
+
+test('a rival with the same sequence number gets there first: 500, nothing charged, held until provably dead', async () => {
+  const { employer, hash, post } = await prepare()
+  const rival = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening: employer.opening })
+  let overtaken = false
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && !overtaken) {
+      overtaken = true
+      await sendAndWait(town.network, rival.signedXdr)
+    }
+    return 'pass'
+  })
+  expect(await post()).toEqual(FAILED)
+  expect(await town.row(hash)).toMatchObject({ status: 'sent', resultCode: 'txBadSeq' })
+  expect(await countFeeBumps(town, hash)).toBe(0)
+  const own = (await town.db.query.quotas.findMany()).find(({ account }) => account === employer.address)
+  expect(own?.held).toBe((await town.row(hash))?.bid)
+})
+
+test('a proof that goes stale on the way fails on the ledger: 500, charged what the ledger charged, and never again', async () => {
+  const { employer, hash, post } = await prepare()
+  const issuer = Keypair.fromSecret(town.devnet.issuerSecret)
+  const deposit = await buildDeposit(town.network, issuer, { to: employer.address, amount: 1n })
+  await sendAndWait(town.network, deposit.signedXdr)
+  const merge = await mergeFromOutside(employer)
+  let stale = false
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && !stale) {
+      stale = true
+      await sendAndWait(town.network, merge)
+    }
+    return 'pass'
+  })
+  expect(await post()).toEqual(FAILED)
+  const row = await town.row(hash)
+  expect(row).toMatchObject({ status: 'failed', resultCode: 'txFailed', contractError: 3506 })
+  const found = await town.network.rpc.getTransaction(row?.outerHash ?? '')
+  expect(row?.feeCharged).toBe(found.status === 'FAILED' ? found.resultXdr.feeCharged : undefined)
+  await expectSettled(town, employer, hash)
+  expect(await post()).toEqual(FAILED)
+  expect(await countFeeBumps(town, hash)).toBe(1)
+})
+
+/** A merge of the employer's balance that another account sends, so that it takes no sequence number of the employer. */
+async function mergeFromOutside(employer: Employer): Promise<string> {
+  const { rpc: server, passphrase, token } = town.network
+  const outsider = Keypair.random()
+  await fetch(`${town.network.friendbotUrl}?addr=${outsider.publicKey()}`)
+  const build = async (auth: xdr.SorobanAuthorizationEntry[]) =>
+    new TransactionBuilder(await server.getAccount(outsider.publicKey()), { fee: '100', networkPassphrase: passphrase })
+      .addOperation(
+        Operation.invokeContractFunction({
+          contract: token,
+          function: 'merge',
+          args: [new Address(employer.address).toScVal()],
+          auth,
+        }),
+      )
+      .setTimeout(120)
+      .build()
+  const recorded = await server.simulateTransaction(await build([]))
+  if (!rpc.Api.isSimulationSuccess(recorded)) throw new Error('the merge cannot be simulated')
+  const { latestLedger } = recorded
+  const signed = await Promise.all(
+    (recorded.result?.auth ?? []).map((entry) =>
+      authorizeEntry(entry, employer.signer, latestLedger + 100, passphrase),
+    ),
+  )
+  const transaction = await server.prepareTransaction(await build(signed))
+  transaction.sign(outsider)
+  return transaction.toXdr()
+}
+
+test('whose transaction it is, and what was sent, in the order of the refusals', async () => {
+  const { signedXdr, employer } = await prepare()
+  const stranger = await town.employ()
+  expect(await town.post({ ...stranger, session: 'nonsense' }, {})).toMatchObject({ status: 401 })
+  expect(await town.post(stranger, { signedXDR: signedXdr })).toEqual({
+    status: 403,
+    body: { error: 'transaction source is not your session account' },
+  })
+  expect(await town.post(employer, {})).toEqual({ status: 400, body: { error: 'signedXDR required' } })
+  for (const signedXDR of [7, null, '', [], {}]) {
+    expect(await town.post(employer, { signedXDR })).toEqual({ status: 400, body: { error: 'signedXDR required' } })
+  }
+  for (const signedXDR of ['AAAA', signedXdr.slice(0, -8), `${signedXdr}AAAA`, '@@@']) {
+    expect(await town.post(employer, { signedXDR })).toEqual({
+      status: 400,
+      body: { error: 'malformed transaction XDR' },
+    })
+  }
+})

@@ -1,0 +1,92 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** One JSON-RPC call on its way through the proxy. */
+export interface Call {
+  method: string
+  params: Record<string, unknown>
+  /** how many calls of this method came before */
+  earlier: number
+}
+
+/**
+ * What the proxy does with a call. `pass` forwards it. `answer` gives this result without forwarding, `rewrite`
+ * forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never answers (and forwards
+ * first if `delivered`), `drop` closes the connection (after forwarding if `delivered`).
+ */
+export type Fault =
+  | 'pass'
+  | { answer: Record<string, unknown> }
+  | { rewrite: (result: Record<string, unknown>) => Record<string, unknown> }
+  | { error: { code: number; message: string } }
+  | { status: number }
+  | { hang: true; delivered: boolean }
+  | { drop: true; delivered: boolean }
+
+export interface FaultProxy {
+  url: string
+  /** every call so far, by method */
+  calls: Map<string, number>
+  /** Decides on each call from now on; null passes everything. May wait before it answers. */
+  rule(decide: ((call: Call) => Fault | Promise<Fault>) | null): void
+  close(): Promise<void>
+}
+
+/** An RPC that lies, hangs and drops, in front of a real one. */
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  const calls = new Map<string, number>()
+  let decide: ((call: Call) => Fault | Promise<Fault>) | null = null
+  const sockets = new Set<Socket>()
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readAll(request)
+    const { id, method, params } = JSON.parse(body) as { id: unknown; method: string; params: Record<string, unknown> }
+    const earlier = calls.get(method) ?? 0
+    calls.set(method, earlier + 1)
+    const fault = decide ? await decide({ method, params: params ?? {}, earlier }) : 'pass'
+    const forward = async () => {
+      const answer = await fetch(target, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
+      return await answer.text()
+    }
+    const reply = (text: string) => response.setHeader('Content-Type', 'application/json').end(text)
+    if (fault === 'pass') reply(await forward())
+    else if ('answer' in fault) reply(JSON.stringify({ jsonrpc: '2.0', id, result: fault.answer }))
+    else if ('error' in fault) reply(JSON.stringify({ jsonrpc: '2.0', id, error: fault.error }))
+    else if ('rewrite' in fault) {
+      const answer = JSON.parse(await forward()) as { result: Record<string, unknown> }
+      reply(JSON.stringify({ ...answer, result: fault.rewrite(answer.result) }))
+    } else if ('status' in fault) response.writeHead(fault.status).end('a fault')
+    else {
+      if (fault.delivered) await forward()
+      if ('drop' in fault) response.destroy()
+    }
+  }
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch(() => response.destroy())
+  })
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (typeof address !== 'object' || !address) throw new Error('no address')
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    calls,
+    rule: (next) => {
+      decide = next
+    },
+    close: () => {
+      for (const socket of sockets) socket.destroy()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+async function readAll(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,69 @@
+import { TransactionBuilder } from '@stellar/stellar-sdk'
+import { expect } from 'vitest'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import type { CallOptions } from '#lib/wallet/transaction.ts'
+import type { Call, Fault } from './fault-proxy.ts'
+import type { Employer, Ground } from './ground.ts'
+import type { Town } from './town.ts'
+
+/** A signed transfer of an employer of its own, ready to be posted. */
+export async function prepareTransfer(town: Town, to: string, options: CallOptions = {}) {
+  const employer = await town.employ()
+  const transfer = { to, amount: 5_0000000n, opening: employer.opening }
+  const built = await buildTransfer(town.network, employer, transfer, options)
+  return { employer, ...built, post: () => town.post(employer, { signedXDR: built.signedXdr }) }
+}
+
+/** What a transfer cost must be in its row and its account's quota, and nothing of it may still be held. */
+export async function expectSettled(town: Ground, employer: Employer, innerHash: string): Promise<void> {
+  const row = await town.row(innerHash)
+  expect(row?.settledAt).not.toBeNull()
+  const quotas = await town.db.query.quotas.findMany()
+  const own = quotas.find(({ account }) => account === employer.address)
+  const dead = row?.status === 'dead'
+  expect(own).toMatchObject({ held: 0n, used: row?.feeCharged ?? 0n, count: dead ? 0 : 1 })
+}
+
+/** How often the sponsor has paid for an inner transaction, by the ledger's own record. */
+export async function countFeeBumps(town: Ground, innerHash: string): Promise<number> {
+  const { rpc, passphrase } = town.network
+  const { oldestLedger } = await rpc.getHealth()
+  let bumps = 0
+  let page = await rpc.getTransactions({ startLedger: oldestLedger, pagination: { limit: 200 } })
+  for (;;) {
+    for (const { envelopeXdr } of page.transactions) {
+      const built = TransactionBuilder.fromXdr(envelopeXdr.toXdr('base64'), passphrase)
+      if (!('innerTransaction' in built)) continue
+      if (Buffer.from(built.innerTransaction.hash()).toString('hex') === innerHash) bumps += 1
+    }
+    if (page.transactions.length < 200) return bumps
+    page = await rpc.getTransactions({ pagination: { cursor: page.cursor, limit: 200 } })
+  }
+}
+
+/** A rule that applies `fault` to the next `times` calls of a method, and lets everything else pass. */
+export function next(method: string, times: number, fault: Fault): (call: Call) => Fault {
+  let left = times
+  return (call) => {
+    if (call.method !== method || left === 0) return 'pass'
+    left -= 1
+    return fault
+  }
+}
+
+/** An answer of sendTransaction that was never the network's. */
+export function sendAnswer(status: string, errorResultXdr?: string): Record<string, unknown> {
+  return {
+    status,
+    hash: '0'.repeat(64),
+    latestLedger: 1,
+    latestLedgerCloseTime: '1',
+    ...(errorResultXdr && { errorResultXdr }),
+  }
+}
+
+/** A look-up that knows nothing, at the ledger that the network is really at. */
+export function notFound(result: Record<string, unknown>): Record<string, unknown> {
+  const { latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime } = result
+  return { status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime }
+}
