@@ -38,7 +38,8 @@ const EXTENSION_RENT = 300_000n
  * start from: they take over its resources, and their authorization is what simulation would have recorded.
  *
  * Refuses as `buildTransfer`, before anything is signed; also `refused` for an archived recipient that is not the first,
- * since restoring an entry must be simulated: pay it by itself.
+ * since restoring an entry must be simulated, and for a chain that begins with a payment to the sender itself, which
+ * touches less than those that would take over its resources.
  */
 export async function prepareChain(
   deployment: Deployment,
@@ -56,6 +57,8 @@ export async function prepareChain(
   const unpayable = payouts.find(({ to }) => party(to).account.archived && to !== payouts[0]?.to)
   if (unpayable)
     throw new Refusal('refused', `the account of ${unpayable.to} is archived: pay it in a transfer of its own`)
+  if (payouts.length > 1 && payouts[0]?.to === from)
+    throw new Refusal('refused', 'a chain does not begin with its sender')
 
   const source = await readSource(deployment, holder.signer, options)
   const links: Link[] = []
@@ -73,7 +76,7 @@ export async function prepareChain(
     let transaction: Transaction
     if (first) {
       const margin = isExtended(recipient) && !isExtended(party(first.to)) ? EXTENSION_RENT : 0n
-      const between = { sender: from, first: first.to, other: payout.to }
+      const between = { first: first.to, other: payout.to }
       const data = redirectResources(first.data, between, recipient.auditor.footprint, margin)
       const auth = [authorizeAsSource(deployment, name, args)]
       transaction = buildCall(deployment, source, invoke(deployment, name, args, auth), timed, data)

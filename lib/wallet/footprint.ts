@@ -10,7 +10,7 @@ import { Address, SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
  */
 export function redirectResources(
   simulated: xdr.SorobanTransactionData,
-  parties: { sender: string; first: string; other: string },
+  parties: Recipients,
   reading: readonly xdr.LedgerKey[],
   margin: bigint,
 ): xdr.SorobanTransactionData {
@@ -28,20 +28,21 @@ export function redirectResources(
     .build()
 }
 
-type Parties = { sender: string; first: string; other: string }
+/** `first` is not the sender, whose keys would be lost. */
+interface Recipients {
+  first: string
+  other: string
+}
 
-function redirectKeys(keys: readonly xdr.LedgerKey[], { sender, first, other }: Parties): xdr.LedgerKey[] {
+function redirectKeys(keys: readonly xdr.LedgerKey[], { first, other }: Recipients): xdr.LedgerKey[] {
   if (first === other) return [...keys]
   const [old, next] = [first, other].map((strkey) => Buffer.from(new Address(strkey).toScAddress().toXdr()))
   if (!old || !next) return [...keys]
-  return keys.flatMap((key) => {
+  return keys.map((key) => {
     const bytes = Buffer.from(key.toXdr())
     const at = bytes.indexOf(old)
-    if (at < 0) return [key]
-    const redirected = xdr.LedgerKey.fromXdr(
-      Buffer.concat([bytes.subarray(0, at), next, bytes.subarray(at + old.length)]),
-    )
-    return first === sender ? [key, redirected] : [redirected]
+    if (at < 0) return key
+    return xdr.LedgerKey.fromXdr(Buffer.concat([bytes.subarray(0, at), next, bytes.subarray(at + old.length)]))
   })
 }
 

@@ -2,6 +2,7 @@ import type { xdr } from '@stellar/stellar-sdk'
 import { type Account, type Keypair, rpc, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal.ts'
 import type { Deployment } from './deployment.ts'
+import { allowForFirstUse } from './first-use.ts'
 
 export interface CallOptions {
   /** The call is void this many seconds from now; 120 by default. A sponsor takes what ends 10 to 330 s ahead. */
@@ -53,7 +54,7 @@ export async function simulateCall(
   if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
   const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? 0n)
-  const data = simulation.transactionData.setResourceFee(resourceFee).build()
+  const data = allowForFirstUse(simulation.transactionData.setResourceFee(resourceFee).build(), transaction)
   return { transaction: assembled.setSorobanData(data).build(), data }
 }
 

@@ -21,7 +21,7 @@ const auditorKey = (id: number) => entry(registry, xdr.ScVal.scvSymbol('Key'), x
 const allowed = (address: string) => entry(registry, new Address(address).toScVal(), xdr.ScVal.scvSymbol('Allowed'))
 
 function simulated(to: string) {
-  const writes = [accountKey(TOKEN, employer), ...(to === employer ? [] : [accountKey(TOKEN, to)])]
+  const writes = [accountKey(TOKEN, employer), accountKey(TOKEN, to)]
   return new SorobanDataBuilder()
     .setResources(1_000_000, 2_000, 3_000)
     .setResourceFee(50_000)
@@ -33,7 +33,7 @@ const names = (keys: readonly xdr.LedgerKey[]) => keys.map((key) => key.toXdr('b
 
 describe('the resources of a transfer to another recipient', () => {
   test('name the other wherever they named the first, and nothing else changes', () => {
-    const data = redirectResources(simulated(first), { sender: employer, first, other }, [], 0n)
+    const data = redirectResources(simulated(first), { first, other }, [], 0n)
     const { footprint, ...resources } = data.resources
     expect(names(footprint.readWrite)).toEqual(names([accountKey(TOKEN, employer), accountKey(TOKEN, other)]))
     expect(names(footprint.readOnly)).toEqual(names([auditorKey(0), allowed(other)]))
@@ -42,31 +42,24 @@ describe('the resources of a transfer to another recipient', () => {
   })
 
   test('name a contract in place of an account, whose address is of another length', () => {
-    const data = redirectResources(simulated(first), { sender: employer, first, other: TOKEN }, [], 0n)
+    const data = redirectResources(simulated(first), { first, other: TOKEN }, [], 0n)
     expect(names(data.resources.footprint.readWrite)).toEqual(
       names([accountKey(TOKEN, employer), accountKey(TOKEN, TOKEN)]),
     )
   })
 
-  test('keep the sender when the first paid itself', () => {
-    const data = redirectResources(simulated(employer), { sender: employer, first: employer, other }, [], 0n)
-    expect(names(data.resources.footprint.readWrite)).toEqual(
-      names([accountKey(TOKEN, employer), accountKey(TOKEN, other)]),
-    )
-  })
-
   test('name nothing twice when the other is the sender, the first again, or already written', () => {
-    const own = redirectResources(simulated(first), { sender: employer, first, other: employer }, [], 0n)
+    const own = redirectResources(simulated(first), { first, other: employer }, [], 0n)
     expect(names(own.resources.footprint.readWrite)).toEqual(names([accountKey(TOKEN, employer)]))
-    const same = redirectResources(simulated(first), { sender: employer, first, other: first }, [], 0n)
+    const same = redirectResources(simulated(first), { first, other: first }, [], 0n)
     expect(same.toXdr('base64')).toBe(simulated(first).toXdr('base64'))
     const reading = [auditorKey(0), accountKey(TOKEN, other)]
-    const read = redirectResources(simulated(first), { sender: employer, first, other }, reading, 0n)
+    const read = redirectResources(simulated(first), { first, other }, reading, 0n)
     expect(names(read.resources.footprint.readOnly)).toEqual(names([auditorKey(0), allowed(other)]))
   })
 
   test('read another auditor, and pay the margin', () => {
-    const data = redirectResources(simulated(first), { sender: employer, first, other }, [auditorKey(1)], 300n)
+    const data = redirectResources(simulated(first), { first, other }, [auditorKey(1)], 300n)
     expect(names(data.resources.footprint.readOnly)).toEqual(names([auditorKey(0), auditorKey(1), allowed(other)]))
     expect(data.resourceFee).toBe(50_300n)
   })
@@ -78,6 +71,6 @@ describe('the resources of a transfer to another recipient', () => {
       resources,
       resourceFee,
     })
-    expect(redirectResources(restoring, { sender: employer, first, other }, [], 0n).ext.type).toBe('v0')
+    expect(redirectResources(restoring, { first, other }, [], 0n).ext.type).toBe('v0')
   })
 })

@@ -1,0 +1,33 @@
+import { Keypair, SorobanDataBuilder, type Transaction, xdr } from '@stellar/stellar-sdk'
+
+/** By how many bytes an account entry grows with its first transaction: extensions 1 to 3 (CAP-21). */
+const EXTENSION_BYTES = 52
+/** What reading and writing them costs, rounded up, in stroops. */
+const EXTENSION_FEE = 100n
+
+/**
+ * Mends what simulation measures for the very first transaction of an account that also touches that account (a deposit
+ * by an issuer, or of the native asset): by the time it applies, using the sequence number has made the entry larger
+ * than what was simulated, and the call would fail with resource_limit_exceeded.
+ */
+export function allowForFirstUse(
+  data: xdr.SorobanTransactionData,
+  transaction: Transaction,
+): xdr.SorobanTransactionData {
+  const account = xdr.LedgerKey.account(
+    new xdr.LedgerKeyAccount({ accountId: Keypair.fromPublicKey(transaction.source).xdrAccountId() }),
+  ).toXdr('base64')
+  const { footprint, instructions, diskReadBytes, writeBytes } = data.resources
+  const within = (keys: readonly xdr.LedgerKey[]) => keys.some((key) => key.toXdr('base64') === account)
+  const written = within(footprint.readWrite)
+  if (!isFirst(transaction) || !(written || within(footprint.readOnly))) return data
+  return new SorobanDataBuilder(data)
+    .setResources(instructions, diskReadBytes + EXTENSION_BYTES, writeBytes + (written ? EXTENSION_BYTES : 0))
+    .setResourceFee(data.resourceFee + EXTENSION_FEE)
+    .build()
+}
+
+/** An account starts with the number of its ledger in the upper half of its sequence number, and 0 in the lower. */
+function isFirst(transaction: Transaction): boolean {
+  return (BigInt(transaction.sequence) & 0xffff_ffffn) === 1n
+}
