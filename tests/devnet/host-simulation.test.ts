@@ -1,6 +1,8 @@
 import { Account, Asset, Memo, Operation, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
+import { withSequence } from '#lib/devnet/account.ts'
 import { eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/fees.ts'
+import { accountKey } from '#lib/devnet/host/entry-key.ts'
 import { eventBytes } from '#lib/devnet/host/resources.ts'
 import { type SimulationParams, simulateTransaction } from '#lib/devnet/simulation.ts'
 import {
@@ -10,11 +12,13 @@ import {
   enforce,
   g,
   hostFunctionOf,
+  issuer,
   label,
   ledger,
   type Network,
   openNetwork,
   passphrase,
+  putAccount,
   type Request,
   record,
   stranger,
@@ -113,6 +117,21 @@ describe('a simulated call', () => {
     const refundable = rentFee(layer.changes(), ledger.sequence) + eventsFee(eventBytes(run.events, run.returnValue))
     expect(refundable).toBeGreaterThan(0n)
     expect(resourceFee).toBeGreaterThanOrEqual(nonRefundableFee(resources, bytes) + refundable)
+  })
+
+  it('measures an account as large as its first transaction will have made it', () => {
+    const network = funded()
+    const request = depositRequest(network, issuer, contractor, 5n)
+    const { transactionData, result } = success(network, { transaction: transactionOf(request) })
+    const { resources } = transactionData.build()
+    const account = network.state.get(accountKey(issuer.publicKey()).id)?.data
+    if (account?.type !== 'account') throw new Error('no account')
+    const used = withSequence(account.account, 1n, ledger)
+    putAccount(network.state, issuer.publicKey(), { ext: used.ext })
+    const given = { auth: result?.auth ?? [], footprint: resources.footprint, resources }
+    expect(label(enforce(network, request, given))).toBe('')
+    const less = { ...resources, diskReadBytes: resources.diskReadBytes - 1 }
+    expect(label(enforce(network, request, { ...given, resources: less }))).toBe('Error(Budget, ExceededLimit)')
   })
 
   it('reads with an empty readWrite and no entry to sign', () => {

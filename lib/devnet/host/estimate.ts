@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { eventsFee, nonRefundableFee, rentFee } from '../fees.ts'
-import type { State } from '../state.ts'
+import { withSequence } from '../account.ts'
+import { entryBytes, eventsFee, nonRefundableFee, rentFee } from '../fees.ts'
+import type { State, StoredEntry } from '../state.ts'
 import type { InvocationResult } from './invoke.ts'
 import { diskReadBytes, eventBytes, writeBytes } from './resources.ts'
 
@@ -29,8 +30,8 @@ export function estimateResources(simulated: {
   const resources = new xdr.SorobanResources({
     footprint,
     instructions: Math.max(Math.floor((instructions * 104) / 100), instructions + Math.max(LEEWAY, leeway)),
-    diskReadBytes: diskReadBytes(state, footprint),
-    writeBytes: writeBytes(state, footprint),
+    diskReadBytes: diskReadBytes(state, footprint, bytesWhenApplied),
+    writeBytes: writeBytes(state, footprint, bytesWhenApplied),
   })
   const refundable = rentFee(state.changes(), sequence) + eventsFee(eventBytes(run.events, run.returnValue))
   const withFee = (resourceFee: bigint) =>
@@ -38,4 +39,15 @@ export function estimateResources(simulated: {
   const size = ENVELOPE_BYTES + operation.toXdr().length + withFee(0n).toXdr().length
   const roomy = Math.max(Math.floor((size * 11) / 10), size + 500)
   return withFee(nonRefundableFee(resources, roomy) + (refundable * 115n) / 100n)
+}
+
+/**
+ * An account that never used a sequence number grows when it first does, before the call applies. As soroban-simulation
+ * does it, every account is measured with the extensions that it will then have.
+ */
+function bytesWhenApplied(entry: StoredEntry): number {
+  if (entry.data.type !== 'account' || entry.data.account.ext.type !== 'v0') return entryBytes(entry)
+  const { account } = entry.data
+  const grown = withSequence(account, account.seqNum, { sequence: 0, closeTime: 0 })
+  return entryBytes({ data: xdr.LedgerEntryData.account(grown) })
 }

@@ -1,19 +1,22 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import { entryBytes, NETWORK_LIMITS } from '../fees.ts'
-import type { State } from '../state.ts'
+import type { State, StoredEntry } from '../state.ts'
 import { entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 import type { DeclaredResources } from './invoke.ts'
 
+type Measure = (entry: StoredEntry) => number
+
 /** Bytes of the accounts and trustlines in the footprint, the only entries that are read from disk. */
-export function diskReadBytes(state: State, { readOnly, readWrite }: xdr.LedgerFootprint): number {
+export function diskReadBytes(state: State, footprint: xdr.LedgerFootprint, measure: Measure = entryBytes): number {
+  const { readOnly, readWrite } = footprint
   const classic = [...readOnly, ...readWrite].filter(({ type }) => type === 'account' || type === 'trustline')
-  return bytesOfAll(state, classic)
+  return bytesOfAll(state, classic, measure)
 }
 
 /** Bytes of what is left under the read-write keys; rent and lifetimes do not count. */
-export function writeBytes(state: State, { readWrite }: xdr.LedgerFootprint): number {
-  return bytesOfAll(state, readWrite)
+export function writeBytes(state: State, footprint: xdr.LedgerFootprint, measure: Measure = entryBytes): number {
+  return bytesOfAll(state, footprint.readWrite, measure)
 }
 
 /** Bytes that eventsFee charges: contract events and the return value. */
@@ -37,9 +40,9 @@ function check(what: string, bytes: number, limit: number): void {
   if (bytes > limit) throw hostError('Budget', 'ExceededLimit', `${what} bytes ${bytes} exceed the limit ${limit}`)
 }
 
-function bytesOfAll(state: State, keys: xdr.LedgerKey[]): number {
+function bytesOfAll(state: State, keys: xdr.LedgerKey[], measure: Measure): number {
   return keys.reduce((sum, key) => {
     const entry = state.get(entryKey(key).id)
-    return entry ? sum + entryBytes(entry) : sum
+    return entry ? sum + measure(entry) : sum
   }, 0)
 }
