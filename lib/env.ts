@@ -21,21 +21,28 @@ const count = (least: number, most: number) =>
     .transform(Number)
     .refine((value) => value >= least && value <= most, `not between ${least} and ${most}`)
 const stroops = text.regex(/^\d{1,18}$/, 'not a whole number of stroops').transform(BigInt)
-const list = text.transform((value) =>
-  value
-    .split(',')
-    .map((item) => item.trim())
-    .filter(Boolean),
-)
+const list = text
+  .transform((value) =>
+    value
+      .split(',')
+      .map((item) => item.trim())
+      .filter(Boolean),
+  )
+  .refine((items) => items.length > 0, 'a list with nothing in it')
 const webUrl = text
   .refine((value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol), 'not an http(s) URL')
   .transform((value) => value.replace(/\/+$/, ''))
+const origin = webUrl
+  .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'more than an origin (https://host:port)')
+  .transform((value) => new URL(value).origin)
+// Keys that anybody on the way could replace would verify anybody's token.
+const secureUrl = text.refine(isSecure, 'not an https URL (http is for localhost alone)')
 
 /** What each variable may be. A variable that is absent or empty takes its default; README lists them. */
 const VARIABLES = {
-  PUBLIC_URL: webUrl.refine((value) => new URL(value).pathname === '/', 'has a path: give the origin alone').optional(),
-  VERCEL_PROJECT_PRODUCTION_URL: text.optional(),
-  CORS_ORIGINS: list.optional(),
+  PUBLIC_URL: origin.optional(),
+  VERCEL_PROJECT_PRODUCTION_URL: text.regex(/^[a-z\d.-]+$/i, 'not a host name').optional(),
+  CORS_ORIGINS: list.pipe(z.array(origin)).optional(),
   PORT: count(0, 65_535).default(3000),
   DATA_DIR: text.default('.data'),
   DATABASE_URL: text.regex(/^postgres(ql)?:\/\//, 'not a postgres:// URL').optional(),
@@ -49,8 +56,16 @@ const VARIABLES = {
   SPONSOR_SEED: seed.optional(),
   FAUCET_SEED: seed.optional(),
   CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]),
-  SPONSOR_CONTRACTS: list.pipe(z.array(contract)).optional(),
-  SPONSOR_FUNCTIONS: list.default(['confidential_transfer']),
+  // `none` refuses every contract; absent or empty stands for the confidential token.
+  SPONSOR_CONTRACTS: z
+    .union(
+      [z.literal('none').transform(() => []), list.pipe(z.array(contract))],
+      'neither contract addresses (C…) nor none',
+    )
+    .optional(),
+  SPONSOR_FUNCTIONS: list
+    .pipe(z.array(text.regex(/^\w{1,32}$/, 'not a function name')))
+    .default(['confidential_transfer']),
   SPONSOR_MAX_FEE: stroops.default(5_000_000n),
   SPONSOR_QUOTA_TRANSFERS: count(0, 1_000_000_000).default(500),
   SPONSOR_QUOTA_STROOPS: stroops.default(1_000_000_000n),
@@ -58,7 +73,7 @@ const VARIABLES = {
   TRANSFER_WAIT: count(1, 600).default(45),
   IDP_ISSUER: text.optional(),
   IDP_AUDIENCE: text.optional(),
-  IDP_JWKS_URL: webUrl.optional(),
+  IDP_JWKS_URL: secureUrl.optional(),
   IDP_ALGS: list
     .refine(
       (algs) => algs.every((alg) => /^(RS|PS|ES)(256|384|512)$|^EdDSA$/.test(alg)),
@@ -70,6 +85,9 @@ const VARIABLES = {
   DEVNET_CLOSE_MS: count(50, 60_000).default(1000),
   DEVNET_PASSPHRASE: text.default('Standalone Network ; February 2017'),
 }
+
+/** The name of every variable that is read. */
+export const VARIABLE_NAMES = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[]
 
 type Variables = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> }
 
@@ -100,17 +118,35 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
   const publicUrl =
     read.PUBLIC_URL ??
     (VERCEL_PROJECT_PRODUCTION_URL ? `https://${VERCEL_PROJECT_PRODUCTION_URL}` : `http://localhost:${read.PORT}`)
-  if (!URL.canParse(publicUrl)) throw new ConfigurationError('VERCEL_PROJECT_PRODUCTION_URL', 'not a host name')
-  if (Buffer.byteLength(new URL(publicUrl).host) > HOME_DOMAIN_BYTES) {
-    throw new ConfigurationError('PUBLIC_URL', `its host is longer than ${HOME_DOMAIN_BYTES} bytes (SEP-10)`)
-  }
+  checkHomeDomain(publicUrl)
   if (read.DEVNET_PASSPHRASE === PUBLIC_PASSPHRASE) {
     throw new ConfigurationError('DEVNET_PASSPHRASE', 'is that of the main network; this service is for test networks')
   }
-  if (read.IDP_ISSUER && !read.IDP_AUDIENCE) {
-    throw new ConfigurationError('IDP_AUDIENCE', 'is needed beside IDP_ISSUER')
-  }
+  checkProvider(read)
   return { ...environment, DATABASE_URL: read.DATABASE_URL ?? POSTGRES_URL, PUBLIC_URL: publicUrl }
+}
+
+function checkHomeDomain(publicUrl: string): void {
+  if (URL.canParse(publicUrl) && Buffer.byteLength(new URL(publicUrl).host) <= HOME_DOMAIN_BYTES) return
+  throw new ConfigurationError('PUBLIC_URL', `its host is not one of at most ${HOME_DOMAIN_BYTES} bytes (SEP-10)`)
+}
+
+/** Half a provider is a mistake, and must not pass for none. */
+function checkProvider({ IDP_ISSUER, IDP_AUDIENCE, IDP_JWKS_URL }: Variables): void {
+  if (IDP_ISSUER && !IDP_AUDIENCE) throw new ConfigurationError('IDP_AUDIENCE', 'is needed beside IDP_ISSUER')
+  if (!IDP_ISSUER && (IDP_AUDIENCE || IDP_JWKS_URL)) {
+    throw new ConfigurationError('IDP_ISSUER', 'is needed beside IDP_AUDIENCE and IDP_JWKS_URL')
+  }
+  if (IDP_ISSUER && !IDP_JWKS_URL && !secureUrl.safeParse(IDP_ISSUER).success) {
+    throw new ConfigurationError('IDP_ISSUER', 'is no https URL that could be asked for its keys: give IDP_JWKS_URL')
+  }
+}
+
+function isSecure(address: string): boolean {
+  if (!URL.canParse(address)) return false
+  const { protocol, hostname } = new URL(address)
+  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback)
 }
 
 let known: Environment | undefined

@@ -91,12 +91,6 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
   if (!seed) return undefined
   const keypair = Keypair.fromSecret(seed)
   const faucetSeed = environment.FAUCET_SEED ?? embedded.faucetSeed
-  const ownKeys = [
-    keypair,
-    signer,
-    ...(faucetSeed ? [Keypair.fromSecret(faucetSeed)] : []),
-    ...environment.CHANNEL_SEEDS.map((channel) => Keypair.fromSecret(channel)),
-  ]
   const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
   return {
     keypair,
@@ -104,7 +98,12 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
       contracts: new Set(environment.SPONSOR_CONTRACTS ?? (token ? [token] : [])),
       functions: new Set(environment.SPONSOR_FUNCTIONS),
       maxFee: environment.SPONSOR_MAX_FEE,
-      ownAddresses: new Set(ownKeys.map((key) => key.publicKey())),
+      ownAddresses: collectAddresses([
+        ['SPONSOR_SEED', keypair],
+        ['SEP10_SEED', signer],
+        ...(faucetSeed ? [named('FAUCET_SEED', faucetSeed)] : []),
+        ...environment.CHANNEL_SEEDS.map((channel) => named('CHANNEL_SEEDS', channel)),
+      ]),
     },
     limits: {
       transfersPerAccount: environment.SPONSOR_QUOTA_TRANSFERS,
@@ -113,4 +112,24 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
     },
     patience: environment.TRANSFER_WAIT * 1000,
   }
+}
+
+type NamedKey = [variable: string, key: Keypair]
+
+function named(variable: string, seed: string): NamedKey {
+  return [variable, Keypair.fromSecret(seed)]
+}
+
+/**
+ * The addresses of all keys of ours. Each has one duty: two that sign for one account would spend each other's sequence
+ * numbers, and the sponsor would pay for what the deny set is there to refuse.
+ */
+function collectAddresses(keys: readonly NamedKey[]): ReadonlySet<string> {
+  const owners = new Map<string, string>()
+  for (const [variable, key] of keys) {
+    const owner = owners.get(key.publicKey())
+    if (owner) throw new ConfigurationError(variable, `holds a key that ${owner} has already`)
+    owners.set(key.publicKey(), variable)
+  }
+  return new Set(owners.keys())
 }
