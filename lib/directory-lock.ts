@@ -10,6 +10,8 @@ export class DirectoryInUse extends Error {
   }
 }
 
+const SQLITE_BUSY = 5
+
 /**
  * Makes `directory` if it must and holds it for this process alone until the returned function is called. The lock is
  * the operating system's on an open SQLite file, so it goes with the process however that ends; a pid written into a
@@ -17,13 +19,14 @@ export class DirectoryInUse extends Error {
  * @throws DirectoryInUse
  */
 export function lockDirectory(directory: string): () => void {
-  mkdirSync(directory, { recursive: true })
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
   const lock = new DatabaseSync(join(directory, 'lock'))
   try {
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-  } catch {
+  } catch (error) {
     lock.close()
-    throw new DirectoryInUse(directory)
+    const busy = error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+    throw busy ? new DirectoryInUse(directory) : error
   }
   return () => lock.close()
 }

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Keypair } from '@stellar/stellar-sdk'
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { ConfigurationError } from './env.ts'
 
 const KEYS = z.object({
   sessionSecret: z.string().min(32),
-  sponsorSeed: z.string(),
+  sponsorSeed: z.string().refine((seed) => StrKey.isValidEd25519SecretSeed(seed)),
   /** private P-256 key of the embedded test issuer, as a JWK */
   identityKey: z.looseObject({
     kty: z.literal('EC'),
@@ -41,7 +41,7 @@ export async function keepKeys(directory: string, makeIdentityKey: () => Promise
     sponsorSeed: Keypair.random().secret(),
     identityKey: await makeIdentityKey(),
   })
-  writeFileSync(`${file}.new`, JSON.stringify(keys, null, 2), { mode: 0o600 })
+  writeFileSync(`${file}.new`, JSON.stringify(keys, null, 2), { mode: 0o600, flush: true })
   renameSync(`${file}.new`, file)
   return keys
 }

@@ -14,13 +14,24 @@ export function log(level: 'info' | 'error', event: string, fields: LogFields = 
  */
 export function describeFailure(failure: unknown): string {
   if (failure instanceof Error) {
-    // A database error repeats the query's parameters in its message, and they may hold what must not be logged.
-    const own = 'params' in failure && 'query' in failure ? `Failed query: ${String(failure.query)}` : failure.stack
-    return failure.cause === undefined ? String(own) : `${own}\ncaused by ${describeFailure(failure.cause)}`
+    const own = withoutParameters(failure)
+    return failure.cause === undefined ? own : `${own}\ncaused by ${describeFailure(failure.cause)}`
   }
   if (typeof failure === 'object' && failure !== null) {
     const { code, message } = failure as { code?: unknown; message?: unknown }
     return `${String(code)}: ${String(message)}`
   }
   return String(failure)
+}
+
+/** A database error repeats the query's parameters in its message, and they may hold what must not be logged. */
+function withoutParameters(failure: Error): string {
+  const { stack = String(failure), message } = failure
+  const withMessage = (told: string) => (stack.includes(message) ? stack.replace(message, () => told) : told)
+  // PostgreSQL quotes a value that does not fit its type (SQLSTATE class 22).
+  if ('severity' in failure && 'code' in failure) {
+    const code = String(failure.code)
+    return withMessage(code.startsWith('22') ? code : `${code}: ${message}`)
+  }
+  return 'params' in failure && 'query' in failure ? withMessage(`Failed query: ${String(failure.query)}`) : stack
 }
