@@ -193,6 +193,12 @@ describe('refused with 401', () => {
     await expect(signIn(await token())).rejects.toMatchObject(invalid)
   })
 
+  test('a key of the provider in an algorithm that is not on the list', async () => {
+    provider = { ...provider, algorithms: ['RS256'] }
+    await expect(signIn(await key.sign(claims()))).rejects.toMatchObject(invalid)
+    expect(await signIn(await rsa.sign(claims()))).toBeDefined()
+  })
+
   test('HS256 even where somebody allows it', async () => {
     provider = { ...provider, algorithms: ['HS256', 'ES256'] }
     await expect(signIn(await withSecret(JSON.stringify(key.jwk)))).rejects.toMatchObject(invalid)
@@ -217,6 +223,8 @@ describe('refused with 401', () => {
 describe('503 while the provider cannot be asked, and in again afterwards', () => {
   const discovery = () => `/tenant-${tenant}/.well-known/openid-configuration`
   const jwks = () => `/tenant-${tenant}/jwks`
+  const documented = () => ({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` })
+  const filler = 'x'.repeat(600_000)
   const faults: [string, () => void][] = [
     ['discovery is missing', () => server.documents.delete(discovery())],
     ['discovery answers 500', () => server.documents.set(discovery(), { status: 500 })],
@@ -232,7 +240,7 @@ describe('503 while the provider cannot be asked, and in again afterwards', () =
     ],
     ['discovery has no keys', () => server.documents.set(discovery(), { body: { issuer: provider.issuer } })],
     ['discovery redirects', () => server.documents.set(discovery(), { status: 302, location: '/elsewhere' })],
-    ['discovery is endless', () => server.documents.set(discovery(), { body: ' '.repeat(600_000) })],
+    ['discovery is endless', () => server.documents.set(discovery(), { body: { ...documented(), filler } })],
     [
       'keys over plain http',
       () =>
@@ -247,13 +255,13 @@ describe('503 while the provider cannot be asked, and in again afterwards', () =
     ['keys are no JSON', () => server.documents.set(jwks(), { body: '<html>' })],
     ['keys are not a key set', () => server.documents.set(jwks(), { body: { no: 'keys' } })],
     ['keys redirect', () => server.documents.set(jwks(), { status: 302, location: '/elsewhere' })],
-    ['keys are endless', () => server.documents.set(jwks(), { body: ' '.repeat(600_000) })],
+    ['keys are endless', () => server.documents.set(jwks(), { body: { keys: [key.jwk], filler } })],
   ]
   test.each(faults)('%s', async (_name, spoil) => {
     spoil()
     const token = await key.sign(claims())
     await expect(signIn(token)).rejects.toMatchObject(unavailable)
-    publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk])
+    publish(documented(), [key.jwk])
     expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
   })
 

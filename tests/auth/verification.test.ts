@@ -393,6 +393,20 @@ const refused: Case[] = [
     refused: 'not of this server',
   },
   {
+    name: 'a client_domain that is this server’s own',
+    given: craftChallenge(
+      {
+        operations: [
+          nonceOperation(address),
+          webAuthDomain(),
+          Operation.manageData({ source: server.publicKey(), name: 'client_domain', value: 'wallet.example' }),
+        ],
+      },
+      [alice],
+    ),
+    refused: 'it has a client_domain',
+  },
+  {
     name: 'a client_domain in place of the client',
     given: craftChallenge(
       {
