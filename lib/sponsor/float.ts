@@ -13,12 +13,16 @@ const BASE_RESERVE = 5_000_000n
 export async function readAvailableBalance(network: Network, address: string): Promise<bigint> {
   const accountId = Keypair.fromPublicKey(address).xdrAccountId()
   const key = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
-  const { entries } = await network.server.getLedgerEntries(key).catch((cause: unknown) => {
+  const { entries, latestLedger } = await network.server.getLedgerEntries(key).catch((cause: unknown) => {
     throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
   })
+  // The SDK reads an answer without entries as an empty one; one that names no ledger is not an answer at all.
+  if (!Number.isSafeInteger(latestLedger)) throw new Refusal('unavailable', 'the RPC answer names no ledger')
   const entry = entries[0]?.val
   if (!entry) return 0n
-  if (entry.type !== 'account') throw new Refusal('unavailable', 'the ledger gave another entry than was asked for')
+  if (entry.type !== 'account' || !entry.value.accountId.equals(accountId)) {
+    throw new Refusal('unavailable', 'the ledger gave another entry than was asked for')
+  }
   return availableBalance(entry.value)
 }
 

@@ -37,7 +37,7 @@ export interface LedgerRecord {
   ledger: number
   /** stroops that our sponsor paid */
   feeCharged: bigint
-  /** code of the innermost result: txSUCCESS, txFAILED, txBAD_SEQ … */
+  /** code of the innermost result as the SDK spells it: txSuccess, txFailed, txBadSeq … */
   resultCode: string
   /** number of the contract error behind a failure */
   contractError: number | null
@@ -56,7 +56,7 @@ export function readRecord(
   const inner = innerResultOf(result)
   const consistent =
     succeeded === (result.result.type === 'txSuccess' || result.result.type === 'txFeeBumpInnerSuccess') &&
-    (ours ? inner?.transactionHash.toString() === innerHash : true)
+    (inner ? inner.transactionHash.toString() === innerHash : !ours)
   if (!consistent) throw new Refusal('unavailable', 'the RPC contradicts itself')
   return {
     succeeded,
@@ -86,13 +86,23 @@ export function resultCodeOf(result: xdr.TransactionResult): string {
   return innerResultOf(result)?.result.result.type ?? result.result.type
 }
 
-/** The first contract error among diagnostic events: its topics are ("error", Error(Contract, #n)). */
+/**
+ * The last contract error among diagnostic events, whose topics are ("error", Error(Contract, #n)): the one before it
+ * may be a callee's that the caller has dealt with. Only told for information, so what cannot be read is passed over.
+ */
 function contractErrorOf(diagnosticEvents: readonly string[]): number | null {
-  for (const encoded of diagnosticEvents) {
-    const { body } = xdr.DiagnosticEvent.fromXdr(encoded, 'base64').event
-    for (const topic of body.v0.topics) {
+  for (const encoded of diagnosticEvents.toReversed()) {
+    for (const topic of topicsOf(encoded)) {
       if (topic.type === 'scvError' && topic.error.type === 'sceContract') return topic.error.contractCode
     }
   }
   return null
+}
+
+function topicsOf(diagnosticEvent: string): xdr.ScVal[] {
+  try {
+    return xdr.DiagnosticEvent.fromXdr(diagnosticEvent, 'base64').event.body.v0.topics
+  } catch {
+    return []
+  }
 }

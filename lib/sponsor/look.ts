@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Network } from '#lib/ledger/network.ts'
 import { describeFailure, log } from '#lib/log.ts'
+import { Refusal } from '#lib/refusal.ts'
 import { type LedgerRecord, lookUp, readRecord } from './ledger-record.ts'
 import type { TransferRecord } from './transfer-record.ts'
 
@@ -27,6 +28,8 @@ export async function lookByHashes(network: Network, sought: Sought): Promise<Lo
     if (again.status !== 'NOT_FOUND') {
       return { found: readRecord(again, { ...sought, hash: sought.outerHash, ours: true }) }
     }
+    // One address may stand for several nodes, and one that is behind says nothing of that ledger.
+    if (again.latestLedger < inner.ledger) throw new Refusal('unavailable', 'the RPC has fallen behind itself')
     return { found: readRecord(inner, { ...sought, hash: sought.innerHash, ours: false }) }
   }
   const answers = [outer, inner]

@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import type { Network } from '#lib/ledger/network.ts'
+import { Refusal } from '#lib/refusal.ts'
 import type { InnerTransaction } from './inner-transaction.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
@@ -27,11 +28,17 @@ export async function simulate(network: Network, inner: InnerTransaction): Promi
   const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
   const transaction = Buffer.from(envelope.toXdr()).toString('base64')
   const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)
-  if (answer.error !== undefined || !answer.transactionData) {
-    throw sponsorRefused('would-fail', hostError(answer.error ?? ''))
+  if (answer.error !== undefined) throw sponsorRefused('would-fail', hostError(answer.error))
+  return { resources: decodeResources(answer.transactionData ?? ''), latestLedger: answer.latestLedger }
+}
+
+/** @throws Refusal `unavailable`: an answer without resources is neither a yes nor a no */
+function decodeResources(transactionData: string): xdr.SorobanResources {
+  try {
+    return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources
+  } catch (cause) {
+    throw new Refusal('unavailable', 'the RPC gave a simulation that cannot be read', { cause })
   }
-  const data = xdr.SorobanTransactionData.fromXdr(answer.transactionData, 'base64')
-  return { resources: data.resources, latestLedger: answer.latestLedger }
 }
 
 /** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */

@@ -1,0 +1,86 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { type Network, openNetwork } from '#lib/ledger/network.ts'
+import { send } from '#lib/sponsor/send.ts'
+import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
+import { bareResult, feeBumpResult } from './ledger-answers.ts'
+
+const envelope = signedTransfer()
+let proxy: FaultProxy
+let network: Network
+
+beforeAll(async () => {
+  proxy = await startFaultProxy('http://127.0.0.1:1')
+  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 50 })
+})
+afterAll(() => proxy.close())
+
+const logged: unknown[] = []
+beforeEach(() => {
+  logged.length = 0
+  vi.spyOn(console, 'error').mockImplementation((line) => logged.push(line))
+})
+afterEach(() => vi.restoreAllMocks())
+
+const answer = (status: unknown, errorResultXdr?: unknown): Fault => ({
+  answer: { status, latestLedger: 7, latestLedgerCloseTime: '1', hash: '22'.repeat(32), errorResultXdr },
+})
+
+test('the envelope goes out as it is', async () => {
+  let asked: unknown
+  proxy.rule(({ method, params }) => {
+    asked = { method, params }
+    return answer('PENDING')
+  })
+  await send(network, envelope)
+  expect(asked).toEqual({ method: 'sendTransaction', params: { transaction: envelope } })
+})
+
+test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('%s leaves all open', async (status) => {
+  proxy.rule(() => answer(status))
+  expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
+})
+
+test.each([
+  ['txBadSeq', bareResult('txBadSeq'), true],
+  ['txInsufficientFee', bareResult('txInsufficientFee'), true],
+  ['txBadAuth', bareResult('txBadAuth'), false],
+  ['txBadAuthExtra', bareResult('txBadAuthExtra'), false],
+  ['txTooLate', bareResult('txTooLate'), false],
+  ['txBadSeq', feeBumpResult('11'.repeat(32), 'bad-seq'), true],
+  ['txFailed', feeBumpResult('11'.repeat(32), 'trapped'), false],
+])('ERROR with %s: contested is %3$s', async (resultCode, errorResultXdr, contested) => {
+  proxy.rule(() => answer('ERROR', errorResultXdr))
+  expect(await send(network, envelope)).toEqual({ kind: 'error', latestLedger: 7, resultCode, contested })
+})
+
+test('ERROR without a code says no more than silence', async () => {
+  proxy.rule(() => answer('ERROR'))
+  expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
+})
+
+const silence: [string, Fault][] = [
+  ['ERROR with a code that cannot be read', answer('ERROR', 'garbage!')],
+  ['ERROR with a code that is no text', answer('ERROR', 7)],
+  ['a status that is not one', answer('ACCEPTED')],
+  ['no status', answer(undefined)],
+  ['an empty result', { answer: {} }],
+  ['a JSON-RPC error', { error: { code: -32602, message: 'invalid_xdr' } }],
+  ['a 500', { status: 500 }],
+  ['a 429', { status: 429 }],
+  ['a connection that drops', { drop: true, delivered: false }],
+  ['silence', { hang: true, delivered: false }],
+]
+test.each(silence)('%s leaves all open', async (_, fault) => {
+  proxy.rule(() => fault)
+  expect(await send(network, envelope)).toEqual({ kind: 'unknown' })
+  expect(logged).toHaveLength(1)
+  expect(String(logged[0])).not.toContain(envelope.slice(0, 100))
+})
+
+test('nobody listens', async () => {
+  const gone = await startFaultProxy('http://127.0.0.1:1')
+  await gone.close()
+  const nowhere = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: gone.url, pollMs: 50 })
+  expect(await send(nowhere, envelope)).toEqual({ kind: 'unknown' })
+})

@@ -1,0 +1,87 @@
+import { xdr } from '@stellar/stellar-sdk'
+import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
+
+/** Declared and needed: instructions, bytes read, bytes written. */
+export interface ResourceCase {
+  name: string
+  declared: Resources
+  needed: Resources
+  reason?: RefusalReason
+}
+
+type Resources = [instructions: number, diskReadBytes: number, writeBytes: number]
+
+export function resources([instructions, diskReadBytes, writeBytes]: Resources): xdr.SorobanResources {
+  const footprint = new xdr.LedgerFootprint({ readOnly: [], readWrite: [] })
+  return new xdr.SorobanResources({ footprint, instructions, diskReadBytes, writeBytes })
+}
+
+const MOST = 2 ** 32 - 1
+
+export const RESOURCE_CASES: readonly ResourceCase[] = [
+  { name: 'just what is needed', declared: [40_000_000, 1_200, 2_400], needed: [40_000_000, 1_200, 2_400] },
+  { name: 'less than is needed', declared: [1, 1, 1], needed: [40_000_000, 1_200, 2_400] },
+  { name: 'nothing', declared: [0, 0, 0], needed: [0, 0, 0] },
+  ...instructions([
+    ['a quarter more', 50_000_000, 40_000_000],
+    ['a quarter more and one', 50_000_001, 40_000_000, 'refused'],
+    ['a quarter more, the fraction cut', 50_000_003, 40_000_003],
+    ['a quarter more, the fraction rounded up', 50_000_004, 40_000_003, 'refused'],
+    ['a million more', 2_000_000, 1_000_000],
+    ['a million more and one', 2_000_001, 1_000_000, 'refused'],
+    ['where a quarter is a million', 5_000_000, 4_000_000],
+    ['where a quarter is a million, and one', 5_000_001, 4_000_000, 'refused'],
+    ['a million for nothing', 1_000_000, 0],
+    ['a million and one for nothing', 1_000_001, 0, 'refused'],
+    ['all there is', MOST, 100_000_000, 'refused'],
+    ['all there is, needed', MOST, MOST],
+  ]),
+  ...bytes([
+    ['1 KiB more', 2_224, 1_200],
+    ['1 KiB more and one', 2_225, 1_200, 'refused'],
+    ['where a quarter is 1 KiB', 5_120, 4_096],
+    ['where a quarter is 1 KiB, and one', 5_121, 4_096, 'refused'],
+    ['a quarter more', 12_500, 10_000],
+    ['a quarter more and one', 12_501, 10_000, 'refused'],
+    ['1 KiB for nothing', 1_024, 0],
+    ['1 KiB and one for nothing', 1_025, 0, 'refused'],
+    ['all there is', MOST, 10_000, 'refused'],
+  ]),
+]
+
+type Row = [name: string, declared: number, needed: number, verdict?: 'refused']
+
+function instructions(rows: Row[]): ResourceCase[] {
+  return rows.map(([name, declared, needed, verdict]) => ({
+    name: `instructions: ${name}`,
+    declared: [declared, 0, 0],
+    needed: [needed, 0, 0],
+    ...(verdict ? { reason: 'excess-instructions' as const } : {}),
+  }))
+}
+
+function bytes(rows: Row[]): ResourceCase[] {
+  return rows.flatMap(([name, declared, needed, verdict]) => {
+    const reason = verdict ? { reason: 'excess-bytes' as const } : {}
+    return [
+      { name: `bytes read: ${name}`, declared: [0, declared, 0], needed: [0, needed, 0], ...reason },
+      { name: `bytes written: ${name}`, declared: [0, 0, declared], needed: [0, 0, needed], ...reason },
+    ] satisfies ResourceCase[]
+  })
+}
+
+/** What the host prints, and what the caller may read of it. All are `would-fail`. */
+export const HOST_ERRORS: readonly [print: string, detail: string][] = [
+  [
+    'HostError: Error(Contract, #3506)\n\nEvent log (newest first):\n   0: [Diagnostic Event]',
+    'Error(Contract, #3506)',
+  ],
+  ['HostError: Error(Contract, #0)', 'Error(Contract, #0)'],
+  ['HostError: Error(WasmVm, InvalidAction)\n\nEvent log', 'Error(WasmVm, InvalidAction)'],
+  ['HostError: Error(Auth, InvalidAction)\nDebugInfo not available', 'Error(Auth, InvalidAction)'],
+  ['HostError: Error(Budget, ExceededLimit)', 'Error(Budget, ExceededLimit)'],
+  ['HostError: Error(Value, UnexpectedType)\n data:["Error(Contract, #1)"]', 'Error(Value, UnexpectedType)'],
+  ['transaction source account GDX... is not found', 'it cannot be simulated'],
+  ['HostError: Error(Contract)', 'it cannot be simulated'],
+  ['', 'it cannot be simulated'],
+]
