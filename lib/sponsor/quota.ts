@@ -20,8 +20,8 @@ export interface Claim {
   bid: bigint
 }
 
-/** Stands for all accounts together. */
-const EVERYBODY = '*'
+/** Stands for all accounts together in the table of quotas. */
+export const EVERYBODY = '*'
 
 /** The UTC day of a moment, YYYY-MM-DD. */
 export function quotaDay(now: Date): string {

@@ -1,0 +1,45 @@
+import { sql } from 'drizzle-orm'
+import { quotas, sponsorFloats } from '#drizzle/schema.ts'
+import type { Database } from '#lib/db.ts'
+import { EVERYBODY } from '#lib/sponsor/quota.ts'
+
+export type Balance = [held: bigint, used: bigint, count: number]
+
+/** What the quotas say of each account and day, and of the sponsors' floats. */
+export async function readQuotas(db: Database): Promise<Record<string, Balance | bigint>> {
+  const days = await db.select().from(quotas)
+  const floats = await db.select().from(sponsorFloats)
+  return Object.fromEntries([
+    ...days.map(({ account, day, held, used, count }) => [`${account} ${day}`, [held, used, count]] as const),
+    ...floats.map(({ sponsor, held }) => [`float of ${sponsor}`, held] as const),
+  ])
+}
+
+/**
+ * Where the quotas differ from what the transfers themselves add up to, on one snapshot: held and float are the open
+ * bids, used is what was charged, count is what is not dead.
+ */
+export async function findDiscrepancies(db: Database): Promise<unknown[]> {
+  const result = await db.execute(sql`
+    WITH days AS (
+      SELECT account, quota_day AS day, bid, fee_charged, status FROM sponsored_transfers
+      UNION ALL SELECT ${EVERYBODY}, quota_day, bid, fee_charged, status FROM sponsored_transfers
+    ), sums AS (
+      SELECT account, day, sum(bid) FILTER (WHERE status IN ('held', 'sent')) AS held, sum(fee_charged) AS used,
+        count(*) FILTER (WHERE status <> 'dead') AS count
+      FROM days GROUP BY account, day
+    ), open_bids AS (
+      SELECT sponsor, sum(bid) AS held FROM sponsored_transfers WHERE status IN ('held', 'sent') GROUP BY sponsor
+    )
+    SELECT account, day FROM sums FULL JOIN quotas USING (account, day)
+    WHERE coalesce(sums.held, 0) <> coalesce(quotas.held, 0) OR coalesce(sums.used, 0) <> coalesce(quotas.used, 0)
+      OR coalesce(sums.count, 0) <> coalesce(quotas.count, 0)
+    UNION ALL SELECT sponsor, 'float' FROM open_bids FULL JOIN sponsor_floats USING (sponsor)
+    WHERE coalesce(open_bids.held, 0) <> coalesce(sponsor_floats.held, 0)`)
+  return (result as { rows: unknown[] }).rows
+}
+
+/** Leaves no transfer and no quota behind. */
+export async function clear(db: Database): Promise<void> {
+  await db.execute(sql`TRUNCATE sponsored_transfers, quotas, sponsor_floats`)
+}

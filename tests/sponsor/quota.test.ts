@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { sponsoredTransfers } from '#drizzle/schema.ts'
+import { type Database, openStore, type Store } from '#lib/db.ts'
+import { quotaDay } from '#lib/sponsor/quota.ts'
+import { type RefusalReason, SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
+import { type NewTransfer, recordTransfer, settleTransfer } from '#lib/sponsor/transfer-record.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { BID, DAY, FITTING, limits, PLENTY, QUOTA_CASES, transferNamed } from './quota-cases.ts'
+import { clear, findDiscrepancies, readQuotas } from './quota-ledger.ts'
+import { FAILURE, SUCCESS } from './records.ts'
+import { expectRefusal } from './refused.ts'
+
+const NOW = new Date('2026-05-01T12:00:00Z')
+/** Every case runs on PostgreSQL over 40 connections of four pools, and on the embedded database. */
+const stores: Record<string, { stores: Store[]; close(): Promise<void> }> = {}
+
+beforeAll(async () => {
+  const clone = await cloneDatabase()
+  const others = [1, 2, 3].map(() => openStore({ url: clone.url }))
+  stores.PostgreSQL = {
+    stores: [clone.store, ...others],
+    close: async () => {
+      for (const store of others) await store.close()
+      await clone.drop()
+    },
+  }
+  const embedded = openStore({ directory: null })
+  stores.PGlite = { stores: [embedded], close: embedded.close }
+})
+afterAll(async () => {
+  for (const { close } of Object.values(stores)) await close()
+})
+
+/** What came of each of `transfers`, all recorded at once on as many connections as there are. */
+async function recordAll(
+  databases: Database[],
+  transfers: NewTransfer[],
+  ...[given, available]: [typeof limits, bigint]
+): Promise<('new' | 'joined' | RefusalReason)[]> {
+  const attempts = transfers.map(async (transfer, index) => {
+    const db = databases[index % databases.length]
+    if (!db) throw new Error('no database')
+    try {
+      return (await recordTransfer(db, transfer, given, available)).isNew ? 'new' : 'joined'
+    } catch (error) {
+      if (error instanceof SponsorRefusal) return error.reason
+      throw error
+    }
+  })
+  return Promise.all(attempts)
+}
+
+const times = (count: number, transfer: (index: number) => NewTransfer) =>
+  Array.from({ length: count }, (_, index) => transfer(index))
+const numberOf = (outcomes: string[], outcome: string) => outcomes.filter((each) => each === outcome).length
+
+describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
+  let databases: Database[]
+  let db: Database
+  beforeEach(async () => {
+    databases = await Promise.all((stores[name]?.stores ?? []).map((store) => store.database()))
+    const [first] = databases
+    if (!first) throw new Error('no database')
+    db = first
+    await clear(db)
+  })
+
+  test.each(QUOTA_CASES)('100 at once at the edge of $name: exactly as many as fit', async (given) => {
+    const transfers = times(100, (index) => transferNamed(`${index}`, { account: `payer ${index % given.payers}` }))
+    const ours = { ...limits, ...given.limits }
+    const outcomes = await recordAll(databases, transfers, ours, given.available ?? PLENTY)
+    expect(numberOf(outcomes, 'new')).toBe(FITTING)
+    expect(numberOf(outcomes, given.reason)).toBe(100 - FITTING)
+    expect(await db.$count(sponsoredTransfers)).toBe(FITTING)
+    expect(await readQuotas(db)).toMatchObject({
+      [`* ${DAY}`]: [BigInt(FITTING) * BID, 0n, FITTING],
+      'float of sponsor': BigInt(FITTING) * BID,
+    })
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test.each([
+    ['no transfers', { ...limits, transfersPerAccount: 0 }, PLENTY, 'quota-transfers'],
+    ['a quota below the bid', { ...limits, stroopsPerAccount: BID - 1n }, PLENTY, 'quota-stroops'],
+    ['a budget below the bid', { ...limits, dailyBudget: BID - 1n }, PLENTY, 'daily-budget'],
+    ['a float below the bid', limits, BID - 1n, 'float'],
+    ['an empty float', limits, 0n, 'float'],
+  ] as const)('%s: the first of the day is refused, and leaves nothing', async (_, given, available, reason) => {
+    await expectRefusal(() => recordTransfer(db, transferNamed('first'), given, available), reason)
+    expect(await readQuotas(db)).toEqual({})
+    expect(await db.$count(sponsoredTransfers)).toBe(0)
+  })
+
+  test('a bid of exactly every limit', async () => {
+    const exact = { transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID }
+    expect((await recordTransfer(db, transferNamed('first'), exact, BID)).isNew).toBe(true)
+    await expectRefusal(() => recordTransfer(db, transferNamed('second'), exact, BID), 'quota-transfers')
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('the same inner transaction 20 times at once: one new, 19 join, one reservation', async () => {
+    const one = { ...limits, transfersPerAccount: 1, dailyBudget: BID }
+    const outcomes = await recordAll(
+      databases,
+      times(20, () => transferNamed('same')),
+      one,
+      BID,
+    )
+    expect([numberOf(outcomes, 'new'), numberOf(outcomes, 'joined')]).toEqual([1, 19])
+    expect(await readQuotas(db)).toEqual({
+      [`payer ${DAY}`]: [BID, 0n, 1],
+      [`* ${DAY}`]: [BID, 0n, 1],
+      'float of sponsor': BID,
+    })
+  })
+
+  test('the same inner transaction 20 times at once, refused: 20 refusals, and nothing is left', async () => {
+    const outcomes = await recordAll(
+      databases,
+      times(20, () => transferNamed('same')),
+      limits,
+      BID - 1n,
+    )
+    expect(numberOf(outcomes, 'float')).toBe(20)
+    expect(await readQuotas(db)).toEqual({})
+  })
+
+  test('whoever joins gets the first record, whatever else they bring, and needs no quota', async () => {
+    const { record } = await recordTransfer(db, transferNamed('same'), limits, PLENTY)
+    const other = transferNamed('same', {
+      outerHash: 'ff'.repeat(32),
+      bid: 9n,
+      sponsor: 'another',
+      quotaDay: '2026-05-02',
+    })
+    const none = { transfersPerAccount: 0, stroopsPerAccount: 0n, dailyBudget: 0n }
+    expect(await recordTransfer(db, other, none, 0n)).toEqual({ record, isNew: false })
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('an account that has used up its day takes nothing from another', async () => {
+    const given = { ...limits, transfersPerAccount: 2 }
+    for (const each of ['1', '2']) await recordTransfer(db, transferNamed(each), given, PLENTY)
+    await expectRefusal(() => recordTransfer(db, transferNamed('3'), given, PLENTY), 'quota-transfers')
+    await recordTransfer(db, transferNamed('4', { account: 'other' }), given, PLENTY)
+    expect(await readQuotas(db)).toEqual({
+      [`payer ${DAY}`]: [2n * BID, 0n, 2],
+      [`other ${DAY}`]: [BID, 0n, 1],
+      [`* ${DAY}`]: [3n * BID, 0n, 3],
+      'float of sponsor': 3n * BID,
+    })
+  })
+
+  test('the next day begins at nothing; what is settled then counts for the day it was recorded', async () => {
+    const given = { ...limits, transfersPerAccount: 1, dailyBudget: BID }
+    const next = '2026-05-02'
+    await recordTransfer(db, transferNamed('1'), given, PLENTY)
+    await expectRefusal(() => recordTransfer(db, transferNamed('2'), given, PLENTY), 'quota-transfers')
+    await recordTransfer(db, transferNamed('2', { quotaDay: next }), given, PLENTY)
+    await settleTransfer(db, transferNamed('1').innerHash, SUCCESS, NOW)
+    expect(await readQuotas(db)).toEqual({
+      [`payer ${DAY}`]: [0n, SUCCESS.feeCharged, 1],
+      [`* ${DAY}`]: [0n, SUCCESS.feeCharged, 1],
+      [`payer ${next}`]: [BID, 0n, 1],
+      [`* ${next}`]: [BID, 0n, 1],
+      'float of sponsor': BID,
+    })
+  })
+
+  test('the float knows no day', async () => {
+    await recordTransfer(db, transferNamed('1'), limits, BID)
+    const tomorrow = transferNamed('2', { quotaDay: '2026-05-02' })
+    await expectRefusal(() => recordTransfer(db, tomorrow, limits, 2n * BID - 1n), 'float')
+    await recordTransfer(db, { ...tomorrow, sponsor: 'another' }, limits, BID)
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('what was charged counts against the limits, what was bid above it no more', async () => {
+    const given = { ...limits, stroopsPerAccount: SUCCESS.feeCharged + BID }
+    await recordTransfer(db, transferNamed('1'), given, BID)
+    await expectRefusal(() => recordTransfer(db, transferNamed('2'), given, PLENTY), 'quota-stroops')
+    await settleTransfer(db, transferNamed('1').innerHash, SUCCESS, NOW)
+    await recordTransfer(db, transferNamed('2'), given, BID)
+    await settleTransfer(db, transferNamed('2').innerHash, FAILURE, NOW)
+    await expectRefusal(() => recordTransfer(db, transferNamed('3'), given, PLENTY), 'quota-stroops')
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('a dead transfer gives its place back', async () => {
+    const given = { ...limits, transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID }
+    await recordTransfer(db, transferNamed('1'), given, BID)
+    await settleTransfer(db, transferNamed('1').innerHash, null, NOW)
+    expect((await recordTransfer(db, transferNamed('2'), given, BID)).isNew).toBe(true)
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+})
+
+test.each([
+  ['2026-05-01T00:00:00.000Z', '2026-05-01'],
+  ['2026-05-01T23:59:59.999Z', '2026-05-01'],
+  ['2026-05-01T23:30:00-02:00', '2026-05-02'],
+  ['2024-02-29T12:00:00Z', '2024-02-29'],
+])('the quota day of %s is %s', (moment, day) => {
+  expect(quotaDay(new Date(moment))).toBe(day)
+})
