@@ -1,3 +1,7 @@
 import { defineConfig } from 'drizzle-kit'
 
-export default defineConfig({ dialect: 'postgresql', schema: './drizzle/schema.ts', out: './drizzle/migrations' })
+export default defineConfig({
+  dialect: 'postgresql',
+  schema: ['./drizzle/schema.ts', './drizzle/directory-schema.ts'],
+  out: './drizzle/migrations',
+})

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm'
-import { bigint, check, index, integer, pgTable, primaryKey, text, timestamp } from 'drizzle-orm/pg-core'
+import { bigint, check, index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core'
+import { organisations, payouts } from './directory-schema.ts'
 
 /**
  * The life of a sponsored transfer. `held`: recorded, its bid reserved, perhaps never sent. `sent`: given to the
@@ -37,6 +38,10 @@ export const sponsoredTransfers = pgTable(
     resultCode: text('result_code'),
     /** number of the contract error that a failure carried: 3506 is a stale proof */
     contractError: integer('contract_error'),
+    /** the organisation of the account when the transfer was recorded */
+    organisation: uuid('organisation').references(() => organisations.id, { onDelete: 'set null' }),
+    /** the payout that the transfer pays, if it pays one */
+    payout: uuid('payout').references(() => payouts.id),
     /** the hash that stands on the ledger: the outer one, or the inner one when the client sent that by itself */
     ledgerHash: text('ledger_hash'),
     ledger: integer('ledger'),
@@ -55,6 +60,10 @@ export const sponsoredTransfers = pgTable(
     check('sponsored_transfers_bid', sql`${table.bid} > 0`),
     index('sponsored_transfers_open').on(table.createdAt).where(sql`${table.status} in ('held', 'sent')`),
     index('sponsored_transfers_account').on(table.account, table.createdAt),
+    index('sponsored_transfers_open_of_organisation')
+      .on(table.organisation, table.createdAt)
+      .where(sql`${table.status} in ('held', 'sent')`),
+    index('sponsored_transfers_payout').on(table.payout),
   ],
 )
 

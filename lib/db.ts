@@ -8,9 +8,12 @@ import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
 import { Client, Pool } from 'pg'
-import * as schema from '#drizzle/schema.ts'
+import * as directory from '#drizzle/directory-schema.ts'
+import * as transfers from '#drizzle/schema.ts'
 import { describeFailure, log } from './log.ts'
 import { Refusal } from './refusal.ts'
+
+const schema = { ...transfers, ...directory }
 
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>

@@ -1,0 +1,288 @@
+import { type AnyColumn, sql } from 'drizzle-orm'
+import {
+  bigint,
+  check,
+  foreignKey,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
+
+/** Who a user is known by: an account of the ledger, or a user of an identity provider. */
+export const IDENTITY_KINDS = ['ledger', 'idp'] as const
+export type IdentityKind = (typeof IDENTITY_KINDS)[number]
+
+export const CONTRACTOR_STATUSES = ['invited', 'onboarding', 'ready', 'inactive'] as const
+export type ContractorStatus = (typeof CONTRACTOR_STATUSES)[number]
+
+export const BATCH_STATUSES = ['draft', 'ready', 'started', 'completed', 'failed'] as const
+export type BatchStatus = (typeof BATCH_STATUSES)[number]
+
+export const PAYOUT_STATUSES = ['draft', 'ready', 'pending', 'paid', 'failed', 'canceled'] as const
+export type PayoutStatus = (typeof PAYOUT_STATUSES)[number]
+
+export const CURRENCIES = ['USDC'] as const
+export type Currency = (typeof CURRENCIES)[number]
+
+/** Who acted: a user, or the service itself (a sweep, the settlement of a transfer). */
+export const ACTOR_KINDS = [...IDENTITY_KINDS, 'service'] as const
+export type ActorKind = (typeof ACTOR_KINDS)[number]
+
+export const AUDIT_ACTIONS = [
+  'organisation.founded',
+  'organisation.named',
+  'organisation.dissolved',
+  'identity.joined',
+  'contractor.created',
+  'contractor.updated',
+  'contractor.promoted',
+  'contractor.invited',
+  'contractor.linked',
+  'contractor.removed',
+  'batch.created',
+  'batch.instructed',
+  'batch.locked',
+  'batch.started',
+  'batch.completed',
+  'batch.failed',
+  'payout.claimed',
+  'payout.paid',
+  'payout.failed',
+  'payout.canceled',
+  'transfer.sponsored',
+  'transfer.settled',
+  'transfer.refused',
+] as const
+export type AuditAction = (typeof AUDIT_ACTIONS)[number]
+
+export const SUBJECT_KINDS = ['organisation', 'identity', 'contractor', 'batch', 'payout', 'transfer'] as const
+export type SubjectKind = (typeof SUBJECT_KINDS)[number]
+
+/** Whole milliseconds, as a Date has: a cursor made from what was read must point at the very row. */
+const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 3 })
+
+/** Breaks the tie between records that were made at the same moment: lists keep one order. */
+const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity()
+
+const oneOf = (column: AnyColumn, values: readonly string[]) =>
+  sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`
+
+/** An employer's records belong to its organisation and to nobody else's. */
+export const organisations = pgTable('organisations', {
+  id: uuid('id').primaryKey().defaultRandom(),
+  name: text('name').notNull(),
+  createdAt: instant('created_at').notNull().defaultNow(),
+})
+
+/** Everybody who has signed in. Without an organisation they are a contractor, or have an invite to become one. */
+export const identities = pgTable(
+  'identities',
+  {
+    kind: text('kind', { enum: IDENTITY_KINDS }).notNull(),
+    sub: text('sub').notNull(),
+    /** the identity provider; null for an account of the ledger */
+    issuer: text('issuer'),
+    organisation: uuid('organisation').references(() => organisations.id, { onDelete: 'set null' }),
+    /** as the provider last verified it, case-folded */
+    email: text('email'),
+    createdAt: instant('created_at').notNull().defaultNow(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.kind, table.sub] }),
+    check('identities_kind', oneOf(table.kind, IDENTITY_KINDS)),
+    check('identities_issuer', sql`(${table.kind} = 'idp') = (${table.issuer} is not null)`),
+    index('identities_organisation').on(table.organisation),
+  ],
+)
+
+export const contractors = pgTable(
+  'contractors',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    sequence: sequence(),
+    organisation: uuid('organisation')
+      .notNull()
+      .references(() => organisations.id),
+    name: text('name').notNull(),
+    status: text('status', { enum: CONTRACTOR_STATUSES }).notNull(),
+    email: text('email'),
+    emailFolded: text('email_folded'),
+    /** G… or C… */
+    address: text('address'),
+    /** public viewing key of the address as the ledger has it, 128 hex digits */
+    pvk: text('pvk'),
+    /** a decimal number as it was given, at most 7 decimals */
+    rateAmount: text('rate_amount'),
+    rateCurrency: text('rate_currency', { enum: CURRENCIES }),
+    /** goes up with every invite: a link of an earlier version is void */
+    inviteVersion: integer('invite_version').notNull().default(0),
+    inviteExpiresAt: instant('invite_expires_at').notNull(),
+    inviteAcceptedAt: instant('invite_accepted_at'),
+    linkedKind: text('linked_kind', { enum: IDENTITY_KINDS }),
+    linkedSub: text('linked_sub'),
+    lastPaidAt: instant('last_paid_at'),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    /** removed: hidden from everybody, kept for its payouts */
+    deletedAt: instant('deleted_at'),
+  },
+  (table) => [
+    unique('contractors_of_organisation').on(table.organisation, table.id),
+    foreignKey({
+      name: 'contractors_linked_identity',
+      columns: [table.linkedKind, table.linkedSub],
+      foreignColumns: [identities.kind, identities.sub],
+    }),
+    check('contractors_status', oneOf(table.status, CONTRACTOR_STATUSES)),
+    check('contractors_email', sql`(${table.email} is null) = (${table.emailFolded} is null)`),
+    check(
+      'contractors_pvk',
+      sql`${table.pvk} is null or (${table.address} is not null and length(${table.pvk}) = 128)`,
+    ),
+    check('contractors_rate', sql`(${table.rateAmount} is null) = (${table.rateCurrency} is null)`),
+    check('contractors_link', sql`(${table.linkedKind} is null) = (${table.linkedSub} is null)`),
+    uniqueIndex('contractors_unique_email')
+      .on(table.organisation, table.emailFolded)
+      .where(sql`${table.deletedAt} is null`),
+    uniqueIndex('contractors_unique_address')
+      .on(table.organisation, table.address)
+      .where(sql`${table.deletedAt} is null`),
+    index('contractors_newest')
+      .on(table.organisation, table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
+      .where(sql`${table.deletedAt} is null`),
+    index('contractors_linked').on(table.linkedKind, table.linkedSub).where(sql`${table.deletedAt} is null`),
+    index('contractors_invited_email')
+      .on(table.emailFolded)
+      .where(sql`${table.deletedAt} is null and ${table.status} = 'invited'`),
+    index('contractors_invited_address')
+      .on(table.address)
+      .where(sql`${table.deletedAt} is null and ${table.status} in ('invited', 'onboarding')`),
+  ],
+)
+
+/** Counters move in the SQL transaction that moves a payout; canceled payouts count nowhere. */
+export const batches = pgTable(
+  'batches',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    sequence: sequence(),
+    organisation: uuid('organisation')
+      .notNull()
+      .references(() => organisations.id),
+    name: text('name').notNull(),
+    status: text('status', { enum: BATCH_STATUSES }).notNull().default('draft'),
+    payoutCount: integer('payout_count').notNull().default(0),
+    settledCount: integer('settled_count').notNull().default(0),
+    failedCount: integer('failed_count').notNull().default(0),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    startedAt: instant('started_at'),
+    completedAt: instant('completed_at'),
+  },
+  (table) => [
+    unique('batches_of_organisation').on(table.organisation, table.id),
+    check('batches_status', oneOf(table.status, BATCH_STATUSES)),
+    check(
+      'batches_counts',
+      sql`${table.settledCount} >= 0 and ${table.failedCount} >= 0 and ${table.settledCount} + ${table.failedCount} <= ${table.payoutCount}`,
+    ),
+    index('batches_newest').on(
+      table.organisation,
+      table.createdAt.desc().nullsFirst(),
+      table.sequence.desc().nullsFirst(),
+    ),
+  ],
+)
+
+export const payouts = pgTable(
+  'payouts',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    /** inside a batch: the order of its instructions */
+    sequence: sequence(),
+    organisation: uuid('organisation').notNull(),
+    batch: uuid('batch').notNull(),
+    contractor: uuid('contractor').notNull(),
+    status: text('status', { enum: PAYOUT_STATUSES }).notNull().default('draft'),
+    /** the contractor's when the payout was made; without one nothing can pay it */
+    address: text('address'),
+    /** what the client sealed; never read, never logged */
+    encryptedAmount: text('encrypted_amount').notNull(),
+    /** inner hash of the sponsored transfer that last claimed it */
+    transfer: text('transfer'),
+    txHash: text('tx_hash'),
+    error: text('error'),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    paidAt: instant('paid_at'),
+  },
+  (table) => [
+    foreignKey({
+      name: 'payouts_batch',
+      columns: [table.organisation, table.batch],
+      foreignColumns: [batches.organisation, batches.id],
+    }),
+    foreignKey({
+      name: 'payouts_contractor',
+      columns: [table.organisation, table.contractor],
+      foreignColumns: [contractors.organisation, contractors.id],
+    }),
+    unique('payouts_once').on(table.batch, table.contractor),
+    check('payouts_status', oneOf(table.status, PAYOUT_STATUSES)),
+    check('payouts_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
+    check('payouts_paid_hash', sql`${table.status} <> 'paid' or ${table.txHash} is not null`),
+    check('payouts_pending', sql`${table.status} <> 'pending' or ${table.transfer} is not null`),
+    index('payouts_newest').on(
+      table.organisation,
+      table.createdAt.desc().nullsFirst(),
+      table.sequence.desc().nullsFirst(),
+    ),
+    index('payouts_by_status').on(
+      table.organisation,
+      table.status,
+      table.createdAt.desc().nullsFirst(),
+      table.sequence.desc().nullsFirst(),
+    ),
+    index('payouts_by_contractor').on(
+      table.contractor,
+      table.createdAt.desc().nullsFirst(),
+      table.sequence.desc().nullsFirst(),
+    ),
+    index('payouts_by_batch').on(table.batch, table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
+    index('payouts_in_order').on(table.batch, table.sequence),
+    index('payouts_to_settle')
+      .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)
+      .where(sql`${table.status} in ('ready', 'failed')`),
+  ],
+)
+
+/**
+ * Who did what to which record, when. Append-only: a trigger refuses UPDATE, DELETE and TRUNCATE. It outlives what it
+ * speaks of, hence no foreign keys; and it holds ids alone, no names, addresses of people, amounts or secrets.
+ */
+export const auditLog = pgTable(
+  'audit_log',
+  {
+    sequence: bigint('sequence', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
+    at: instant('at').notNull(),
+    organisation: uuid('organisation'),
+    actorKind: text('actor_kind', { enum: ACTOR_KINDS }).notNull(),
+    actorSub: text('actor_sub').notNull(),
+    action: text('action', { enum: AUDIT_ACTIONS }).notNull(),
+    subjectKind: text('subject_kind', { enum: SUBJECT_KINDS }).notNull(),
+    subjectId: text('subject_id').notNull(),
+    detail: jsonb('detail').$type<AuditDetail>().notNull().default({}),
+  },
+  (table) => [
+    check('audit_log_actor', oneOf(table.actorKind, ACTOR_KINDS)),
+    index('audit_log_newest').on(table.organisation, table.sequence.desc().nullsFirst()),
+    index('audit_log_subject').on(table.subjectKind, table.subjectId, table.sequence),
+  ],
+)
+
+/** Ids, statuses, field names, reasons and counts. */
+export type AuditDetail = Record<string, string | number | boolean | readonly string[]>

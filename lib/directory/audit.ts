@@ -1,0 +1,41 @@
+import {
+  type ActorKind,
+  type AuditAction,
+  type AuditDetail,
+  auditLog,
+  type SubjectKind,
+} from '#drizzle/directory-schema.ts'
+import type { Database } from '#lib/db.ts'
+
+/** Who acts: a user by (kind, sub), or the service itself, whose sub is the name of what it was doing. */
+export interface Actor {
+  kind: ActorKind
+  sub: string
+}
+
+/** One entry of the audit log. `detail` holds ids, statuses, field names, reasons and counts, and nothing else. */
+export interface AuditEntry {
+  /** undefined where the actor has none: a refused transfer of somebody without records */
+  organisation: string | undefined
+  actor: Actor
+  action: AuditAction
+  subject: { kind: SubjectKind; id: string }
+  detail?: AuditDetail
+}
+
+/** Appends to the audit log. `tx` is the transaction of the change itself: both are written, or neither. */
+export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry[]): Promise<void> {
+  if (entries.length === 0) return
+  await tx.insert(auditLog).values(
+    entries.map(({ organisation, actor, action, subject, detail }) => ({
+      at,
+      organisation: organisation ?? null,
+      actorKind: actor.kind,
+      actorSub: actor.sub,
+      action,
+      subjectKind: subject.kind,
+      subjectId: subject.id,
+      detail: detail ?? {},
+    })),
+  )
+}

@@ -1,0 +1,95 @@
+import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
+import { z } from 'zod'
+import { Refusal } from './refusal.ts'
+
+/** How many records a list holds when nobody says how many. */
+const WHOLE_LIST = 1_000
+const LARGEST_PAGE = 500
+
+/** The place of a record in its list: newest first, by time and then by sequence. */
+export interface Position {
+  createdAt: Date
+  sequence: number
+}
+
+/** The part of a list that is asked for: at most `limit` records, those after `after`. */
+export interface PageRequest {
+  limit: number
+  after: Position | undefined
+}
+
+/** A part of a list, and where it ends if more follows. */
+export interface Page<Item> {
+  items: Item[]
+  next: Position | undefined
+}
+
+/** The query parameters of every list. `cursor` comes from a Link header and means nothing to a client. */
+export const pageQuery = z.object({
+  limit: z
+    .string()
+    .regex(/^[1-9]\d{0,2}$/, `limit must be 1 to ${LARGEST_PAGE}`)
+    .transform(Number)
+    .refine((limit) => limit <= LARGEST_PAGE, `limit must be 1 to ${LARGEST_PAGE}`)
+    .optional(),
+  cursor: z.string().max(100, 'cursor is not one of ours').optional(),
+})
+
+/** @throws Refusal malformed for a cursor that is none of ours */
+export function pageRequest(query: z.output<typeof pageQuery>): PageRequest {
+  return { limit: query.limit ?? WHOLE_LIST, after: query.cursor === undefined ? undefined : position(query.cursor) }
+}
+
+/** The end of the year 9999, in milliseconds: what follows has no form that PostgreSQL reads. */
+const LAST_MOMENT = Date.UTC(10_000, 0) - 1
+
+function position(cursor: string): Position {
+  const [, moment = '', sequence = ''] = /^(\d{1,15})-(\d{1,15})$/.exec(decode(cursor)) ?? []
+  if (moment === '' || Number(moment) > LAST_MOMENT) throw new Refusal('malformed', 'cursor is not one of ours')
+  return { createdAt: new Date(Number(moment)), sequence: Number(sequence) }
+}
+
+const decode = (cursor: string) => Buffer.from(cursor, 'base64url').toString('latin1')
+
+function cursorOf({ createdAt, sequence }: Position): string {
+  return Buffer.from(`${createdAt.getTime()}-${sequence}`).toString('base64url')
+}
+
+/** The condition for records after `page.after`, for an index on (…, createdAt desc, sequence desc). */
+export function afterPosition(
+  columns: { createdAt: AnyColumn; sequence: AnyColumn },
+  page: PageRequest,
+): SQL | undefined {
+  if (!page.after) return undefined
+  const moment = sql`${page.after.createdAt.toISOString()}::timestamptz`
+  return sql`(${columns.createdAt}, ${columns.sequence}) < (${moment}, ${page.after.sequence})`
+}
+
+/** The order of every list. */
+export function newestFirst(columns: { createdAt: AnyColumn; sequence: AnyColumn }): [SQL, SQL] {
+  return [sql`${columns.createdAt} desc`, sql`${columns.sequence} desc`]
+}
+
+/** How many rows to read for `page`: one more than it holds tells whether more follow. */
+export const rowsToRead = (page: PageRequest): number => page.limit + 1
+
+/** Makes a page of the rows that were read, `rowsToRead` at most. */
+export function cutPage<Row extends Position>(rows: readonly Row[], page: PageRequest): Page<Row> {
+  const items = rows.slice(0, page.limit)
+  const last = items.at(-1)
+  return { items, next: rows.length > page.limit && last ? last : undefined }
+}
+
+/**
+ * The answer that is `body`, with a Link header to the next page if there is one (RFC 8288): a relative reference that
+ * keeps the filters of the request, whatever the address by which the service was reached.
+ */
+export function presentPage(request: Request, body: unknown, next: Position | undefined): Response {
+  const headers = new Headers()
+  if (next) {
+    const query = new URL(request.url).searchParams
+    query.set('cursor', cursorOf(next))
+    headers.set('Link', `<?${query}>; rel="next"`)
+  }
+  return Response.json(body, { headers })
+}
