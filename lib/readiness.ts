@@ -38,11 +38,11 @@ export function readiness(service: Service): Promise<Readiness> {
 }
 
 async function look(service: Service): Promise<Readiness> {
-  const [database, ledger] = await Promise.all([
+  const [database, ledger, sponsor] = await Promise.all([
     attempt('the database cannot be reached', () => lookAtDatabase(service)),
     attempt('the ledger cannot be reached', () => lookAtLedger(service)),
+    attempt('the sponsor cannot be looked up', () => lookAtSponsor(service)),
   ])
-  const sponsor = await attempt('the sponsor cannot be looked up', () => lookAtSponsor(service))
   return { ok: database.ok && ledger.ok && sponsor.ok, database, ledger, sponsor }
 }
 

@@ -6,6 +6,6 @@ import { service } from '#lib/service.ts'
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
   GET: async () => {
     const found = await readiness(await service())
-    return Response.json(found, { status: found.ok ? 200 : 503 })
+    return Response.json(found, found.ok ? { status: 200 } : { status: 503, headers: { 'Retry-After': '5' } })
   },
 })

@@ -1,0 +1,169 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, dirname, extname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const files = globSync(['{app,lib,drizzle}/**/*.{ts,tsx}', 'instrumentation.ts']).sort()
+const sources = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]))
+const routes = files.filter((file) => file.startsWith('app/api/'))
+
+interface Import {
+  from: string
+  specifier: string
+  /** the file of ours that is imported; undefined for a package */
+  file: string | undefined
+  typeOnly: boolean
+}
+
+const STATEMENT =
+  /^(?:import|export)\s(type\s)?[^'"`;]*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/gm
+
+const imports: Import[] = [...sources].flatMap(([from, source]) =>
+  [...source.matchAll(STATEMENT)].map(([, type, named, bare, dynamic]) => {
+    const specifier = named ?? bare ?? dynamic ?? ''
+    return { from, specifier, file: resolve(from, specifier), typeOnly: type !== undefined }
+  }),
+)
+
+function resolve(from: string, specifier: string): string | undefined {
+  if (specifier.startsWith('.')) return join(dirname(from), specifier)
+  return specifier.startsWith('#') ? specifier.slice(1) : undefined
+}
+
+const COMPOSITION = ['lib/boot.ts', 'lib/settings.ts', 'lib/service.ts', 'lib/readiness.ts']
+
+/** Where a file stands: `domain` is every folder of lib that is not one of the others. */
+function layerOf(file: string): string {
+  if (file === 'instrumentation.ts') return 'start'
+  if (COMPOSITION.includes(file)) return 'composition'
+  const [top, folder, ...rest] = file.split('/')
+  if (top !== 'lib') return top ?? ''
+  if (rest.length === 0) return 'ground'
+  return ['ledger', 'wallet', 'devnet', 'cli'].includes(folder ?? '') ? (folder ?? '') : 'domain'
+}
+
+/** Whom each layer may import besides itself. Reads downwards; only boot reaches past it, to the embedded ledger. */
+const BELOW: Record<string, string[]> = {
+  start: ['composition'],
+  app: ['composition', 'domain', 'ledger', 'ground'],
+  composition: ['domain', 'ledger', 'ground'],
+  domain: ['wallet', 'ledger', 'ground', 'drizzle'],
+  wallet: ['ledger', 'ground'],
+  ledger: ['ground'],
+  ground: ['drizzle'],
+  drizzle: [],
+  devnet: ['wallet', 'ledger', 'ground'],
+  cli: ['composition', 'domain', 'devnet', 'wallet', 'ledger', 'ground'],
+}
+
+const told = (found: Import[]) => found.map(({ from, specifier }) => `${from} imports ${specifier}`)
+
+test('the statements are found: one of every sort', () => {
+  const has = (from: string, file: string) => imports.some((found) => found.from === from && found.file === file)
+  expect(has('app/api/transfer/route.ts', 'lib/sponsor/transfer.ts')).toBe(true)
+  expect(has('lib/http.ts', 'lib/refusal.ts')).toBe(true)
+  expect(has('instrumentation.ts', 'lib/boot.ts')).toBe(true)
+  expect(has('lib/boot.ts', 'lib/devnet/devnet.ts')).toBe(true)
+  expect(has('lib/db.ts', 'drizzle/schema.ts')).toBe(true)
+  expect(imports.find(({ from, file }) => from === 'lib/service.ts' && file === 'lib/settings.ts')?.typeOnly).toBe(true)
+})
+
+test('every import of ours names a file that is there, with its ending', () => {
+  expect(told(imports.filter(({ file }) => file && (extname(file) === '' || !existsSync(file))))).toEqual([])
+})
+
+describe('the direction of imports', () => {
+  test('is downwards', () => {
+    const upward = imports.filter(({ from, file }) => {
+      if (!file || (from === 'lib/boot.ts' && layerOf(file) === 'devnet')) return false
+      const [own, other] = [layerOf(from), layerOf(file)]
+      return own !== other && !BELOW[own]?.includes(other)
+    })
+    expect(told(upward)).toEqual([])
+  })
+
+  test('never goes round in a circle', () => {
+    const next = Map.groupBy(
+      imports.filter(({ typeOnly }) => !typeOnly),
+      ({ from }) => from,
+    )
+    const done = new Set<string>()
+    const circles: string[] = []
+    const visit = (file: string, path: string[]) => {
+      if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+      if (done.has(file) || path.includes(file)) return
+      for (const { file: imported } of next.get(file) ?? []) if (imported) visit(imported, [...path, file])
+      done.add(file)
+    }
+    for (const file of files) visit(file, [])
+    expect(circles).toEqual([])
+  })
+
+  test('lib knows neither Next nor React, and app no database', () => {
+    const wrong = imports.filter(({ from, specifier }) =>
+      from.startsWith('lib/')
+        ? /^(next|react|react-dom)(\/|$)/.test(specifier)
+        : from.startsWith('app/') && /^(drizzle-orm|pg|@electric-sql\/pglite|@vercel\/postgres)(\/|$)/.test(specifier),
+    )
+    expect(told(wrong)).toEqual([])
+  })
+
+  test('a relative one stays inside its folder of lib', () => {
+    const room = (file: string) => file.split('/').slice(0, 2).join('/')
+    const wrong = imports.filter(
+      ({ from, specifier, file }) => specifier.startsWith('../') && file && room(from) !== room(file),
+    )
+    expect(told(wrong)).toEqual([])
+  })
+})
+
+describe('process.env', () => {
+  test('is read in lib/env.ts alone; the commands pass it on to what they start', () => {
+    const readers = files.filter((file) => {
+      const source = sources.get(file) ?? ''
+      const rest = file.startsWith('lib/cli/') ? source.replaceAll('...process.env', '') : source
+      return /process\.env|process\[|env\s*[,}].*from 'node:process'/.test(rest)
+    })
+    expect(readers).toEqual(['instrumentation.ts', 'lib/env.ts'])
+    expect(sources.get('instrumentation.ts')?.match(/process\.env\.?\w*/g)).toEqual(['process.env.NEXT_RUNTIME'])
+    expect(sources.get('lib/env.ts')?.match(/process\.env/g)).toHaveLength(1)
+  })
+})
+
+describe('files', () => {
+  test('are named for what they are', () => {
+    const forbidden = /^(utils?|helpers?|common|managers?|types?|constants?|index|misc|shared)$/
+    const names = files.filter((file) => file.split('/').some((part) => forbidden.test(basename(part, extname(part)))))
+    expect(names).toEqual([])
+  })
+
+  test('are short', () => {
+    const long = files.filter(
+      (file) => !file.startsWith('drizzle/') && (sources.get(file)?.split('\n').length ?? 0) > 250,
+    )
+    expect(long).toEqual([])
+  })
+
+  test('have nothing switched off', () => {
+    const off = /biome-ignore|@ts-(ignore|expect-error|nocheck)|\bTODO\b|\bFIXME\b/
+    expect(files.filter((file) => off.test(sources.get(file) ?? ''))).toEqual([])
+  })
+})
+
+describe.each(routes)('%s', (file) => {
+  const source = sources.get(file) ?? ''
+
+  test('is a route that ends with the methods of one resource', () => {
+    expect(basename(file)).toBe('route.ts')
+    const statements = source.split(/^(?=\S)(?![})\]])/m)
+    expect(statements.at(-1)).toMatch(
+      /^export const \{ GET, POST, PUT, PATCH, DELETE, OPTIONS \} = resource(<.*>)?\(.*\)\n$/s,
+    )
+    const exported = [...source.matchAll(/^export (.*)/gm)].map(([, what]) => what)
+    const others = exported.filter((what) => !/^const (maxDuration|runtime|dynamic) = /.test(what ?? ''))
+    expect(others).toHaveLength(1)
+  })
+
+  test('holds no SQL, no catch and no status of its own making', () => {
+    expect(source).not.toMatch(/\bsql`|\b(try|catch|finally)\b|\.(select|insert|update|delete|execute)\(/)
+  })
+})
