@@ -36,13 +36,14 @@ function checkFeeBump(envelope: Envelope, state: State): { failure: Failure; fee
   const { bump, inner } = envelope
   if (!bump) return undefined
   if (!hasFeeShape(inner)) return { failure: { code: 'txMalformed' }, feeCharged: 0n }
-  const operations = BigInt(inner.tx.operations.length)
+  const outerOperations = BigInt(envelope.operations)
+  const innerOperations = BigInt(Math.max(1, inner.tx.operations.length))
   const offered = inclusionFee(envelope)
-  if (offered < BASE_FEE * (operations + 1n)) return { failure: { code: 'txInsufficientFee' } }
+  if (offered < BASE_FEE * outerOperations) return { failure: { code: 'txInsufficientFee' } }
   const innerOffered = BigInt(inner.tx.fee) - envelope.resourceFee
   if (innerOffered < 0n && !inner.isSoroban) return { failure: { code: 'txMalformed' }, feeCharged: 0n }
-  if (innerOffered >= 0n && offered * operations < innerOffered * (operations + 1n)) {
-    const needed = (innerOffered * (operations + 1n) + operations - 1n) / (operations || 1n)
+  if (innerOffered >= 0n && offered * innerOperations < innerOffered * outerOperations) {
+    const needed = (innerOffered * outerOperations + innerOperations - 1n) / innerOperations
     return { failure: { code: 'txInsufficientFee' }, feeCharged: needed }
   }
   const payer = readAccount(state, envelope.feeSource)

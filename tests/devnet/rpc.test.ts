@@ -1,0 +1,238 @@
+import { Asset, Operation, type rpc, StrKey, xdr } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { issuer, keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
+
+const payer = keypair('payer')
+const payee = keypair('payee')
+const NATIVE = Asset.native().contractId(passphrase)
+
+let network: TestNetwork
+
+beforeAll(async () => {
+  network = await openTestNetwork()
+  await network.found(payer, payee)
+  // Three ledgers with one payment each: numbers 3, 4 and 5.
+  for (const amount of ['1', '2', '3']) await network.settle(await network.build(payer, pay(amount)))
+})
+afterAll(() => network.stop())
+
+const pay = (amount: string) => Operation.payment({ destination: payee.publicKey(), asset: Asset.native(), amount })
+
+async function post(body: string, headers: Record<string, string> = { 'content-type': 'application/json' }) {
+  return await fetch(network.devnet.rpcUrl, { method: 'POST', headers, body })
+}
+
+async function call(method: string, params?: unknown) {
+  const response = await post(JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }))
+  expect(response.status).toBe(200)
+  return await response.json()
+}
+
+test('getHealth, getNetwork, getVersionInfo, getLatestLedger', async () => {
+  const { server, devnet } = network
+  const health = await server.getHealth()
+  expect(health).toMatchObject({ status: 'healthy', latestLedger: 5, oldestLedger: 1, ledgerRetentionWindow: 17_280 })
+  expect(await server.getNetwork()).toEqual({
+    friendbotUrl: devnet.friendbotUrl,
+    passphrase,
+    protocolVersion: 28,
+  })
+  expect((await server.getVersionInfo()).protocolVersion).toBe(28)
+  const latest = await server.getLatestLedger()
+  expect(latest.sequence).toBe(5)
+  expect(latest.closeTime).toBe(String(network.clock.now / 1000))
+  expect(latest.headerXdr.scpValue.ext.type).toBe('stellarValueBasic')
+})
+
+test('a node that closed no ledger for more than 30 seconds is not healthy', async () => {
+  const stale = await openTestNetwork()
+  stale.clock.now += 30_000
+  expect((await stale.server.getHealth()).status).toBe('healthy')
+  stale.clock.now += 1000
+  await expect(stale.server.getHealth()).rejects.toMatchObject({
+    code: -32603,
+    message: expect.stringMatching(/^latency \(.*\) since last known ledger closed is too high \(>30s\)$/),
+  })
+  stale.close()
+  expect((await stale.server.getHealth()).status).toBe('healthy')
+  await stale.stop()
+})
+
+test('the ledgers are a chain', async () => {
+  const { ledgers, cursor } = await network.server.getLedgers({ startLedger: 1 })
+  expect(ledgers.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5])
+  expect(cursor).toBe('5')
+  for (const [index, ledger] of ledgers.entries()) {
+    const previous = ledgers[index - 1]?.hash ?? '0'.repeat(64)
+    expect(Buffer.from(ledger.headerXdr.header.previousLedgerHash.value).toString('hex')).toBe(previous)
+    expect(Buffer.from(ledger.headerXdr.hash.value).toString('hex')).toBe(ledger.hash)
+  }
+})
+
+test('getLedgers and getTransactions page', async () => {
+  const { server } = network
+  const first = await server.getLedgers({ startLedger: 2, pagination: { limit: 2 } })
+  expect(first.ledgers.map(({ sequence }) => sequence)).toEqual([2, 3])
+  const second = await server.getLedgers({ pagination: { cursor: first.cursor, limit: 2 } })
+  expect(second.ledgers.map(({ sequence }) => sequence)).toEqual([4, 5])
+  expect((await server.getLedgers({ pagination: { cursor: second.cursor } })).ledgers).toEqual([])
+
+  const page = await server.getTransactions({ startLedger: 1, pagination: { limit: 3 } })
+  expect(page.transactions.map(({ ledger }) => ledger)).toEqual([2, 3, 4])
+  expect(page.transactions[0]).toMatchObject({ status: 'SUCCESS', applicationOrder: 1, feeBump: false })
+  const rest = await server.getTransactions({ pagination: { cursor: page.cursor } })
+  expect(rest.transactions.map(({ ledger }) => ledger)).toEqual([5])
+  const none = await server.getTransactions({ pagination: { cursor: rest.cursor } })
+  expect(none.transactions).toEqual([])
+  expect(none.cursor).toBe(rest.cursor)
+})
+
+test.each([
+  ['getTransactions', { startLedger: 99 }, -32600],
+  ['getLedgers', { startLedger: 99 }, -32600],
+  ['getLedgers', {}, -32600],
+  ['getTransactions', { startLedger: 2, pagination: { cursor: '1' } }, -32600],
+  ['getTransactions', { startLedger: 2, pagination: { limit: 201 } }, -32602],
+  ['getTransactions', { pagination: { cursor: 'x' } }, -32602],
+  ['getTransaction', { hash: 'ab' }, -32602],
+  ['getTransaction', { hash: 'zz'.repeat(32) }, -32602],
+  ['getTransaction', [], -32602],
+  ['getLedgerEntries', { keys: 'x' }, -32602],
+  ['getLedgerEntries', { keys: ['AAAA'] }, -32602],
+  ['getEvents', { filters: [] }, -32602],
+  ['getEvents', { startLedger: -1 }, -32602],
+  ['getEvents', { startLedger: 99 }, -32600],
+  ['getEvents', { startLedger: 2, pagination: { cursor: '0000000012884901888-0000000000' } }, -32602],
+  ['getEvents', { startLedger: 2, pagination: { limit: 10_001 } }, -32602],
+  ['getEvents', { startLedger: 2, filters: Array(6).fill({}) }, -32602],
+  ['getEvents', { startLedger: 2, filters: [{ contractIds: ['C'] }] }, -32602],
+  ['getEvents', { startLedger: 2, filters: [{ topics: [['*', '*', '*', '*', '*']] }] }, -32602],
+  ['getEvents', { startLedger: 2, filters: [{ type: 'diagnostic' }] }, -32602],
+  ['sendTransaction', {}, -32602],
+  ['noSuchMethod', {}, -32601],
+])('%s %j is refused with %i', async (method, params, code) => {
+  const { error, result } = await call(method, params)
+  expect(result).toBeUndefined()
+  expect(error).toMatchObject({ code, message: expect.any(String) })
+})
+
+test('getTransaction before and after the ledger', async () => {
+  const transaction = await network.build(payer, pay('4'))
+  const { hash } = await network.server.sendTransaction(transaction)
+  const raw = await call('getTransaction', { hash })
+  expect(raw.result).toMatchObject({ status: 'NOT_FOUND', ledger: 0, createdAt: '0', txHash: hash })
+  network.close()
+  const { result } = await call('getTransaction', { hash })
+  expect(result).toMatchObject({ status: 'SUCCESS', applicationOrder: 1, feeBump: false, txHash: hash })
+  expect(result.createdAt).toBe(String(network.clock.now / 1000))
+  expect(result.envelopeXdr).toBe(transaction.toEnvelope().toXdr('base64'))
+  expect(typeof result.latestLedgerCloseTime).toBe('string')
+})
+
+test('getLedgerEntries: order and spelling of the request, missing ones left out', async () => {
+  const key = (id: string) =>
+    xdr.LedgerKey.account(
+      new xdr.LedgerKeyAccount({
+        accountId: xdr.PublicKey.publicKeyTypeEd25519(StrKey.decodeEd25519PublicKey(id)),
+      }),
+    )
+  const keys = [payee, keypair('nobody'), payer].map((account) => key(account.publicKey()))
+  const { entries } = await network.server.getLedgerEntries(...keys)
+  expect(entries.map((entry) => entry.key.toXdr('base64'))).toEqual(
+    [keys[0], keys[2]].map((wanted) => wanted?.toXdr('base64')),
+  )
+  expect(entries[0]?.liveUntilLedgerSeq).toBeUndefined()
+  const many = Array.from({ length: 201 }, () => keys[0]?.toXdr('base64'))
+  expect((await call('getLedgerEntries', { keys: many })).error).toEqual({
+    code: -32602,
+    message: 'key count (201) exceeds maximum supported (200)',
+  })
+  expect((await call('getLedgerEntries', { keys: many.slice(1) })).result.entries).toHaveLength(200)
+  const ttl = xdr.LedgerKey.ttl(new xdr.LedgerKeyTtl({ keyHash: new Uint8Array(32) })).toXdr('base64')
+  expect((await call('getLedgerEntries', { keys: [ttl] })).error.code).toBe(-32602)
+})
+
+test('getEvents: ids, topics, paging', async () => {
+  const { server } = network
+  const transfer = xdr.ScVal.scvSymbol('transfer').toXdr('base64')
+  const filters: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [NATIVE], topics: [[transfer, '**']] }]
+  const { events } = await server.getEvents({ startLedger: 3, endLedger: 6, filters })
+  expect(
+    events.map(({ ledger, transactionIndex, operationIndex }) => [ledger, transactionIndex, operationIndex]),
+  ).toEqual([
+    [3, 1, 0],
+    [4, 1, 0],
+    [5, 1, 0],
+  ])
+  expect(events[0]).toMatchObject({ id: '0000000012884905984-0000000000', inSuccessfulContractCall: true })
+
+  const all: string[] = []
+  let page = await server.getEvents({ startLedger: 3, filters: [], limit: 1 })
+  while (page.events.length > 0) {
+    all.push(...page.events.map(({ id }) => id))
+    page = await server.getEvents({ cursor: page.cursor, filters: [], limit: 1 })
+  }
+  expect(all).toEqual(all.toSorted())
+  const whole = await server.getEvents({ startLedger: 3, filters: [] })
+  expect(whole.events.map(({ id }) => id)).toEqual(all)
+  const wrongLength = [[transfer, '*']]
+  expect((await server.getEvents({ startLedger: 3, filters: [{ topics: wrongLength }] })).events).toEqual([])
+})
+
+test('getFeeStats counts the last ten ledgers', async () => {
+  const { inclusionFee, sorobanInclusionFee } = await network.server.getFeeStats()
+  expect(inclusionFee).toMatchObject({ max: '100', p99: '100', transactionCount: '5', ledgerCount: 10 })
+  expect(sorobanInclusionFee).toMatchObject({ max: '0', transactionCount: '0', ledgerCount: 0 })
+})
+
+test('JSON-RPC: parse errors, versions, batches, notifications', async () => {
+  const answer = async (body: string) => await (await post(body)).json()
+  const health = { jsonrpc: '2.0', id: 'a', method: 'getHealth', params: null }
+  expect(await answer('{')).toMatchObject({ id: null, error: { code: -32700 } })
+  expect(await answer('[]')).toMatchObject({ error: { code: -32600 } })
+  expect(await answer(JSON.stringify({ ...health, jsonrpc: '1.0' }))).toMatchObject({ error: { code: -32600 } })
+  const batch = await answer(JSON.stringify([health, { ...health, id: 2, method: 'x' }, { ...health, id: undefined }]))
+  expect(batch).toMatchObject([
+    { id: 'a', result: { status: 'healthy' } },
+    { id: 2, error: { code: -32601 } },
+  ])
+  expect((await post(JSON.stringify({ ...health, id: undefined }))).status).toBe(204)
+})
+
+test('HTTP: methods, content types, size, origins', async () => {
+  const { rpcUrl, url } = network.devnet
+  expect((await fetch(rpcUrl)).status).toBe(405)
+  expect((await post('{}', { 'content-type': 'text/plain' })).status).toBe(415)
+  expect((await post('x'.repeat(512 * 1024 + 1))).status).toBe(413)
+  const preflight = await fetch(rpcUrl, {
+    method: 'OPTIONS',
+    headers: { 'access-control-request-headers': 'content-type,x-client-name', origin: 'https://a.example' },
+  })
+  expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
+  expect(preflight.headers.get('access-control-allow-headers')).toBe('content-type,x-client-name')
+  expect((await fetch(`${url}/nothing`)).status).toBe(404)
+})
+
+test('/deployment.json names what a client needs, and no secret', async () => {
+  const text = await (await fetch(`${network.devnet.url}/deployment.json`)).text()
+  expect(JSON.parse(text)).toMatchObject({
+    network: 'local',
+    rpcUrl: network.devnet.rpcUrl,
+    passphrase,
+    asset: {
+      code: 'USDC',
+      issuer: issuer.publicKey(),
+      contract: new Asset('USDC', issuer.publicKey()).contractId(passphrase),
+    },
+    auditor: { id: 0, key: expect.stringMatching(/^[0-9a-f]{128}$/) },
+    interface: '0.8.0',
+  })
+  expect(text).not.toContain(network.devnet.issuerSecret)
+})
+
+test('what is below /idp goes to the identity handler', async () => {
+  const other = await openTestNetwork({ identity: (request, response) => void response.end(`idp ${request.url}`) })
+  expect(await (await fetch(`${other.devnet.url}/idp/jwks`)).text()).toBe('idp /idp/jwks')
+  await other.stop()
+  expect((await fetch(`${network.devnet.url}/idp/jwks`)).status).toBe(404)
+})
