@@ -84,7 +84,7 @@ export function rentFee(changes: Change[], ledgerSequence: number): bigint {
       fee += rent(after, entryBytes(after), ledgers)
       extended += 1n
     }
-    if (before && before.data !== after.data && paidLedgers > 0) {
+    if (before && before.data !== after.data) {
       const growth = entryBytes(after) - entryBytes(before)
       if (growth > 0) fee += rent(after, growth, paidLedgers)
     }

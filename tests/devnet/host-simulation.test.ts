@@ -1,8 +1,6 @@
 import { Account, Asset, Memo, Operation, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
-import { withSequence } from '#lib/devnet/account.ts'
 import { eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/fees.ts'
-import { accountKey } from '#lib/devnet/host/entry-key.ts'
 import { eventBytes } from '#lib/devnet/host/resources.ts'
 import { type SimulationParams, simulateTransaction } from '#lib/devnet/simulation.ts'
 import {
@@ -12,13 +10,11 @@ import {
   enforce,
   g,
   hostFunctionOf,
-  issuer,
   label,
   ledger,
   type Network,
   openNetwork,
   passphrase,
-  putAccount,
   type Request,
   record,
   stranger,
@@ -119,21 +115,6 @@ describe('a simulated call', () => {
     expect(resourceFee).toBeGreaterThanOrEqual(nonRefundableFee(resources, bytes) + refundable)
   })
 
-  it('measures an account as large as its first transaction will have made it', () => {
-    const network = funded()
-    const request = depositRequest(network, issuer, contractor, 5n)
-    const { transactionData, result } = success(network, { transaction: transactionOf(request) })
-    const { resources } = transactionData.build()
-    const account = network.state.get(accountKey(issuer.publicKey()).id)?.data
-    if (account?.type !== 'account') throw new Error('no account')
-    const used = withSequence(account.account, 1n, ledger)
-    putAccount(network.state, issuer.publicKey(), { ext: used.ext })
-    const given = { auth: result?.auth ?? [], footprint: resources.footprint, resources }
-    expect(label(enforce(network, request, given))).toBe('')
-    const less = { ...resources, diskReadBytes: resources.diskReadBytes - 1 }
-    expect(label(enforce(network, request, { ...given, resources: less }))).toBe('Error(Budget, ExceededLimit)')
-  })
-
   it('reads with an empty readWrite and no entry to sign', () => {
     const network = funded()
     const request = { ...mergeRequest(network, employer), name: 'confidential_balance' }
@@ -171,6 +152,9 @@ describe('a simulated call', () => {
     [undefined, 50_000],
     [10_000, 50_000],
     [2_000_000, 2_000_000],
+    [1e300, 0xffff_ffff - 600_000],
+    [Number.NaN, 50_000],
+    [-1, 50_000],
   ])('adds the leeway that was asked for (%s)', (instructionLeeway, added) => {
     const network = funded()
     const request = { ...mergeRequest(network, employer), name: 'is_spender', args: [g(employer), g(contractor)] }
@@ -249,6 +233,17 @@ describe('a simulation that fails', () => {
       `   0: [Diagnostic Event] contract:${token}, topics:[error, Error(Contract, #13)], data:"escalating error to VM trap from failed host function call: call"`,
       `   1: [Diagnostic Event] contract:${underlying}, topics:[error, Error(Contract, #13)], data:"trustline entry is missing for account ${stranger.publicKey()}"`,
     ])
+  })
+
+  it('shows the events that were taken back as such', () => {
+    const network = funded()
+    const tight = { instructions: 7_000_000, diskReadBytes: 10_000, writeBytes: 1 }
+    const deposit = depositRequest(network, employer, contractor, 5n)
+    const recorded = record(network, deposit)
+    const result = enforce(network, deposit, { auth: recorded.ok ? recorded.auth : [], resources: tight })
+    if (result.ok) throw new Error('succeeded')
+    expect(result.error).toContain('[Failed Contract Event (not emitted)]')
+    expect(result.diagnostics.some(({ inSuccessfulContractCall }) => inSuccessfulContractCall)).toBe(false)
   })
 
   const merge = () => mergeRequest(openNetwork(), employer)

@@ -1,4 +1,4 @@
-import { xdr } from '@stellar/stellar-sdk'
+import { Address, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
 import { accountKey, contractData, contractDataKey, entryKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { diskReadBytes, writeBytes } from '#lib/devnet/host/resources.ts'
@@ -172,6 +172,18 @@ describe('host functions other than calls', () => {
     const request = mergeRequest(network, employer)
     const upload = xdr.HostFunction.hostFunctionTypeUploadContractWasm(new Uint8Array(8))
     expect(label(enforce(network, request, { hostFunction: upload }))).toBe('Error(Context, InvalidAction)')
+  })
+
+  it('an account cannot be called', () => {
+    const network = openNetwork()
+    const request = mergeRequest(network, employer)
+    const target = new xdr.InvokeContractArgs({
+      contractAddress: new Address(employer.publicKey()).toScAddress(),
+      functionName: 'merge',
+      args: [],
+    })
+    const hostFunction = xdr.HostFunction.hostFunctionTypeInvokeContract(target)
+    expect(label(enforce(network, request, { hostFunction }))).toBe('Error(Value, UnexpectedType)')
   })
 
   it('a contract that is not there is a missing value', () => {

@@ -1,4 +1,5 @@
-import { Address, type Asset, StrKey, xdr } from '@stellar/stellar-sdk'
+import { Address, type Asset, xdr } from '@stellar/stellar-sdk'
+import { publicKey } from '../ledger-key.ts'
 
 /** A ledger key and its base64 XDR, under which the state keeps the entry. */
 export interface EntryKey {
@@ -12,17 +13,14 @@ const INSTANCE = xdr.ScVal.scvLedgerKeyContractInstance()
 
 export const entryKey = (key: xdr.LedgerKey): EntryKey => ({ key, id: key.toXdr('base64') })
 
-export const accountIdOf = (strkey: string): xdr.PublicKey =>
-  xdr.PublicKey.publicKeyTypeEd25519(StrKey.decodeEd25519PublicKey(strkey))
-
 export function accountKey(account: string): EntryKey {
-  return entryKey(xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: accountIdOf(account) })))
+  return entryKey(xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: publicKey(account) })))
 }
 
 export function trustlineKey(account: string, asset: Asset): EntryKey {
   return entryKey(
     xdr.LedgerKey.trustline(
-      new xdr.LedgerKeyTrustLine({ accountId: accountIdOf(account), asset: asset.toTrustLineXdrObject() }),
+      new xdr.LedgerKeyTrustLine({ accountId: publicKey(account), asset: asset.toTrustLineXdrObject() }),
     ),
   )
 }

@@ -1,7 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { withSequence } from '../account.ts'
-import { entryBytes, eventsFee, nonRefundableFee, rentFee } from '../fees.ts'
-import type { State, StoredEntry } from '../state.ts'
+import { eventsFee, nonRefundableFee, rentFee } from '../fees.ts'
+import type { State } from '../state.ts'
 import type { InvocationResult } from './invoke.ts'
 import { diskReadBytes, eventBytes, writeBytes } from './resources.ts'
 
@@ -29,9 +28,9 @@ export function estimateResources(simulated: {
   const { footprint, instructions } = run
   const resources = new xdr.SorobanResources({
     footprint,
-    instructions: Math.max(Math.floor((instructions * 104) / 100), instructions + Math.max(LEEWAY, leeway)),
-    diskReadBytes: diskReadBytes(state, footprint, bytesWhenApplied),
-    writeBytes: writeBytes(state, footprint, bytesWhenApplied),
+    instructions: withLeeway(instructions, leeway),
+    diskReadBytes: diskReadBytes(state, footprint),
+    writeBytes: writeBytes(state, footprint),
   })
   const refundable = rentFee(state.changes(), sequence) + eventsFee(eventBytes(run.events, run.returnValue))
   const withFee = (resourceFee: bigint) =>
@@ -41,13 +40,8 @@ export function estimateResources(simulated: {
   return withFee(nonRefundableFee(resources, roomy) + (refundable * 115n) / 100n)
 }
 
-/**
- * An account that never used a sequence number grows when it first does, before the call applies. As soroban-simulation
- * does it, every account is measured with the extensions that it will then have.
- */
-function bytesWhenApplied(entry: StoredEntry): number {
-  if (entry.data.type !== 'account' || entry.data.account.ext.type !== 'v0') return entryBytes(entry)
-  const { account } = entry.data
-  const grown = withSequence(account, account.seqNum, { sequence: 0, closeTime: 0 })
-  return entryBytes({ data: xdr.LedgerEntryData.account(grown) })
+/** Whatever leeway a client asks for, the field has 32 bits. */
+function withLeeway(instructions: number, asked: number): number {
+  const leeway = asked > LEEWAY ? Math.floor(asked) : LEEWAY
+  return Math.min(Math.max(Math.floor((instructions * 104) / 100), instructions + leeway), 0xffff_ffff)
 }

@@ -33,10 +33,10 @@ export function describeFailure(error: HostError, diagnostics: readonly xdr.Diag
 }
 
 function describe({ type, contractId, body }: xdr.ContractEvent): string {
-  const kind = type.name === 'diagnostic' ? 'Diagnostic' : 'Contract'
+  const kind = type.name === 'diagnostic' ? 'Diagnostic Event' : 'Failed Contract Event (not emitted)'
   const contract = contractId === null ? '' : `contract:${StrKey.encodeContract(contractId.value)}, `
   const topics = body.value.topics.map(print).join(', ')
-  return `[${kind} Event] ${contract}topics:[${topics}], data:${print(body.value.data)}`
+  return `[${kind}] ${contract}topics:[${topics}], data:${print(body.value.data)}`
 }
 
 const LONGEST_BYTES = 64

@@ -4,7 +4,7 @@ import type { State } from '../state.ts'
 import { enforceAuthorisation } from './auth-enforcing.ts'
 import { recordAuthorisation } from './auth-recording.ts'
 import { openCalls } from './calls.ts'
-import { describeFailure, errorEvent } from './events.ts'
+import { describeFailure, diagnostic, errorEvent } from './events.ts'
 import { HostError, hostError } from './host-error.ts'
 import { checkEvents, checkReads, checkWrites } from './resources.ts'
 import { openStorage } from './storage.ts'
@@ -93,11 +93,12 @@ export function invokeHostFunction(invocation: Invocation): InvocationResult {
   } catch (cause) {
     if (!(cause instanceof HostError)) throw cause
     if (calls.diagnostics.length === 0) calls.diagnostics.push(errorEvent(undefined, cause, cause.message))
+    const diagnostics = calls.diagnostics.map(({ event }) => diagnostic(event, false))
     return {
       ok: false,
       code: cause.label.startsWith('Error(Budget,') ? 'resource-limit-exceeded' : 'trapped',
-      error: describeFailure(cause, calls.diagnostics),
-      diagnostics: calls.diagnostics,
+      error: describeFailure(cause, diagnostics),
+      diagnostics,
     }
   }
 }
@@ -107,5 +108,8 @@ function targetOf(hostFunction: xdr.HostFunction): { contract: string; name: str
     throw hostError('Context', 'InvalidAction', 'contracts are built into this ledger: none can be uploaded or created')
   }
   const { contractAddress, functionName, args } = hostFunction.invokeContract
+  if (contractAddress.type !== 'scAddressTypeContract') {
+    throw hostError('Value', 'UnexpectedType', 'only a contract can be called')
+  }
   return { contract: Address.fromScAddress(contractAddress).toString(), name: functionName.toString(), args }
 }

@@ -1,22 +1,19 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import { entryBytes, NETWORK_LIMITS } from '../fees.ts'
-import type { State, StoredEntry } from '../state.ts'
+import type { State } from '../state.ts'
 import { entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 import type { DeclaredResources } from './invoke.ts'
 
-type Measure = (entry: StoredEntry) => number
-
 /** Bytes of the accounts and trustlines in the footprint, the only entries that are read from disk. */
-export function diskReadBytes(state: State, footprint: xdr.LedgerFootprint, measure: Measure = entryBytes): number {
-  const { readOnly, readWrite } = footprint
+export function diskReadBytes(state: State, { readOnly, readWrite }: xdr.LedgerFootprint): number {
   const classic = [...readOnly, ...readWrite].filter(({ type }) => type === 'account' || type === 'trustline')
-  return bytesOfAll(state, classic, measure)
+  return bytesOfAll(state, classic)
 }
 
 /** Bytes of what is left under the read-write keys; rent and lifetimes do not count. */
-export function writeBytes(state: State, footprint: xdr.LedgerFootprint, measure: Measure = entryBytes): number {
-  return bytesOfAll(state, footprint.readWrite, measure)
+export function writeBytes(state: State, { readWrite }: xdr.LedgerFootprint): number {
+  return bytesOfAll(state, readWrite)
 }
 
 /** Bytes that eventsFee charges: contract events and the return value. */
@@ -40,9 +37,9 @@ function check(what: string, bytes: number, limit: number): void {
   if (bytes > limit) throw hostError('Budget', 'ExceededLimit', `${what} bytes ${bytes} exceed the limit ${limit}`)
 }
 
-function bytesOfAll(state: State, keys: xdr.LedgerKey[], measure: Measure): number {
+function bytesOfAll(state: State, keys: xdr.LedgerKey[]): number {
   return keys.reduce((sum, key) => {
     const entry = state.get(entryKey(key).id)
-    return entry ? sum + measure(entry) : sum
+    return entry ? sum + entryBytes(entry) : sum
   }, 0)
 }

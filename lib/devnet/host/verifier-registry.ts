@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { PROOF_BYTES } from '#lib/wallet/prover.ts'
 import { type Contract, type ContractFunction, contractFunction } from './contract.ts'
 import { contractDataKey } from './entry-key.ts'
 import { contractError } from './host-error.ts'
@@ -12,7 +13,6 @@ export type Circuit = (typeof CIRCUIT_TAGS)[number]
 
 export const circuitType = (circuit: Circuit): number => CIRCUIT_TAGS.indexOf(circuit)
 
-export const PROOF_BYTES = 14_592
 /** Instead of 32 bytes of nothing an UltraHonk proof has 456 of them; a stand-in leaves the other 455 zero. */
 const DIGEST_BYTES = 32
 const ZEROS = new Uint8Array(PROOF_BYTES - DIGEST_BYTES)
