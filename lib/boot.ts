@@ -43,20 +43,12 @@ export async function startService(configuration: Environment): Promise<RunningS
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   try {
-    const embedsLedger = configuration.STELLAR_NETWORK === 'local' && !configuration.STELLAR_RPC_URL
-    const embedsDatabase = !configuration.DATABASE_URL
-    const directory = configuration.DATA_DIR
-    let embedded: Embedded = {}
-    if (embedsLedger || embedsDatabase) {
-      closers.push(lockDirectory(directory))
-      const { generateIdentityKey } = await import('./devnet/identity.ts')
-      const keys = await keepKeys(directory, generateIdentityKey)
-      if (embedsDatabase) embedded.sessionSecret = keys.sessionSecret
-      if (embedsLedger) embedded = { ...embedded, ...(await startLedger(configuration, keys, closers)) }
-    }
+    const embedded = await startEmbedded(configuration, closers)
     const settings = composeSettings(configuration, embedded)
     const store = openStore(
-      configuration.DATABASE_URL ? { url: configuration.DATABASE_URL } : { directory: join(directory, 'database') },
+      configuration.DATABASE_URL
+        ? { url: configuration.DATABASE_URL }
+        : { directory: join(configuration.DATA_DIR, 'database') },
     )
     closers.push(store.close)
     const network = openNetwork(settings.network)
@@ -64,12 +56,29 @@ export async function startService(configuration: Environment): Promise<RunningS
     const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, database: store.database, now })
     if (sponsor) closers.push(sponsor.settlement.stop)
     const service = { settings, network, database: store.database, sponsor, now, close }
-    if (embedsLedger && sponsor) await fundSponsor(sponsor, configuration)
+    if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     await takeUpOpenTransfers(service)
     return service
   } catch (error) {
     await close()
     throw error
+  }
+}
+
+/** What is not configured is embedded, with keys of its own, and lives in DATA_DIR, which is then this process's alone. */
+async function startEmbedded(
+  configuration: Environment,
+  closers: (() => unknown)[],
+): Promise<Embedded & { friendbotUrl?: string }> {
+  const embedsLedger = configuration.STELLAR_NETWORK === 'local' && !configuration.STELLAR_RPC_URL
+  const embedsDatabase = !configuration.DATABASE_URL
+  if (!embedsLedger && !embedsDatabase) return {}
+  closers.push(lockDirectory(configuration.DATA_DIR))
+  const { generateIdentityKey } = await import('./devnet/identity.ts')
+  const keys = await keepKeys(configuration.DATA_DIR, generateIdentityKey)
+  return {
+    ...(embedsDatabase && { sessionSecret: keys.sessionSecret }),
+    ...(embedsLedger && (await startLedger(configuration, keys, closers))),
   }
 }
 
@@ -91,34 +100,36 @@ async function startLedger(
   configuration: Environment,
   keys: EmbeddedKeys,
   closers: (() => unknown)[],
-): Promise<Embedded> {
+): Promise<Embedded & { friendbotUrl: string }> {
   const { startDevnet } = await import('./devnet/devnet.ts')
   const { identityIssuer } = await import('./devnet/identity.ts')
-  const audience = 'confidential-payroll'
-  const issuer = `http://localhost:${configuration.DEVNET_PORT}/idp`
+  let answerIdentity: ReturnType<typeof identityIssuer> | undefined
   const devnet = await startDevnet({
     directory: join(configuration.DATA_DIR, 'ledger'),
     port: configuration.DEVNET_PORT,
     closeMs: configuration.DEVNET_CLOSE_MS,
     passphrase: configuration.DEVNET_PASSPHRASE,
-    identity: identityIssuer({ issuer, audience, key: keys.identityKey }),
+    identity: (request, response) => void answerIdentity?.(request, response),
   })
   closers.push(devnet.close)
+  const audience = 'confidential-payroll'
+  const issuer = `${devnet.url}/idp`
+  answerIdentity = identityIssuer({ issuer, audience, key: keys.identityKey })
   return {
     sponsorSeed: keys.sponsorSeed,
     faucetSeed: devnet.issuerSecret,
     rpcUrl: devnet.rpcUrl,
     token: devnet.deployment.contracts.token,
     provider: { issuer, audience, jwksUrl: `${issuer}/jwks`, algorithms: ['ES256'], emailClaim: 'email' },
+    friendbotUrl: devnet.friendbotUrl,
   }
 }
 
 /** The embedded ledger's friendbot fills the sponsor's account when it is empty. */
-async function fundSponsor(sponsor: Sponsor, configuration: Environment): Promise<void> {
-  const address = sponsor.keypair.publicKey()
+async function fundSponsor(sponsor: Sponsor, friendbotUrl: string): Promise<void> {
   if ((await sponsor.readBalance()) > 0n) return
-  const friendbot = `http://localhost:${configuration.DEVNET_PORT}/friendbot?addr=${address}`
-  const answer = await fetch(friendbot, { signal: AbortSignal.timeout(30_000) })
+  const address = sponsor.keypair.publicKey()
+  const answer = await fetch(`${friendbotUrl}?addr=${address}`, { signal: AbortSignal.timeout(30_000) })
   if (!answer.ok) throw new Error(`friendbot answered ${answer.status} for the sponsor's account`)
 }
 

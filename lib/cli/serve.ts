@@ -3,6 +3,7 @@ import { buildIfStale, nextProgram } from './build.ts'
 
 /** A service that answers, and the way to end it if it was started here. */
 export interface Serving {
+  pid: number
   /** SIGTERM: requests are drained first */
   stop(): Promise<void>
   /** SIGKILL */
@@ -44,7 +45,7 @@ export async function startServing(
     }
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
-  return { stop: () => end(child, 'SIGTERM'), kill: () => end(child, 'SIGKILL') }
+  return { pid: child.pid ?? 0, stop: () => end(child, 'SIGTERM'), kill: () => end(child, 'SIGKILL') }
 }
 
 function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {

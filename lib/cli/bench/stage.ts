@@ -1,0 +1,115 @@
+import { fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Keypair } from '@stellar/stellar-sdk'
+import { enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
+import { type PayrollClient, payrollClient } from '#lib/cli/payroll-client.ts'
+import { startServing } from '#lib/cli/serve.ts'
+import { startDevnet } from '#lib/devnet/devnet.ts'
+import { prepareChain } from '#lib/wallet/chain.ts'
+import { NOTHING } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
+import type { PlainJob, PlainReport } from './plain-loop.ts'
+
+/** A ledger in this process, the service in another, and an RPC between them that counts. */
+export interface Stage {
+  network: TestNetwork
+  proxy: CountingProxy
+  client: PayrollClient
+  payee: Holder
+  /** Chains of prepared transfers, one for each of `payers` new payers. Nothing is paid, so nobody must own anything. */
+  prepare(payers: number, transfers: number): Promise<{ payer: Holder; chain: string[] }[]>
+  /** CPU time of the service's process so far, in milliseconds */
+  serviceCpuMs(): number
+  runPlainLoop(chains: string[][]): Promise<PlainReport>
+  close(): Promise<void>
+}
+
+const PORT = 3900
+
+/** @param variables on top of the service's configuration */
+export async function setStage(variables: Record<string, string> = {}): Promise<Stage> {
+  const devnet = await startDevnet({
+    directory: null,
+    port: 0,
+    closeMs: 1000,
+    passphrase: 'Standalone Network ; February 2017',
+  })
+  const proxy = await startCountingProxy(devnet.rpcUrl)
+  const network = await openTestNetwork(`${devnet.url}/deployment.json`)
+  const [sponsor, plainSponsor] = [Keypair.random(), Keypair.random()]
+  for (const { friendbotUrl, key } of [sponsor, plainSponsor].map((key) => ({ ...network, key }))) {
+    await fetch(`${friendbotUrl}?addr=${key.publicKey()}`)
+  }
+  const base = `http://localhost:${PORT}`
+  const directory = await mkdtemp(join(tmpdir(), 'payroll-bench-'))
+  const serving = await startServing(base, {
+    PORT: String(PORT),
+    PUBLIC_URL: base,
+    DATA_DIR: directory,
+    STELLAR_RPC_URL: proxy.url,
+    CONFIDENTIAL_TOKEN: network.token,
+    SPONSOR_SEED: sponsor.secret(),
+    ...variables,
+  })
+  const payee = await enrol(network)
+  return {
+    network,
+    proxy,
+    client: payrollClient(base),
+    payee,
+    prepare: async (payers, transfers) => {
+      const holders = await inGroups(payers, 20, () => enrol(network))
+      const payouts = Array.from({ length: transfers }, () => ({ to: payee.signer.publicKey(), amount: 0n }))
+      return await Promise.all(
+        holders.map(async (payer) => {
+          const chain = await prepareChain(network, payer, { opening: NOTHING, payouts }, { seconds: 300 })
+          return { payer, chain: chain.map(({ signedXdr }) => signedXdr) }
+        }),
+      )
+    },
+    serviceCpuMs: () => cpuMsOf(serving.pid),
+    runPlainLoop: (chains) =>
+      runPlainLoop({
+        rpcUrl: proxy.url,
+        passphrase: network.passphrase,
+        sponsorSeed: plainSponsor.secret(),
+        chains,
+      }),
+    close: async () => {
+      await serving.stop()
+      await proxy.close()
+      await devnet.close()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function inGroups<Item>(count: number, size: number, make: () => Promise<Item>): Promise<Item[]> {
+  const made: Item[] = []
+  while (made.length < count) {
+    made.push(...(await Promise.all(Array.from({ length: Math.min(size, count - made.length) }, make))))
+  }
+  return made
+}
+
+function runPlainLoop(job: PlainJob): Promise<PlainReport> {
+  return new Promise((resolve, reject) => {
+    const child = fork(new URL('./plain-loop.ts', import.meta.url))
+    child.once('message', (report) => resolve(report as PlainReport))
+    child.once('exit', (code) => reject(new Error(`the plain loop ended with code ${code}`)))
+    child.send(job)
+  })
+}
+
+/** Clock ticks of Linux: 100 a second. */
+const TICK_MS = 10
+
+/** User and system time of a process, from /proc (Linux only). */
+function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+}
