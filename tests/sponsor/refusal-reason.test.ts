@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { REFUSAL_REASONS, type RefusalReason, SponsorRefusal, sponsorRefused } from '#lib/sponsor/refusal-reason.ts'
+import { MESSAGES } from './messages.ts'
+import { POLICY_CASES } from './policy-cases.ts'
+import { QUOTA_CASES } from './quota-cases.ts'
+import { SIGNATURE_CASES } from './signature-cases.ts'
+import { HOST_ERRORS, RESOURCE_CASES } from './simulation-cases.ts'
+
+const reasons = Object.keys(REFUSAL_REASONS) as RefusalReason[]
+
+test('every reason is the outcome of a case in some table', () => {
+  const tables = [POLICY_CASES, SIGNATURE_CASES, RESOURCE_CASES, QUOTA_CASES]
+  const asserted = new Set<string>(tables.flat().flatMap(({ reason }) => (reason ? [reason] : [])))
+  if (HOST_ERRORS.length > 0) asserted.add('would-fail')
+  expect(reasons.filter((reason) => !asserted.has(reason))).toEqual([])
+})
+
+test.each(reasons)('%s: the words that callers read', (reason) => {
+  const refusal = sponsorRefused(reason)
+  expect(refusal).toBeInstanceOf(SponsorRefusal)
+  expect(refusal).toMatchObject({ code: 'refused', reason, message: MESSAGES[reason] })
+  expect(sponsorRefused(reason, 'a detail').message).toBe(`${MESSAGES[reason]}: a detail`)
+})
+
+test('no two reasons read alike', () => {
+  expect(new Set(Object.values(MESSAGES)).size).toBe(reasons.length)
+})
