@@ -1,0 +1,89 @@
+import { Asset, contract, xdr } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { enrol, openTestNetwork as openDeployment } from '#lib/cli/participants.ts'
+import { issuer, keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
+
+/** What a client made from a contract's spec has, by the names in that spec. */
+type Methods<Name extends string> = Record<
+  Name,
+  (args: Record<string, unknown>) => Promise<contract.AssembledTransaction<unknown>>
+>
+
+const holder = keypair('holder')
+const friend = keypair('friend')
+
+let network: TestNetwork
+
+beforeAll(async () => {
+  network = await openTestNetwork({ closeMs: 50, now: Date.now })
+  await network.server.requestAirdrop(holder.publicKey())
+  await network.server.requestAirdrop(friend.publicKey())
+})
+afterAll(() => network.stop())
+
+const options = (contractId: string) => ({
+  contractId,
+  networkPassphrase: passphrase,
+  rpcUrl: network.devnet.rpcUrl,
+  allowHttp: true,
+  publicKey: holder.publicKey(),
+  ...contract.basicNodeSigner(holder, passphrase),
+})
+
+test('Client.from serves an asset contract by its built-in spec', async () => {
+  const native = Asset.native().contractId(passphrase)
+  const client = (await contract.Client.from(options(native))) as contract.Client & Methods<'transfer' | 'balance'>
+  const before = await client.balance({ id: friend.publicKey() })
+  expect(before.isReadCall).toBe(true)
+  const assembled = await client.transfer({ from: holder.publicKey(), to: friend.publicKey(), amount: 5n })
+  const sent = await assembled.signAndSend()
+  expect(sent.getTransactionResponse?.status).toBe('SUCCESS')
+  const after = await client.balance({ id: friend.publicKey() })
+  expect(BigInt(String(after.result)) - BigInt(String(before.result))).toBe(5n)
+})
+
+test('an authorisation entry of another account is signed and honoured', async () => {
+  const native = Asset.native().contractId(passphrase)
+  const client = (await contract.Client.from(options(native))) as contract.Client & Methods<'transfer'>
+  const assembled = await client.transfer({ from: friend.publicKey(), to: holder.publicKey(), amount: 3n })
+  expect(assembled.needsNonInvokerSigningBy()).toEqual([friend.publicKey()])
+  await assembled.signAuthEntries({
+    address: friend.publicKey(),
+    ...contract.basicNodeSigner(friend, passphrase),
+  })
+  const sent = await assembled.signAndSend()
+  expect(sent.getTransactionResponse?.status).toBe('SUCCESS')
+})
+
+test('the confidential token by an explicit spec', async () => {
+  const deployment = await openDeployment(`${network.devnet.url}/deployment.json`)
+  const client = new contract.Client(tokenSpec(), options(deployment.token)) as contract.Client &
+    Methods<'merge' | 'confidential_balance'>
+  await expect(
+    client.confidential_balance({ account: holder.publicKey() }).then(({ result }) => result),
+  ).rejects.toThrow(/Error\(Contract, #3501\)/)
+  await enrol(deployment, holder)
+  const balance = await client.confidential_balance({ account: holder.publicKey() })
+  expect(balance.isReadCall).toBe(true)
+  expect(balance.result).toMatchObject({ auditor_id: 0 })
+  const merged = await (await client.merge({ account: holder.publicKey() })).signAndSend()
+  expect(merged.getTransactionResponse?.status).toBe('SUCCESS')
+})
+
+test('the asset contract of the test USDC is the one that classic payments use', async () => {
+  const { contract: id } = network.devnet.deployment.asset
+  const client = (await contract.Client.from(options(id))) as contract.Client & Methods<'name' | 'decimals'>
+  expect((await client.name({})).result).toBe(`USDC:${issuer.publicKey()}`)
+  expect((await client.decimals({})).result).toBe(7)
+})
+
+function tokenSpec(): contract.Spec {
+  const account = new xdr.ScSpecFunctionInputV0({
+    doc: '',
+    name: 'account',
+    type: xdr.ScSpecTypeDef.scSpecTypeAddress(),
+  })
+  const declare = (name: string, outputs: xdr.ScSpecTypeDef[]) =>
+    xdr.ScSpecEntry.scSpecEntryFunctionV0(new xdr.ScSpecFunctionV0({ doc: '', name, inputs: [account], outputs }))
+  return new contract.Spec([declare('merge', []), declare('confidential_balance', [xdr.ScSpecTypeDef.scSpecTypeVal()])])
+}

@@ -1,0 +1,93 @@
+import { setImmediate } from 'node:timers/promises'
+import { Account, Asset } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openFriendbot } from '#lib/devnet/friendbot.ts'
+import { makeGenesis } from '#lib/devnet/genesis.ts'
+import { devnetKeys } from '#lib/devnet/keys.ts'
+import { openLedger } from '#lib/devnet/ledger.ts'
+import { keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
+
+let network: TestNetwork
+
+beforeAll(async () => {
+  network = await openTestNetwork({ closeMs: 50, now: Date.now })
+})
+afterAll(() => network.stop())
+
+const XLM_10_000 = 100_000_000_000n
+const ask = (query: string, init?: RequestInit) => fetch(`${network.devnet.friendbotUrl}${query}`, init)
+
+test('requestAirdrop of the SDK makes an account and knows its sequence number', async () => {
+  const account = keypair('airdrop')
+  const made = await network.server.requestAirdrop(account.publicKey())
+  expect(made).toBeInstanceOf(Account)
+  const entry = await network.account(account)
+  expect(entry.balance).toBe(XLM_10_000)
+  expect(made.sequenceNumber()).toBe(String(entry.seqNum))
+})
+
+test('fundAddress of the SDK funds accounts and contracts', async () => {
+  const account = keypair('funded')
+  expect((await network.server.fundAddress(account.publicKey())).status).toBe('SUCCESS')
+  const { token } = network.devnet.deployment.contracts
+  expect((await network.server.fundAddress(token)).status).toBe('SUCCESS')
+  const balance = await network.server.getSACBalance(token, Asset.native(), passphrase)
+  expect(balance.balanceEntry?.amount).toBe(String(XLM_10_000))
+})
+
+test('twenty at once', async () => {
+  const accounts = Array.from({ length: 20 }, (_, index) => keypair(`one of twenty ${index}`))
+  const answers = await Promise.all(accounts.map((account) => ask(`?addr=${account.publicKey()}`)))
+  const bodies = await Promise.all(answers.map((answer) => answer.json()))
+  expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
+  const outcomes = await Promise.all(bodies.map(({ hash }) => network.server.getTransaction(hash)))
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['SUCCESS']))
+  const entries = await Promise.all(accounts.map((account) => network.account(account)))
+  expect(new Set(entries.map(({ balance }) => balance))).toEqual(new Set([XLM_10_000]))
+})
+
+test('the same address twice in one ledger: one is made, the other is told so', async () => {
+  const keys = devnetKeys(passphrase)
+  const ledger = openLedger({
+    directory: null,
+    passphrase,
+    now: () => 0,
+    genesis: (context) => makeGenesis(context, keys).entries,
+  })
+  const fund = openFriendbot(ledger, keys.root)
+  const both = Promise.allSettled([0, 1].map(() => fund(keypair('raced').publicKey())))
+  await setImmediate()
+  ledger.close()
+  const outcomes = (await both).toSorted((left, right) => (left.status < right.status ? -1 : 1))
+  expect(outcomes[0]?.status).toBe('fulfilled')
+  expect(outcomes[1]).toMatchObject({
+    reason: { name: 'FundingRefused', message: expect.stringMatching(/^createAccountAlreadyExist \(AAAA.+\)$/) },
+  })
+  ledger.stop()
+})
+
+test('an account that has enough, and addresses that are none', async () => {
+  const account = keypair('rich').publicKey()
+  expect((await ask(`?addr=${account}`)).status).toBe(200)
+  const again = await ask(`?addr=${account}`)
+  expect([again.status, (await again.json()).detail]).toEqual([400, 'account already funded to starting balance'])
+  for (const query of ['', '?addr=', '?addr=GABC', '?addr=M123']) {
+    const bad = await ask(query)
+    expect(bad.status).toBe(400)
+    expect(await bad.json()).toMatchObject({
+      detail: 'The request you sent was invalid in some way.',
+      extras: { invalid_field: 'addr' },
+    })
+  }
+  expect((await ask(`?addr=${account}`, { method: 'PUT' })).status).toBe(405)
+})
+
+test('the address may come in a form', async () => {
+  const addr = keypair('by form').publicKey()
+  const answer = await ask('', { method: 'POST', body: new URLSearchParams({ addr }) })
+  expect(await answer.json()).toMatchObject({
+    successful: true,
+    hash: expect.any(String),
+    envelope_xdr: expect.any(String),
+  })
+})
