@@ -109,8 +109,8 @@ export function openSettlement(given: {
         log('error', 'settlement', { pending: pending.size, failure: describeFailure(error) })
       })
       if (pending.size > 0) await new Promise((resolve) => setTimeout(resolve, network.pollMs))
-      running = undefined
     }
+    running = undefined
   }
 
   /** One look: asks one transfer whether a ledger has closed, each time another, and only then after all of them. */
