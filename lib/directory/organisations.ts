@@ -1,0 +1,131 @@
+import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
+import { batches, contractors, identities, organisations } from '#drizzle/directory-schema.ts'
+import type { Identity } from '#lib/auth/session.ts'
+import type { Database } from '#lib/db.ts'
+import { type Actor, recordAudit } from './audit.ts'
+
+export interface Organisation {
+  id: string
+  name: string
+}
+
+/** What an organisation is called until somebody names it: the ends of its founder's sub. */
+export function defaultName(sub: string): string {
+  return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
+}
+
+/**
+ * The organisation of `identity`, founded now if it has none. Two requests that found at once get the same one: the
+ * row of the identity is locked, and must be there.
+ */
+export async function foundOrganisation(
+  tx: Database,
+  identity: Pick<Identity, 'kind' | 'sub'>,
+  name: string,
+  now: Date,
+): Promise<Organisation> {
+  await lockIdentity(tx, identity)
+  const present = await organisationOf(tx, identity)
+  if (present) return present
+  const [founded] = await tx
+    .insert(organisations)
+    .values({ name, createdAt: now })
+    .returning({ id: organisations.id, name: organisations.name })
+  if (!founded) throw new Error('an insert returned nothing')
+  await tx.update(identities).set({ organisation: founded.id }).where(isIdentity(identity))
+  await recordAudit(tx, now, {
+    organisation: founded.id,
+    actor: { kind: identity.kind, sub: identity.sub },
+    action: 'organisation.founded',
+    subject: { kind: 'organisation', id: founded.id },
+  })
+  return founded
+}
+
+/** Names the organisation of `actor`. */
+export async function nameOrganisation(
+  tx: Database,
+  organisation: string,
+  name: string,
+  actor: Actor,
+  now: Date,
+): Promise<void> {
+  await tx.update(organisations).set({ name }).where(eq(organisations.id, organisation))
+  const subject = { kind: 'organisation', id: organisation } as const
+  await recordAudit(tx, now, { organisation, actor, action: 'organisation.named', subject })
+}
+
+/** Whether an organisation has no records that anybody could see: neither contractors nor batches. */
+export async function isEmpty(db: Database, organisation: string): Promise<boolean> {
+  const [found] = await db
+    .select({ id: organisations.id })
+    .from(organisations)
+    .where(
+      and(
+        eq(organisations.id, organisation),
+        notExists(
+          db
+            .select({ one: sql`1` })
+            .from(contractors)
+            .where(and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt))),
+        ),
+        notExists(db.select({ one: sql`1` }).from(batches).where(eq(batches.organisation, organisation))),
+      ),
+    )
+  return found !== undefined
+}
+
+/**
+ * Takes `identity` out of its organisation if that is empty, and says whether it did. An organisation that nobody is
+ * left in goes, unless removed contractors still refer to it. New records wait for the lock and then find it gone.
+ */
+export async function leaveEmptyOrganisation(
+  tx: Database,
+  identity: Pick<Identity, 'kind' | 'sub'>,
+  now: Date,
+): Promise<boolean> {
+  await lockIdentity(tx, identity)
+  const own = await organisationOf(tx, identity)
+  if (!own) return true
+  await tx.select({ id: organisations.id }).from(organisations).where(eq(organisations.id, own.id)).for('update')
+  if (!(await isEmpty(tx, own.id))) return false
+  await tx.update(identities).set({ organisation: null }).where(isIdentity(identity))
+  const [dissolved] = await tx
+    .delete(organisations)
+    .where(
+      and(
+        eq(organisations.id, own.id),
+        notExists(tx.select({ one: sql`1` }).from(identities).where(eq(identities.organisation, own.id))),
+        notExists(tx.select({ one: sql`1` }).from(contractors).where(eq(contractors.organisation, own.id))),
+      ),
+    )
+    .returning({ id: organisations.id })
+  if (dissolved) {
+    await recordAudit(tx, now, {
+      organisation: own.id,
+      actor: { kind: identity.kind, sub: identity.sub },
+      action: 'organisation.dissolved',
+      subject: { kind: 'organisation', id: own.id },
+    })
+  }
+  return true
+}
+
+async function organisationOf(
+  tx: Database,
+  identity: Pick<Identity, 'kind' | 'sub'>,
+): Promise<Organisation | undefined> {
+  const [found] = await tx
+    .select({ id: organisations.id, name: organisations.name })
+    .from(identities)
+    .innerJoin(organisations, eq(organisations.id, identities.organisation))
+    .where(isIdentity(identity))
+  return found
+}
+
+async function lockIdentity(tx: Database, identity: Pick<Identity, 'kind' | 'sub'>): Promise<void> {
+  await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(identity)).for('update')
+}
+
+const isIdentity = ({ kind, sub }: Pick<Identity, 'kind' | 'sub'>) =>
+  and(eq(identities.kind, kind), eq(identities.sub, sub))

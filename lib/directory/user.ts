@@ -1,0 +1,142 @@
+import { and, desc, eq, isNull } from 'drizzle-orm'
+import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/directory-schema.ts'
+import { identifyCaller } from '#lib/auth/caller.ts'
+import type { Identity, SessionSettings } from '#lib/auth/session.ts'
+import { type Database, transact } from '#lib/db.ts'
+import { Refusal } from '#lib/refusal.ts'
+import type { Actor } from './audit.ts'
+import { foldEmail } from './email.ts'
+import { findPendingInvite } from './invite-search.ts'
+import { defaultName, foundOrganisation, type Organisation } from './organisations.ts'
+
+/** A contractor record that a user is linked to. */
+export interface LinkedRecord {
+  id: string
+  organisation: string
+  name: string
+  status: ContractorStatus
+}
+
+/** A signed-in user and its roles: employer with an organisation, contractor with linked records (newest first). */
+export interface User {
+  identity: Identity
+  organisation: Organisation | undefined
+  records: LinkedRecord[]
+}
+
+/** Who writes to the directory, and whose part of it. */
+export interface Employer {
+  organisation: string
+  actor: Actor
+}
+
+/** What of the service it takes to know a user by a request. */
+export interface FrontDesk {
+  settings: { sessions: SessionSettings }
+  database(): Promise<Database>
+  now(): Date
+}
+
+/**
+ * The user who sent `request`.
+ * @throws Refusal unauthenticated; forbidden when the sub belongs to a user of another identity provider
+ */
+export async function identifyUser(desk: FrontDesk, request: Request): Promise<User> {
+  const session = await identifyCaller(desk.settings.sessions, request, desk.now())
+  return await admitUser(await desk.database(), session, desk.now())
+}
+
+/**
+ * The user that `identity` is. Whoever comes for the first time is written down, and gets an organisation unless there
+ * is an invite to be a contractor in another.
+ */
+export async function admitUser(db: Database, identity: Identity, now: Date): Promise<User> {
+  const known = await findUser(db, identity)
+  if (known) return known
+  return await transact(db, async (tx) => {
+    const row = { kind: identity.kind, sub: identity.sub, createdAt: now, ...providerFields(identity) }
+    const [added] = await tx.insert(identities).values(row).onConflictDoNothing().returning({ sub: identities.sub })
+    const email = emailOf(identity)
+    if (!added && email) await tx.update(identities).set({ email }).where(isIdentity(identity))
+    if (added && !(await findPendingInvite(tx, identity, undefined, now))) {
+      await foundOrganisation(tx, identity, defaultName(identity.sub), now)
+    }
+    const user = await findUser(tx, identity)
+    if (!user) throw new Error('the identity is not there')
+    return user
+  })
+}
+
+/** The user, unless it has never been here or its verified email is news. */
+async function findUser(db: Database, identity: Identity): Promise<User | undefined> {
+  const [row] = await db
+    .select({
+      issuer: identities.issuer,
+      email: identities.email,
+      id: organisations.id,
+      name: organisations.name,
+    })
+    .from(identities)
+    .leftJoin(organisations, eq(organisations.id, identities.organisation))
+    .where(isIdentity(identity))
+  if (!row) return undefined
+  // The same sub of another provider is somebody else, and must not come into this one's records.
+  if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
+    throw new Refusal('forbidden', 'this user belongs to another identity provider')
+  }
+  const email = emailOf(identity)
+  if (email && email !== row.email) return undefined
+  const organisation = row.id !== null && row.name !== null ? { id: row.id, name: row.name } : undefined
+  return { identity, organisation, records: await findRecords(db, identity) }
+}
+
+function findRecords(db: Database, identity: Identity): Promise<LinkedRecord[]> {
+  return db
+    .select({
+      id: contractors.id,
+      organisation: contractors.organisation,
+      name: contractors.name,
+      status: contractors.status,
+    })
+    .from(contractors)
+    .where(
+      and(
+        eq(contractors.linkedKind, identity.kind),
+        eq(contractors.linkedSub, identity.sub),
+        isNull(contractors.deletedAt),
+      ),
+    )
+    .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
+}
+
+/** @throws Refusal forbidden for a user without an organisation */
+export function requireEmployer({ identity, organisation }: User): Employer {
+  if (!organisation) throw new Refusal('forbidden', 'employer role required')
+  return { organisation: organisation.id, actor: actorOf(identity) }
+}
+
+/**
+ * The same for what makes a record: a user whom nobody has linked becomes an employer by it, so that an invite which
+ * nobody asked for shuts no one out.
+ */
+export async function becomeEmployer(db: Database, user: User, now: Date): Promise<Employer> {
+  if (user.organisation || user.records.length > 0) return requireEmployer(user)
+  const { identity } = user
+  const founded = await transact(db, (tx) => foundOrganisation(tx, identity, defaultName(identity.sub), now))
+  return { organisation: founded.id, actor: actorOf(identity) }
+}
+
+/** A user as the audit log names it. */
+export function actorOf({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): Actor {
+  return { kind, sub }
+}
+
+function providerFields(identity: Identity) {
+  return identity.kind === 'idp' ? { issuer: identity.issuer, email: emailOf(identity) ?? null } : {}
+}
+
+function emailOf(identity: Identity): string | undefined {
+  return identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : undefined
+}
+
+const isIdentity = ({ kind, sub }: Identity) => and(eq(identities.kind, kind), eq(identities.sub, sub))

@@ -1,0 +1,43 @@
+import { StrKey } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+
+/**
+ * Whether a Stellar secret seed stands anywhere in `text`, whatever stands around it. Seeds are base32, which is as
+ * easily read in lower case.
+ */
+export function containsSecretSeed(text: string): boolean {
+  for (const [, candidate = ''] of text.toUpperCase().matchAll(/(?=(S[A-Z2-7]{55}))/g)) {
+    if (StrKey.isValidEd25519SecretSeed(candidate)) return true
+  }
+  return false
+}
+
+/** What no field of ours takes, and why: a reason that never repeats the text. */
+function problemOf(text: string): string | undefined {
+  // NUL among them, which PostgreSQL cannot store; half a surrogate pair has no UTF-8.
+  if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return 'must not hold control characters'
+  return containsSecretSeed(text) ? 'must not hold a secret seed' : undefined
+}
+
+/**
+ * A field of plain text: any script, no control characters, no secret seed, at most `most` characters (code points).
+ * @param name how refusals name the field
+ */
+export function plainText(name: string, most: number) {
+  return z
+    .string({ error: absentOr(name, 'must be a string') })
+    .refine((text) => text.length <= 2 * most && [...text].length <= most, {
+      error: `${name} must have at most ${most} characters`,
+      abort: true,
+    })
+    .superRefine((text, context) => {
+      const problem = problemOf(text)
+      if (problem) context.addIssue({ code: 'custom', message: `${name} ${problem}` })
+      else if (text.trim() === '') context.addIssue({ code: 'custom', message: `${name} required` })
+    })
+}
+
+/** The message of a field that is not there, or is but of the wrong sort: `<name> required`, `<name> <problem>`. */
+export function absentOr(name: string, problem: string) {
+  return (issue: { input?: unknown }): string => `${name} ${issue.input === undefined ? 'required' : problem}`
+}
