@@ -17,23 +17,32 @@ export function hasFeeShape(inner: Inner): boolean {
   return fee !== undefined && fee >= 0n && fee <= MAX_RESOURCE_FEE
 }
 
+const verdicts = new WeakMap<Inner, { readonly failure: Failure | undefined }>()
+
 /**
  * What a Soroban transaction declares: no memo, no muxed source (protocol 25), resources inside the network's limits,
- * a footprint of reachable keys, a resource fee that covers at least the part that is never paid back.
+ * a footprint of reachable keys, a resource fee that covers at least the part that is never paid back. The ledger has
+ * no say in it, so it is worked out once, though asked for on arrival, before the ledger and in it.
  */
 export function checkSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefined {
+  const known = verdicts.get(inner)
+  if (known) return known.failure
+  const failure = judgeSoroban(inner, isInsideFeeBump)
+  verdicts.set(inner, { failure })
+  return failure
+}
+
+function judgeSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefined {
   const { tx, soroban } = inner
   if (!soroban) return { code: 'txMalformed' }
+  const { resources, resourceFee } = soroban
+  const isTooCheap = resourceFee < nonRefundableFee(resources, inner.size)
   const fault =
     addressing(inner) ??
     resourceFault(inner, soroban) ??
-    (!isInsideFeeBump && soroban.resourceFee > BigInt(tx.fee)
-      ? 'resource fee exceeds the transaction fee'
-      : undefined) ??
-    (soroban.resourceFee < nonRefundableFee(soroban.resources, inner.size)
-      ? 'transaction `sorobanData.resourceFee` is lower than the actual Soroban resource fee'
-      : undefined) ??
-    (hasDuplicates(soroban.resources.footprint) ? 'footprint contains a duplicate key' : undefined)
+    (!isInsideFeeBump && resourceFee > BigInt(tx.fee) ? 'resource fee exceeds the transaction fee' : undefined) ??
+    (isTooCheap ? 'transaction `sorobanData.resourceFee` is lower than the actual Soroban resource fee' : undefined) ??
+    (hasDuplicates(resources.footprint) ? 'footprint contains a duplicate key' : undefined)
   return fault === undefined ? undefined : { code: 'txSorobanInvalid', diagnostic: fault }
 }
 

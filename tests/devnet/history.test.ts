@@ -1,0 +1,87 @@
+import { Address, xdr } from '@stellar/stellar-sdk'
+import { expect, test } from 'vitest'
+import { openExpiry } from '#lib/devnet/expiry.ts'
+import { openHistory, RETENTION_LEDGERS } from '#lib/devnet/history.ts'
+import { memoryJournal } from '#lib/devnet/journal.ts'
+import { openState, type StoredEntry } from '#lib/devnet/state.ts'
+import { keypair, openTestNetwork } from './network-fixture.ts'
+
+test('history forgets what is older than the retention window, hashes included', () => {
+  const history = openHistory(memoryJournal())
+  const hashOf = (sequence: number) => sequence.toString(16).padStart(64, '0')
+  const extra = 10
+  for (let sequence = 1; sequence <= RETENTION_LEDGERS + extra; sequence += 1) {
+    const transaction = { hash: hashOf(sequence), ok: true, isSoroban: false, at: [0, 0] as const }
+    const record = { sequence, closeTime: sequence, hash: '', header: '', transactions: [transaction] }
+    history.add(record, { segment: 1, offset: 0 })
+  }
+  expect(history.oldest().sequence).toBe(extra + 1)
+  expect(history.latest().sequence).toBe(RETENTION_LEDGERS + extra)
+  expect(history.find(hashOf(extra))).toBeUndefined()
+  expect(history.find(hashOf(extra + 1))?.ledger.sequence).toBe(extra + 1)
+  history.forget(100)
+  expect(history.oldest().sequence).toBe(100)
+  expect(history.find(hashOf(99))).toBeUndefined()
+})
+
+test('temporary entries go after their last ledger, unless they were given longer', () => {
+  const entry = (name: string, liveUntil: number, durability = xdr.ContractDataDurability.temporary): StoredEntry => ({
+    key: name,
+    lastModified: 1,
+    liveUntil,
+    data: xdr.LedgerEntryData.contractData(
+      new xdr.ContractDataEntry({
+        ext: xdr.ExtensionPoint.v0(),
+        contract: Address.fromString(keypair('holder').publicKey()).toScAddress(),
+        key: xdr.ScVal.scvSymbol(name),
+        durability,
+        val: xdr.ScVal.scvVoid(),
+      }),
+    ),
+  })
+  const entries = [
+    entry('short', 5),
+    entry('long', 9),
+    entry('extended', 5),
+    entry('persistent', 5, xdr.ContractDataDurability.persistent),
+  ]
+  const state = openState(entries)
+  const expiry = openExpiry()
+  for (const each of entries) expiry.note(each)
+  const layer = state.fork()
+  layer.put(entry('extended', 8))
+  expiry.follow(layer.changes())
+  layer.commit()
+  const left = (sequence: number) => {
+    expiry.evict(state, sequence)
+    return ['short', 'long', 'extended', 'persistent'].filter((name) => state.get(name))
+  }
+  expect(left(5)).toEqual(['short', 'long', 'extended', 'persistent'])
+  expect(left(6)).toEqual(['long', 'extended', 'persistent'])
+  expect(left(9)).toEqual(['long', 'persistent'])
+  expect(left(10)).toEqual(['persistent'])
+})
+
+test('close times are whole seconds and never go back', async () => {
+  const network = await openTestNetwork()
+  const times: number[] = []
+  for (const step of [400, 400, 400, -60_000, 1000, 90_000]) {
+    network.clock.now += step
+    network.devnet.closeLedger()
+    const { ledgers } = await network.server.getLedgers({ startLedger: times.length + 2 })
+    times.push(Number(ledgers[0]?.ledgerCloseTime))
+  }
+  expect(times).toEqual(times.toSorted((left, right) => left - right))
+  expect(times.every(Number.isInteger)).toBe(true)
+  expect(new Set(times).size).toBe(3)
+  await network.stop()
+})
+
+test('a port that is taken is named, and nothing stays locked', async () => {
+  const network = await openTestNetwork()
+  const port = Number(new URL(network.devnet.url).port)
+  await expect(openTestNetwork({ port })).rejects.toThrow(`port ${port} (DEVNET_PORT)`)
+  await network.stop()
+  const again = await openTestNetwork({ port })
+  await again.stop()
+})
