@@ -1,0 +1,145 @@
+import { and, eq, inArray, isNull } from 'drizzle-orm'
+import { z } from 'zod'
+import { contractors, payouts } from '#drizzle/directory-schema.ts'
+import { type Database, transact } from '#lib/db.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { absentOr, plainText } from '#lib/text.ts'
+import { recordAudit } from './audit.ts'
+import { countPayouts, holdBatches } from './batch-progress.ts'
+import { batchNotFound, ownBatch } from './batches.ts'
+import { isId } from './ids.ts'
+import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts.ts'
+import type { Employer } from './user.ts'
+
+/** Why an instruction did not become a payout; the others of the same request still do. */
+export const INSTRUCTION_REASONS = [
+  'contractor not found',
+  'contractor is not ready',
+  'contractor already in this batch',
+  'encryptedAmount required',
+] as const
+export type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
+
+const LONGEST_AMOUNT = 4096
+
+/** What is no text, none at all or too long is an error of its row. */
+const encryptedAmount = z
+  .string()
+  .regex(/\S/)
+  .max(LONGEST_AMOUNT)
+  .catch('')
+  .pipe(z.literal('').or(plainText('encryptedAmount', LONGEST_AMOUNT)))
+
+export const newInstructions = z.object({
+  instructions: z.array(
+    z.object({ contractorId: plainText('contractorId', 100), encryptedAmount }, 'instructions must be objects'),
+    { error: absentOr('instructions', 'must be a list') },
+  ),
+})
+type Instruction = z.output<typeof newInstructions>['instructions'][number]
+
+export const instructionErrorShape = z.object({ contractorId: z.string(), reason: z.enum(INSTRUCTION_REASONS) })
+export type InstructionError = z.output<typeof instructionErrorShape>
+
+export const instructedShape = z.object({ payouts: z.array(payoutShape), errors: z.array(instructionErrorShape) })
+export type Instructed = z.output<typeof instructedShape>
+
+/**
+ * Adds payouts to a batch, one for each instruction that names a contractor who is ready and not in it yet.
+ * @throws Refusal not-found; conflict when the batch is locked
+ */
+export async function instructBatch(
+  db: Database,
+  employer: Employer,
+  id: string,
+  instructions: readonly Instruction[],
+  now: Date,
+): Promise<Instructed> {
+  if (!isId(id)) throw batchNotFound()
+  return await transact(db, async (tx) => {
+    const payees = await holdPayees(tx, employer, instructions)
+    const [batch] = await holdBatches(tx, ownBatch(employer, id))
+    if (!batch) throw batchNotFound()
+    if (batch.status !== 'draft') throw new Refusal('conflict', 'batch is locked')
+    const judged = instructions.map((instruction) => ({ ...instruction, reason: judge(instruction, payees) }))
+    const accepted = judged.filter(({ reason }) => reason === undefined)
+    const made = await insertPayouts(
+      tx,
+      accepted.map(({ contractorId, encryptedAmount }) => ({
+        organisation: employer.organisation,
+        batch: id,
+        contractor: contractorId,
+        address: payees.get(contractorId)?.address ?? null,
+        encryptedAmount,
+        createdAt: now,
+      })),
+    )
+    await countPayouts(tx, [batch], { payouts: made.length }, { actor: employer.actor, now })
+    await recordAudit(tx, now, {
+      organisation: employer.organisation,
+      actor: employer.actor,
+      action: 'batch.instructed',
+      subject: { kind: 'batch', id },
+      detail: { payouts: made.length },
+    })
+    return { payouts: made.map(presentPayout), errors: errorsOf(judged, made) }
+  })
+}
+
+type Payee = Pick<typeof contractors.$inferSelect, 'id' | 'status' | 'address'>
+
+/** The employer's contractors that are named. Locked, so that none is deactivated or removed before its payout is there. */
+async function holdPayees(
+  tx: Database,
+  { organisation }: Employer,
+  instructions: readonly Instruction[],
+): Promise<Map<string, Payee>> {
+  const named = [...new Set(instructions.map(({ contractorId }) => contractorId))].filter(isId)
+  if (named.length === 0) return new Map()
+  const found = await tx
+    .select({ id: contractors.id, status: contractors.status, address: contractors.address })
+    .from(contractors)
+    .where(
+      and(eq(contractors.organisation, organisation), inArray(contractors.id, named), isNull(contractors.deletedAt)),
+    )
+    .orderBy(contractors.id)
+    .for('share')
+  return new Map(found.map((payee) => [payee.id, payee]))
+}
+
+/** Everything but whether the contractor is in the batch already: that the unique constraint says. */
+function judge(
+  { contractorId, encryptedAmount }: Instruction,
+  payees: ReadonlyMap<string, Payee>,
+): InstructionReason | undefined {
+  const payee = payees.get(contractorId)
+  if (!payee) return 'contractor not found'
+  if (payee.status !== 'ready') return 'contractor is not ready'
+  return encryptedAmount === '' ? 'encryptedAmount required' : undefined
+}
+
+const ROWS_AT_ONCE = 1_000
+
+/** In the order given, which becomes the order inside the batch; of two for one contractor the first. */
+async function insertPayouts(tx: Database, rows: readonly (typeof payouts.$inferInsert)[]) {
+  const made = []
+  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
+    const part = tx.insert(payouts).values(rows.slice(start, start + ROWS_AT_ONCE))
+    made.push(
+      ...(await part.onConflictDoNothing({ target: [payouts.batch, payouts.contractor] }).returning(PAYOUT_COLUMNS)),
+    )
+  }
+  return made
+}
+
+function errorsOf(
+  judged: readonly (Instruction & { reason: InstructionReason | undefined })[],
+  made: readonly { contractor: string }[],
+): InstructionError[] {
+  const left = new Set(made.map(({ contractor }) => contractor))
+  return judged.flatMap(({ contractorId, reason }) => {
+    // The first instruction that passed for a contractor made its payout, if one was made.
+    if (reason === undefined && left.delete(contractorId)) return []
+    return [{ contractorId, reason: reason ?? 'contractor already in this batch' }]
+  })
+}

@@ -1,0 +1,40 @@
+import { and, eq } from 'drizzle-orm'
+import { batches, payouts } from '#drizzle/directory-schema.ts'
+import { type Database, transact } from '#lib/db.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { recordAudit } from './audit.ts'
+import { BATCH_COLUMNS, type Batch, batchNotFound, ownBatch, presentBatch } from './batches.ts'
+import { isId } from './ids.ts'
+import type { Employer } from './user.ts'
+
+/**
+ * Closes a batch to instructions: it and its payouts are `ready` to be sent. A batch that is ready is answered as it
+ * is, so that the call may be repeated.
+ * @throws Refusal not-found; conflict once it has started
+ */
+export async function lockBatch(db: Database, employer: Employer, id: string, now: Date): Promise<Batch> {
+  if (!isId(id)) throw batchNotFound()
+  return await transact(db, async (tx) => {
+    const [locked] = await tx
+      .update(batches)
+      .set({ status: 'ready' })
+      .where(and(ownBatch(employer, id), eq(batches.status, 'draft')))
+      .returning(BATCH_COLUMNS)
+    if (!locked) return await findReady(tx, employer, id)
+    await tx
+      .update(payouts)
+      .set({ status: 'ready' })
+      .where(and(eq(payouts.batch, id), eq(payouts.status, 'draft')))
+    const { organisation, actor } = employer
+    const subject = { kind: 'batch' as const, id }
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.locked', subject })
+    return presentBatch(locked)
+  })
+}
+
+async function findReady(tx: Database, employer: Employer, id: string): Promise<Batch> {
+  const [batch] = await tx.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id))
+  if (!batch) throw batchNotFound()
+  if (batch.status !== 'ready') throw new Refusal('conflict', `batch is ${batch.status}`)
+  return presentBatch(batch)
+}

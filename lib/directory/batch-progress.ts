@@ -1,0 +1,87 @@
+import { inArray, type SQL, sql } from 'drizzle-orm'
+import { type BatchStatus, batches } from '#drizzle/directory-schema.ts'
+import type { Database } from '#lib/db.ts'
+import { type Actor, recordAudit } from './audit.ts'
+
+/**
+ * A batch whose row this SQL transaction has locked.
+ *
+ * Everything that moves payouts takes its locks in this order, several of a kind by id, so that no two wait for each
+ * other: transfer, contractor, batch, payout, quota of the account, everybody's quota, float. A payout moves only
+ * under the lock of its batch.
+ */
+export interface HeldBatch {
+  id: string
+  organisation: string
+  status: BatchStatus
+}
+
+/** Locks the batches for which `condition` holds. */
+export async function holdBatches(tx: Database, condition: SQL | undefined): Promise<HeldBatch[]> {
+  return await tx
+    .select({ id: batches.id, organisation: batches.organisation, status: batches.status })
+    .from(batches)
+    .where(condition)
+    .orderBy(batches.id)
+    .for('no key update')
+}
+
+/** What a move of one payout means to its batch. */
+export interface PayoutCounts {
+  payouts?: number
+  settled?: number
+  failed?: number
+  /** one of its payouts is on its way to the ledger */
+  sending?: boolean
+}
+
+/**
+ * Moves the counters of held batches, each by the same, and the status that follows from them: `started` with the first
+ * payout sent, `completed` when all that is not canceled is paid, `failed` when nothing is left to wait for and something
+ * failed, and `started` again when that is sent anew.
+ */
+export async function countPayouts(
+  tx: Database,
+  held: readonly HeldBatch[],
+  by: PayoutCounts,
+  { actor, now }: { actor: Actor; now: Date },
+): Promise<void> {
+  const ids = held.map(({ id }) => id)
+  if (ids.length === 0) return
+  const payoutCount = sql<number>`${batches.payoutCount} + ${by.payouts ?? 0}`
+  const settledCount = sql<number>`${batches.settledCount} + ${by.settled ?? 0}`
+  const failedCount = sql<number>`${batches.failedCount} + ${by.failed ?? 0}`
+  const waiting = by.sending ? sql`${batches.status} = 'draft'` : sql`${batches.status} in ('draft', 'ready')`
+  const completed = sql`(not ${waiting} and ${payoutCount} > 0 and ${settledCount} = ${payoutCount})`
+  const moment = sql`${now.toISOString()}::timestamptz`
+  const moved = await tx
+    .update(batches)
+    .set({
+      payoutCount,
+      settledCount,
+      failedCount,
+      status: sql`case when ${waiting} then ${batches.status}
+        when ${completed} then 'completed'
+        when ${failedCount} > 0 and ${settledCount} + ${failedCount} = ${payoutCount} then 'failed'
+        else 'started' end`,
+      startedAt: sql`case when ${waiting} then null else coalesce(${batches.startedAt}, ${moment}) end`,
+      completedAt: sql`case when ${completed} then coalesce(${batches.completedAt}, ${moment}) end`,
+    })
+    .where(inArray(batches.id, ids))
+    .returning({ id: batches.id, status: batches.status })
+  const before = new Map(held.map((batch) => [batch.id, batch]))
+  const changes = moved.flatMap(({ id, status }) => {
+    const batch = before.get(id)
+    const changed = batch !== undefined && batch.status !== status
+    if (!changed || (status !== 'started' && status !== 'completed' && status !== 'failed')) return []
+    return [
+      {
+        organisation: batch.organisation,
+        actor,
+        action: `batch.${status}` as const,
+        subject: { kind: 'batch' as const, id },
+      },
+    ]
+  })
+  await recordAudit(tx, now, ...changes)
+}

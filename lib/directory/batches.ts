@@ -1,0 +1,134 @@
+import { and, asc, eq } from 'drizzle-orm'
+import { z } from 'zod'
+import { BATCH_STATUSES, batches, payouts } from '#drizzle/directory-schema.ts'
+import { type Database, transact } from '#lib/db.ts'
+import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { plainText } from '#lib/text.ts'
+import { recordAudit } from './audit.ts'
+import { isId } from './ids.ts'
+import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts.ts'
+import type { Employer } from './user.ts'
+
+export const newBatch = z.object({ name: plainText('name', 200) })
+
+export const batchShape = z.object({
+  id: z.string(),
+  name: z.string(),
+  status: z.enum(BATCH_STATUSES),
+  payoutCount: z.int(),
+  settledCount: z.int(),
+  failedCount: z.int(),
+  createdAt: z.iso.datetime(),
+  startedAt: z.iso.datetime().optional(),
+  completedAt: z.iso.datetime().optional(),
+})
+export type Batch = z.output<typeof batchShape>
+
+export const batchWithPayoutsShape = batchShape.extend({ payouts: z.array(payoutShape) })
+export type BatchWithPayouts = z.output<typeof batchWithPayoutsShape>
+
+export const batchProgressShape = batchShape.pick({
+  status: true,
+  settledCount: true,
+  failedCount: true,
+  payoutCount: true,
+})
+export type BatchProgress = z.output<typeof batchProgressShape>
+
+export const BATCH_COLUMNS = {
+  id: batches.id,
+  name: batches.name,
+  status: batches.status,
+  payoutCount: batches.payoutCount,
+  settledCount: batches.settledCount,
+  failedCount: batches.failedCount,
+  createdAt: batches.createdAt,
+  startedAt: batches.startedAt,
+  completedAt: batches.completedAt,
+}
+
+/** Makes a batch, still empty and open for instructions. */
+export async function createBatch(
+  db: Database,
+  employer: Employer,
+  { name }: z.output<typeof newBatch>,
+  now: Date,
+): Promise<Batch> {
+  return await transact(db, async (tx) => {
+    const { organisation, actor } = employer
+    const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
+    if (!batch) throw new Error('an insert without a row')
+    const subject = { kind: 'batch' as const, id: batch.id }
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.created', subject })
+    return presentBatch(batch)
+  })
+}
+
+/** The batches of an organisation, newest first. */
+export async function listBatches(
+  db: Database,
+  { organisation }: Pick<Employer, 'organisation'>,
+  page: PageRequest,
+): Promise<Page<Batch>> {
+  const rows = await db
+    .select({ ...BATCH_COLUMNS, sequence: batches.sequence })
+    .from(batches)
+    .where(and(eq(batches.organisation, organisation), afterPosition(batches, page)))
+    .orderBy(...newestFirst(batches))
+    .limit(rowsToRead(page))
+  const { items, next } = cutPage(rows, page)
+  return { items: items.map(presentBatch), next }
+}
+
+/**
+ * A batch and its payouts, in the order of their instructions.
+ * @throws Refusal not-found
+ */
+export async function findBatch(
+  db: Database,
+  employer: Pick<Employer, 'organisation'>,
+  id: string,
+): Promise<BatchWithPayouts> {
+  const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id)) : []
+  if (!batch) throw batchNotFound()
+  const rows = await db.select(PAYOUT_COLUMNS).from(payouts).where(eq(payouts.batch, id)).orderBy(asc(payouts.sequence))
+  return { ...presentBatch(batch), payouts: rows.map(presentPayout) }
+}
+
+/**
+ * How far a batch has come. It is one row, however many payouts there are: the counters move with them.
+ * @throws Refusal not-found
+ */
+export async function readBatchProgress(
+  db: Database,
+  employer: Pick<Employer, 'organisation'>,
+  id: string,
+): Promise<BatchProgress> {
+  const { status, settledCount, failedCount, payoutCount } = BATCH_COLUMNS
+  const columns = { status, settledCount, failedCount, payoutCount }
+  const [progress] = isId(id) ? await db.select(columns).from(batches).where(ownBatch(employer, id)) : []
+  if (!progress) throw batchNotFound()
+  return progress
+}
+
+/** The condition for the batch `id`, if it is the employer's own. */
+export const ownBatch = ({ organisation }: Pick<Employer, 'organisation'>, id: string) =>
+  and(eq(batches.id, id), eq(batches.organisation, organisation))
+
+export const batchNotFound = () => new Refusal('not-found', 'batch not found')
+
+export function presentBatch(row: Omit<typeof batches.$inferSelect, 'organisation' | 'sequence'>): Batch {
+  const { createdAt, startedAt, completedAt, id, name, status, payoutCount, settledCount, failedCount } = row
+  return {
+    id,
+    name,
+    status,
+    payoutCount,
+    settledCount,
+    failedCount,
+    createdAt: createdAt.toISOString(),
+    ...(startedAt && { startedAt: startedAt.toISOString() }),
+    ...(completedAt && { completedAt: completedAt.toISOString() }),
+  }
+}

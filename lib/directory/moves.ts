@@ -1,0 +1,28 @@
+import type { BatchStatus, PayoutStatus } from '#drizzle/directory-schema.ts'
+
+/** From each status of a batch, the statuses that it may go to. */
+export const BATCH_MOVES = {
+  draft: ['ready'],
+  ready: ['started'],
+  started: ['completed', 'failed'],
+  // A payout is sent again; or what the network had refused turns out to stand on the ledger.
+  failed: ['started', 'completed'],
+  completed: [],
+} as const satisfies Record<BatchStatus, readonly BatchStatus[]>
+
+/** From each status of a payout, the statuses that it may go to. */
+export const PAYOUT_MOVES = {
+  draft: ['ready', 'canceled'],
+  ready: ['pending', 'canceled'],
+  pending: ['paid', 'failed'],
+  // A payout is sent again; or what the network had refused turns out to stand on the ledger.
+  failed: ['pending', 'paid'],
+  paid: [],
+  canceled: [],
+} as const satisfies Record<PayoutStatus, readonly PayoutStatus[]>
+
+/** The statuses from which `moves` lead to `to`. */
+export function statusesBefore<Status extends string>(moves: Record<Status, readonly Status[]>, to: Status): Status[] {
+  const statuses = Object.keys(moves) as Status[]
+  return statuses.filter((from) => moves[from].includes(to))
+}

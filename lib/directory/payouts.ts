@@ -1,0 +1,124 @@
+import { and, eq, gte, inArray, lt, type SQL } from 'drizzle-orm'
+import { z } from 'zod'
+import { PAYOUT_STATUSES, payouts } from '#drizzle/directory-schema.ts'
+import type { Database } from '#lib/db.ts'
+import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, pageQuery, rowsToRead } from '#lib/paging.ts'
+import { isId } from './ids.ts'
+
+export const payoutShape = z.object({
+  id: z.string(),
+  batchId: z.string(),
+  contractorId: z.string(),
+  status: z.enum(PAYOUT_STATUSES),
+  createdAt: z.iso.datetime(),
+  address: z.string().optional(),
+  txHash: z.string().optional(),
+  error: z.string().optional(),
+  encryptedAmount: z.string().optional(),
+  paidAt: z.iso.datetime().optional(),
+})
+export type Payout = z.output<typeof payoutShape>
+
+/** What PostgreSQL and ISO 8601 both write with four digits. */
+const YEARS = { first: 1, last: 9999 }
+
+const moment = (name: string) =>
+  z.iso
+    .datetime({ offset: true, error: `${name} must be an ISO 8601 date-time` })
+    .transform((text) => new Date(text))
+    .refine((date) => date.getUTCFullYear() >= YEARS.first && date.getUTCFullYear() <= YEARS.last, {
+      error: `${name} must be an ISO 8601 date-time`,
+    })
+
+/** `from` is inclusive, `to` exclusive; both speak of createdAt. */
+export const payoutsQuery = pageQuery.extend({
+  batchId: z.string().optional(),
+  contractorId: z.string().optional(),
+  status: z.enum(PAYOUT_STATUSES, `status must be one of ${PAYOUT_STATUSES.join(', ')}`).optional(),
+  from: moment('from').optional(),
+  to: moment('to').optional(),
+})
+export type PayoutFilters = Omit<z.output<typeof payoutsQuery>, 'limit' | 'cursor'>
+
+/** Whose payouts somebody may see: those of an organisation, and those made out to contractor records. */
+export interface PayoutViewer {
+  organisation: string | undefined
+  contractors: readonly string[]
+}
+
+export const PAYOUT_COLUMNS = {
+  id: payouts.id,
+  batch: payouts.batch,
+  contractor: payouts.contractor,
+  status: payouts.status,
+  address: payouts.address,
+  encryptedAmount: payouts.encryptedAmount,
+  txHash: payouts.txHash,
+  error: payouts.error,
+  createdAt: payouts.createdAt,
+  paidAt: payouts.paidAt,
+}
+
+type PayoutRow = Pick<typeof payouts.$inferSelect, keyof typeof PAYOUT_COLUMNS>
+
+/** The payouts that a viewer may see, newest first. An id that nothing has makes an empty list. */
+export async function listPayouts(
+  db: Database,
+  viewer: PayoutViewer,
+  filters: PayoutFilters,
+  page: PageRequest,
+): Promise<Page<Payout>> {
+  const { batchId, contractorId } = filters
+  if ([batchId, contractorId].some((id) => id !== undefined && !isId(id))) return { items: [], next: undefined }
+  // One query for each ground of seeing, so that each can follow an index; a payout may be in several.
+  const read = await Promise.all(
+    groundsOf(viewer).map((ground) =>
+      db
+        .select({ ...PAYOUT_COLUMNS, sequence: payouts.sequence })
+        .from(payouts)
+        .where(and(ground, matching(filters), afterPosition(payouts, page)))
+        .orderBy(...newestFirst(payouts))
+        .limit(rowsToRead(page)),
+    ),
+  )
+  const rows = new Map(read.flat().map((row) => [row.id, row]))
+  const newest = [...rows.values()].sort(
+    (one, other) => other.createdAt.getTime() - one.createdAt.getTime() || other.sequence - one.sequence,
+  )
+  const { items, next } = cutPage(newest.slice(0, rowsToRead(page)), page)
+  return { items: items.map(presentPayout), next }
+}
+
+function groundsOf({ organisation, contractors }: PayoutViewer): SQL[] {
+  return [
+    ...(organisation === undefined ? [] : [eq(payouts.organisation, organisation)]),
+    ...(contractors.length === 0 ? [] : [inArray(payouts.contractor, contractors)]),
+  ]
+}
+
+function matching({ batchId, contractorId, status, from, to }: PayoutFilters): SQL | undefined {
+  return and(
+    batchId === undefined ? undefined : eq(payouts.batch, batchId),
+    contractorId === undefined ? undefined : eq(payouts.contractor, contractorId),
+    status === undefined ? undefined : eq(payouts.status, status),
+    from === undefined ? undefined : gte(payouts.createdAt, from),
+    to === undefined ? undefined : lt(payouts.createdAt, to),
+  )
+}
+
+/** A payout as its viewers see it: what it does not have is absent. */
+export function presentPayout(row: PayoutRow): Payout {
+  const { id, batch, contractor, status, createdAt, address, txHash, error, encryptedAmount, paidAt } = row
+  return {
+    id,
+    batchId: batch,
+    contractorId: contractor,
+    status,
+    createdAt: createdAt.toISOString(),
+    ...(address !== null && { address }),
+    ...(txHash !== null && { txHash }),
+    ...(error !== null && { error }),
+    encryptedAmount,
+    ...(paidAt && { paidAt: paidAt.toISOString() }),
+  }
+}
