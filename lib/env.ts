@@ -35,6 +35,15 @@ const webUrl = text
 const origin = webUrl
   .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'more than an origin (https://host:port)')
   .transform((value) => new URL(value).origin)
+const page = webUrl.refine((value) => !/[?#]/.test(value), 'more than an address of pages (https://host/path)')
+const smtpUrl = text.refine(
+  (value) => /^smtps?:$/.test(URL.parse(value)?.protocol ?? '') && URL.parse(value)?.hostname,
+  'not an smtp(s) URL',
+)
+const sender = text.regex(
+  /^([^<>"@,;\p{Cc}]* <[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+>|[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+)$/u,
+  'not a sender (Name <a@b>)',
+)
 // Keys that anybody on the way could replace would verify anybody's token.
 const secureUrl = text.refine(isSecure, 'not an https URL (http is for localhost alone)')
 
@@ -42,6 +51,7 @@ const secureUrl = text.refine(isSecure, 'not an https URL (http is for localhost
 const VARIABLES = {
   PUBLIC_URL: origin.optional(),
   VERCEL_PROJECT_PRODUCTION_URL: text.regex(/^[a-z\d.-]+$/i, 'not a host name').optional(),
+  FRONTEND_URL: page.optional(),
   CORS_ORIGINS: list.pipe(z.array(origin)).optional(),
   PORT: count(0, 65_535).default(3000),
   DATA_DIR: text.default('.data'),
@@ -81,6 +91,8 @@ const VARIABLES = {
     )
     .default(['RS256', 'ES256']),
   IDP_EMAIL_CLAIM: text.default('email'),
+  SMTP_URL: smtpUrl.optional(),
+  MAIL_FROM: sender.optional(),
   DEVNET_PORT: count(0, 65_535).default(8000),
   DEVNET_CLOSE_MS: count(50, 60_000).default(1000),
   DEVNET_PASSPHRASE: text.default('Standalone Network ; February 2017'),
@@ -123,6 +135,7 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
     throw new ConfigurationError('DEVNET_PASSPHRASE', 'is that of the main network; this service is for test networks')
   }
   checkProvider(read)
+  checkMail(read)
   return { ...environment, DATABASE_URL: read.DATABASE_URL ?? POSTGRES_URL, PUBLIC_URL: publicUrl }
 }
 
@@ -140,6 +153,11 @@ function checkProvider({ IDP_ISSUER, IDP_AUDIENCE, IDP_JWKS_URL }: Variables): v
   if (IDP_ISSUER && !IDP_JWKS_URL && !secureUrl.safeParse(IDP_ISSUER).success) {
     throw new ConfigurationError('IDP_ISSUER', 'is no https URL that could be asked for its keys: give IDP_JWKS_URL')
   }
+}
+
+function checkMail({ SMTP_URL, MAIL_FROM }: Variables): void {
+  if (SMTP_URL && !MAIL_FROM) throw new ConfigurationError('MAIL_FROM', 'is needed beside SMTP_URL')
+  if (MAIL_FROM && !SMTP_URL) throw new ConfigurationError('SMTP_URL', 'is needed beside MAIL_FROM')
 }
 
 function isSecure(address: string): boolean {

@@ -4,6 +4,7 @@ import type { ProviderSettings } from './auth/idp/provider.ts'
 import type { Sep10Settings } from './auth/sep10/challenge.ts'
 import type { SessionSettings } from './auth/session.ts'
 import { ConfigurationError, type Environment } from './env.ts'
+import type { MailSettings } from './mail.ts'
 import type { SponsorRules } from './sponsor/policy.ts'
 import type { QuotaLimits } from './sponsor/quota.ts'
 
@@ -24,6 +25,11 @@ export interface Settings {
   sessions: SessionSettings
   sep10: Sep10Settings
   provider: ProviderSettings | undefined
+  /** The contract of the confidential token. */
+  token: string | undefined
+  /** `secret` signs the tokens of invites; a token appended to `page` is their link. */
+  invites: { secret: Uint8Array; page: string }
+  mail: MailSettings | undefined
   sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits; patience: number } | undefined
 }
 
@@ -52,6 +58,12 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     },
     sep10: { signer, networkPassphrase: network.passphrase, homeDomain: host, webAuthDomain: host },
     provider: composeProvider(environment) ?? embedded.provider,
+    token: environment.CONFIDENTIAL_TOKEN ?? embedded.token,
+    invites: {
+      secret: deriveKey(secret, 'invite tokens'),
+      page: `${environment.FRONTEND_URL ?? environment.PUBLIC_URL}/invite/`,
+    },
+    mail: composeMail(environment),
     sponsor: composeSponsor(environment, embedded, signer),
   }
 }
@@ -71,7 +83,16 @@ function composeNetwork(environment: Environment, embedded: Embedded): Settings[
 
 /** A signing key for SEP-10 challenges and nothing else: it never owns an account and never signs an envelope. */
 function deriveSigner(secret: string): Keypair {
-  return Keypair.fromRawEd25519Seed(Buffer.from(hkdfSync('sha256', secret, '', 'SEP-10 signing key', 32)))
+  return Keypair.fromRawEd25519Seed(deriveKey(secret, 'SEP-10 signing key'))
+}
+
+/** 32 bytes of their own for each purpose, so that no two uses of the secret can be played against each other. */
+function deriveKey(secret: string, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
+}
+
+function composeMail({ SMTP_URL, MAIL_FROM }: Environment): MailSettings | undefined {
+  return SMTP_URL && MAIL_FROM ? { url: SMTP_URL, from: MAIL_FROM } : undefined
 }
 
 function composeProvider(environment: Environment): ProviderSettings | undefined {

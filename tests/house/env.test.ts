@@ -70,6 +70,14 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     good: [['payroll.vercel.app', 'https://payroll.vercel.app']],
     bad: ['https://payroll.vercel.app', 'payroll.vercel.app/x', 'a b', 'user@payroll.vercel.app'],
   },
+  FRONTEND_URL: {
+    default: undefined,
+    good: [
+      ['https://pay.example/app/', 'https://pay.example/app'],
+      ['http://localhost:5173', 'http://localhost:5173'],
+    ],
+    bad: ['pay.example', 'javascript:alert(1)', 'https://pay.example/?next=', 'https://pay.example/#/app'],
+  },
   CORS_ORIGINS: {
     default: undefined,
     good: [['https://a.example, http://localhost:5173/ ,', ['https://a.example', 'http://localhost:5173']]],
@@ -178,6 +186,29 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: ['HS256', 'none', 'RS256,HS256', 'rs256', ','],
   },
   IDP_EMAIL_CLAIM: { default: 'email', ...anyText },
+  SMTP_URL: {
+    default: undefined,
+    beside: { MAIL_FROM: 'pay@pay.example' },
+    good: [
+      ['smtps://user:hunter2@mail.example', 'smtps://user:hunter2@mail.example'],
+      ['smtp://127.0.0.1:2525', 'smtp://127.0.0.1:2525'],
+    ],
+    bad: ['mail.example:25', 'http://mail.example', 'smtp://', 'smtp:hunter2'],
+  },
+  MAIL_FROM: {
+    default: undefined,
+    beside: { SMTP_URL: 'smtp://mail.example' },
+    good: [
+      ['pay@pay.example', 'pay@pay.example'],
+      ['Pay Röll <pay@pay.example>', 'Pay Röll <pay@pay.example>'],
+    ],
+    bad: [
+      'payroll',
+      'a@pay.example, b@pay.example',
+      'Pay\r\nBcc: all@pay.example <pay@pay.example>',
+      'a b@pay.example',
+    ],
+  },
   DEVNET_PORT: { default: 8000, ...port },
   DEVNET_CLOSE_MS: {
     default: 1000,
@@ -257,6 +288,13 @@ test.each([
   [{ IDP_JWKS_URL: 'https://login.example/keys' }, 'IDP_ISSUER'],
   [{ IDP_ISSUER: '', IDP_AUDIENCE: 'payroll' }, 'IDP_ISSUER'],
 ])('half a provider, %j, is refused for want of %s', (variables, missing) => {
+  expect(refusal(() => readEnvironment(variables as Record<string, string>)).variable).toBe(missing)
+})
+
+test.each([
+  [{ SMTP_URL: 'smtp://mail.example' }, 'MAIL_FROM'],
+  [{ MAIL_FROM: 'pay@pay.example' }, 'SMTP_URL'],
+])('half a mail, %j, is refused for want of %s', (variables, missing) => {
   expect(refusal(() => readEnvironment(variables as Record<string, string>)).variable).toBe(missing)
 })
 
