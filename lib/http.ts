@@ -54,7 +54,7 @@ export function resource<Context = unknown>(
       ? await answered(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
       : routeNotFound(request, allow)
     log('info', 'request', {
-      method,
+      method: request.method,
       path: loggedPath(request),
       status: response.status,
       ms: Math.round(performance.now() - started),
@@ -90,12 +90,12 @@ function presentFailure(request: Request, thrown: unknown, options: ResourceOpti
   const failure = databaseFailure(thrown)
   const refusal = failure instanceof Refusal ? failure : undefined
   const status = refusal ? STATUS[refusal.code] : 500
-  // Refusals that have a cause say less to the caller than to the log.
-  if (!refusal || refusal.cause !== undefined) {
-    log(status >= 500 ? 'error' : 'info', 'failure', {
-      path: loggedPath(request),
-      failure: describeFailure(thrown),
-    })
+  // Refusals that have a cause say less to the caller than to the log; one that is the caller's own doing says a line.
+  if (status >= 500 && (!refusal || refusal.cause !== undefined)) {
+    log('error', 'failure', { path: loggedPath(request), failure: describeFailure(thrown) })
+  } else if (refusal?.cause !== undefined) {
+    const [reason] = describeFailure(refusal.cause).split('\n', 1)
+    log('info', 'refusal', { path: loggedPath(request), refusal: refusal.message, reason })
   }
   if (options.failure && status >= 500 && status !== 501) {
     return Response.json({ error: options.failure }, { status: 500 })

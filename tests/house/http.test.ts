@@ -91,6 +91,17 @@ describe('refusals', () => {
     await throwing(new Refusal('unavailable', 'away', { cause: new Error('connection refused') }))
     expect(logged.join('\n')).toContain('connection refused')
   })
+
+  test('what is the caller’s own doing takes a line of the log, and no stack', async () => {
+    await throwing(new Refusal('unauthenticated', 'invalid session token', { cause: new TypeError('wrong issuer') }))
+    const [line = '', ...others] = logged.filter((each) => JSON.parse(each).event === 'refusal')
+    expect(others).toEqual([])
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'info',
+      refusal: 'invalid session token',
+      reason: 'TypeError: wrong issuer',
+    })
+  })
 })
 
 describe('bugs', () => {
