@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm'
-import { bigint, check, index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core'
+import {
+  bigint,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import { organisations, payouts } from './directory-schema.ts'
 
 /**
@@ -101,3 +112,73 @@ export const usedChallenges = pgTable('used_challenges', {
   /** when the challenge itself has long expired and the row may go */
   expiresAt: moment('expires_at').notNull(),
 })
+
+/** Who may use the sequence numbers of an account of ours: one holder at a time, for as long as it renews. */
+export const leases = pgTable(
+  'leases',
+  {
+    /** G-address */
+    account: text('account').primaryKey(),
+    /** one process, or one part of it */
+    holder: text('holder').notNull(),
+    /** by the database's clock; the lease is free from then on */
+    until: moment('until').notNull(),
+    /** rises with every taking, so that a holder that has lost the lease is told from the one that has it */
+    token: bigint('token', { mode: 'number' }).notNull(),
+  },
+  (table) => [check('leases_token', sql`${table.token} > 0`)],
+)
+
+/**
+ * The life of a faucet grant. `claimed`: nothing is signed yet. `signed`: a deposit is written down, perhaps sent,
+ * outcome unknown. The rest is final: `granted` stands on the ledger as a success; `returned` provably brought nothing
+ * and never will; `lost` can bring nothing any more, and whether it did the RPC no longer remembers.
+ */
+export const GRANT_STATUSES = ['claimed', 'signed', 'granted', 'returned', 'lost'] as const
+export type GrantStatus = (typeof GRANT_STATUSES)[number]
+
+/** The last grant of each account. */
+export const faucetGrants = pgTable(
+  'faucet_grants',
+  {
+    /** G… or C…, whose confidential balance is filled */
+    account: text('account').primaryKey(),
+    /** this grant among all that the account ever had */
+    claim: uuid('claim').notNull().defaultRandom(),
+    /** base units */
+    amount: bigint('amount', { mode: 'bigint' }).notNull(),
+    status: text('status', { enum: GRANT_STATUSES }).notNull().default('claimed'),
+    /** the cool-down counts from here, by the database's clock */
+    claimedAt: moment('claimed_at').notNull().defaultNow(),
+    /** the account that pays the deposit, once one is signed */
+    faucet: text('faucet'),
+    /** the signed deposit, base64 XDR, sent again unchanged until the outcome is known, and its hash, 64 hex digits */
+    envelope: text('envelope'),
+    hash: text('hash').unique(),
+    /** the faucet's sequence number that the deposit uses */
+    sequence: bigint('sequence', { mode: 'bigint' }),
+    /** the deposit's maxTime, unix seconds */
+    maxTime: bigint('max_time', { mode: 'number' }),
+    /** latest ledger known when the deposit was signed: an RPC whose history starts later cannot prove death */
+    sinceLedger: integer('since_ledger'),
+    /** the result code that the network gave last, and the number of the contract error behind it */
+    resultCode: text('result_code'),
+    contractError: integer('contract_error'),
+    settledAt: moment('settled_at'),
+  },
+  (table) => [
+    check('faucet_grants_status', sql`${table.status} in ('claimed', 'signed', 'granted', 'returned', 'lost')`),
+    check('faucet_grants_amount', sql`${table.amount} > 0`),
+    check(
+      'faucet_grants_settled',
+      sql`(${table.status} in ('granted', 'returned', 'lost')) = (${table.settledAt} is not null)`,
+    ),
+    check(
+      'faucet_grants_signed',
+      sql`${table.status} not in ('signed', 'granted', 'lost') or num_nulls(${table.faucet}, ${table.envelope}, ${table.hash}, ${table.sequence}, ${table.maxTime}, ${table.sinceLedger}) = 0`,
+    ),
+    // The network takes one transaction of an account at a time, and two would use one sequence number.
+    uniqueIndex('faucet_grants_one_at_a_time').on(table.faucet).where(sql`${table.status} = 'signed'`),
+    index('faucet_grants_open').on(table.claimedAt).where(sql`${table.status} in ('claimed', 'signed')`),
+  ],
+)
