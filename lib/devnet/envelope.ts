@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
+import { decodeEnvelope, type FeeBumpEnvelope, type PlainEnvelope, UnreadableEnvelope } from './envelope-decoding.ts'
 import { baseAccountId } from './ledger-key.ts'
 
 /** What its signatures cover, and what is already known of them: verifying costs more than all else together. */
@@ -30,7 +31,6 @@ export interface FeeBump extends Signed {
 export interface Envelope {
   /** base64 XDR */
   readonly xdr: string
-  readonly envelope: xdr.TransactionEnvelope
   /** hex SHA-256 of the envelope with its signatures: what the queue bans */
   readonly fullHash: string
   /** hex transaction hash: the outer one of a fee bump */
@@ -52,9 +52,6 @@ export interface Envelope {
 
 const SOROBAN = new Set(['invokeHostFunction', 'extendFootprintTtl', 'restoreFootprint'])
 
-/** What is not exactly one TransactionEnvelope in base64. */
-export class UnreadableEnvelope extends Error {}
-
 /**
  * Decodes a base64 TransactionEnvelope; V0 becomes V1, as stellar-core does before any check.
  * @throws UnreadableEnvelope
@@ -62,20 +59,9 @@ export class UnreadableEnvelope extends Error {}
 export function readEnvelope(text: string, networkId: Uint8Array): Envelope {
   const bytes = Buffer.from(text, 'base64')
   if (bytes.toString('base64') !== text) throw new UnreadableEnvelope('not canonical base64')
-  const decoded = decodeEnvelope(bytes)
-  if (decoded.type === 'envelopeTypeTxFeeBump') return readFeeBump(text, bytes, decoded, networkId)
-  if (decoded.type === 'envelopeTypeTx') return readPlain(text, bytes, decoded, networkId)
-  const upgraded = upgrade(decoded.v0)
-  const again = upgraded.toXdr()
-  return readPlain(Buffer.from(again).toString('base64'), again, upgraded, networkId)
-}
-
-function decodeEnvelope(bytes: Uint8Array): xdr.TransactionEnvelope {
-  try {
-    return xdr.TransactionEnvelope.fromXdr(bytes)
-  } catch (cause) {
-    throw new UnreadableEnvelope('not a transaction envelope', { cause })
-  }
+  const envelope = decodeEnvelope(bytes)
+  if (envelope.type === 'envelopeTypeTxFeeBump') return readFeeBump(text, bytes, envelope, networkId)
+  return readPlain(envelope, networkId)
 }
 
 /** The fee offered for a place in the ledger, without the resource fee. May be negative. */
@@ -83,14 +69,11 @@ export function inclusionFee(envelope: Envelope): bigint {
   return envelope.fee - envelope.resourceFee
 }
 
-type Plain = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTx' }>
-type Bumped = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTxFeeBump' }>
-
-function readPlain(text: string, bytes: Uint8Array, envelope: Plain, networkId: Uint8Array): Envelope {
+function readPlain(envelope: PlainEnvelope, networkId: Uint8Array): Envelope {
+  const bytes = envelope.toXdr()
   const inner = readInner(envelope.v1, bytes.length, networkId)
   return {
-    xdr: text,
-    envelope,
+    xdr: Buffer.from(bytes).toString('base64'),
     fullHash: sha256(bytes).toString('hex'),
     hash: Buffer.from(inner.hash).toString('hex'),
     innerHash: undefined,
@@ -104,14 +87,13 @@ function readPlain(text: string, bytes: Uint8Array, envelope: Plain, networkId: 
   }
 }
 
-function readFeeBump(text: string, bytes: Uint8Array, envelope: Bumped, networkId: Uint8Array): Envelope {
+function readFeeBump(text: string, bytes: Uint8Array, envelope: FeeBumpEnvelope, networkId: Uint8Array): Envelope {
   const { tx, signatures } = envelope.feeBump
   const innerBytes = xdr.TransactionEnvelope.envelopeTypeTx(tx.innerTx.value).toXdr()
   const inner = readInner(tx.innerTx.value, innerBytes.length, networkId)
   const hash = sha256(networkId, envelopeType(5), tx.toXdr())
   return {
     xdr: text,
-    envelope,
     fullHash: sha256(bytes).toString('hex'),
     hash: hash.toString('hex'),
     innerHash: Buffer.from(inner.hash).toString('hex'),
@@ -137,20 +119,6 @@ function readInner(envelope: xdr.TransactionV1Envelope, size: number, networkId:
     isSoroban: tx.operations.some((operation) => SOROBAN.has(operation.body.type)),
     soroban: tx.ext.type === 'sorobanData' ? tx.ext.sorobanData : undefined,
   }
-}
-
-function upgrade({ tx, signatures }: xdr.TransactionV0Envelope): Plain {
-  const { sourceAccountEd25519, fee, seqNum, timeBounds, memo, operations } = tx
-  const v1 = new xdr.Transaction({
-    sourceAccount: xdr.MuxedAccount.keyTypeEd25519(sourceAccountEd25519),
-    fee,
-    seqNum,
-    cond: timeBounds ? xdr.Preconditions.precondTime(timeBounds) : xdr.Preconditions.precondNone(),
-    memo,
-    operations,
-    ext: xdr.TransactionExt.v0(),
-  })
-  return xdr.TransactionEnvelope.envelopeTypeTx(new xdr.TransactionV1Envelope({ tx: v1, signatures }))
 }
 
 function envelopeType(value: number): Uint8Array {

@@ -1,4 +1,4 @@
-import { UnreadableEnvelope } from '../envelope.ts'
+import { UnreadableEnvelope } from '../envelope-decoding.ts'
 import type { Found, History } from '../history.ts'
 import type { Ledger } from '../ledger.ts'
 import { envelopeResult, plainResult } from '../results.ts'
