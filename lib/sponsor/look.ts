@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { lookUp } from '#lib/ledger/look-up.ts'
 import type { Network } from '#lib/ledger/network.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import { Refusal } from '#lib/refusal.ts'
-import { type LedgerRecord, lookUp, readRecord } from './ledger-record.ts'
+import { type LedgerRecord, readRecord } from './ledger-record.ts'
 import type { TransferRecord } from './transfer-record.ts'
 
 /** What the network says of a transfer: how it ended there, that it cannot get there any more, or neither. */

@@ -1,9 +1,10 @@
 import type { Database } from '#lib/db.ts'
+import { lookUp } from '#lib/ledger/look-up.ts'
 import type { Network } from '#lib/ledger/network.ts'
+import { send } from '#lib/ledger/send.ts'
 import { describeFailure, log } from '#lib/log.ts'
-import { type LedgerRecord, lookUp, readRecord } from './ledger-record.ts'
+import { type LedgerRecord, readRecord } from './ledger-record.ts'
 import { lookByHashes, walkLedgers } from './look.ts'
-import { send } from './send.ts'
 import { isOpen, markSent, settleTransfer, type TransferRecord } from './transfer-record.ts'
 
 /** Finds out what becomes of sponsored transfers. One per process. */

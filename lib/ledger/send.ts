@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Network } from '#lib/ledger/network.ts'
 import { describeFailure, log } from '#lib/log.ts'
-import { decodeResult, resultCodeOf } from './ledger-record.ts'
+import type { Network } from './network.ts'
+import { decodeResult, resultCodeOf } from './result.ts'
 
 /**
  * What came of giving the network an envelope. PENDING, DUPLICATE, TRY_AGAIN_LATER and silence all say the same:
