@@ -1,7 +1,7 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
 import { type Balance, merge } from './balance.ts'
 import { checkAmount, type Opening } from './commitment.ts'
-import type { Deployment } from './deployment.ts'
+import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import type { Holder } from './keys.ts'
 import { readParties } from './parties.ts'
 import { invoke, proveCall, proveTransfer, proveWithdrawal, scAddress, scAmount, startFrom } from './spending.ts'
@@ -45,7 +45,7 @@ export async function buildRegister(
  * receiving balance of `to`, who must be (3501). From the asset's issuer it mints.
  */
 export async function buildDeposit(
-  deployment: Deployment,
+  deployment: TokenOnNetwork,
   signer: Keypair,
   deposit: { to: string; amount: bigint },
   options: CallOptions = {},
@@ -59,7 +59,7 @@ export async function buildDeposit(
  * applies; only then is it given, and only if the present balance is.
  */
 export async function buildMerge(
-  deployment: Deployment,
+  deployment: TokenOnNetwork,
   signer: Keypair,
   balance?: Balance,
   options: CallOptions = {},
@@ -113,7 +113,7 @@ export async function buildWithdraw(
 }
 
 async function call(
-  deployment: Deployment,
+  deployment: TokenOnNetwork,
   signer: Keypair,
   name: string,
   args: xdr.ScVal[],

@@ -2,16 +2,21 @@ import type { rpc } from '@stellar/stellar-sdk'
 import type { RandomSource } from './keys.ts'
 import type { Prover } from './prover.ts'
 
-/** A confidential token on a network, and what the wallet needs to talk to it. Nothing in lib/wallet is bound to one. */
-export interface Deployment {
+/** A confidential token on a network: enough for the calls that prove nothing, deposit and merge. */
+export interface TokenOnNetwork {
   rpc: rpc.Server
   passphrase: string
-  /** Contract strkeys: the confidential token, and the registry of auditors that it was made with. */
+  /** Contract strkey of the confidential token. */
   token: string
-  auditor: string
-  prover: Prover
   /** Milliseconds since the epoch, for time bounds; by default the system's clock. */
   now?: () => number
+}
+
+/** The same with all that the wallet needs. Nothing in lib/wallet is bound to one. */
+export interface Deployment extends TokenOnNetwork {
+  /** Contract strkey of the registry of auditors that the token was made with. */
+  auditor: string
+  prover: Prover
   /** By default that of node:crypto. */
   random?: RandomSource
 }

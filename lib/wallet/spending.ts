@@ -4,7 +4,7 @@ import { Refusal } from '#lib/refusal.ts'
 import type { ConfidentialAccount } from './account.ts'
 import { encodeCallData } from './call-data.ts'
 import { type Opening, opens } from './commitment.ts'
-import type { Deployment } from './deployment.ts'
+import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from './encryption.ts'
 import { drawSalt, type Holder } from './keys.ts'
 import { PROOF_BYTES, type Statement } from './prover.ts'
@@ -103,7 +103,7 @@ export function startFrom(account: ConfidentialAccount, holder: Holder, opening:
 }
 
 export function invoke(
-  deployment: Deployment,
+  deployment: TokenOnNetwork,
   name: string,
   args: xdr.ScVal[],
   auth: xdr.SorobanAuthorizationEntry[] = [],

@@ -1,7 +1,7 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import { type Account, type Keypair, rpc, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal.ts'
-import type { Deployment } from './deployment.ts'
+import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
 
 export interface CallOptions {
@@ -35,7 +35,7 @@ export interface ContractFailure {
 }
 
 /** The source account for the next call of `signer`. Throws what the SDK throws for an account that is not there. */
-export function readSource(deployment: Deployment, signer: Keypair, options: CallOptions): Promise<Account> {
+export function readSource(deployment: TokenOnNetwork, signer: Keypair, options: CallOptions): Promise<Account> {
   return options.source ? Promise.resolve(options.source) : deployment.rpc.getAccount(signer.publicKey())
 }
 
@@ -44,7 +44,7 @@ export function readSource(deployment: Deployment, signer: Keypair, options: Cal
  * would fail, its cause a `ContractFailure`; failures of the transport come through as the SDK throws them.
  */
 export async function simulateCall(
-  deployment: Deployment,
+  deployment: TokenOnNetwork,
   source: Account,
   operation: xdr.Operation,
   options: CallOptions,
@@ -60,7 +60,7 @@ export async function simulateCall(
 
 /** Builds a call without asking the network, with the given resources. */
 export function buildCall(
-  deployment: Deployment,
+  deployment: TokenOnNetwork,
   source: Account,
   operation: xdr.Operation,
   options: CallOptions,
