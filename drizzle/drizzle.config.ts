@@ -2,6 +2,6 @@ import { defineConfig } from 'drizzle-kit'
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./drizzle/schema.ts', './drizzle/directory-schema.ts'],
+  schema: ['./drizzle/schema.ts', './drizzle/directory-schema.ts', './drizzle/relay-schema.ts'],
   out: './drizzle/migrations',
 })

@@ -34,6 +34,8 @@ export const sponsoredTransfers = pgTable(
     account: text('account').notNull(),
     recipient: text('recipient').notNull(),
     sponsor: text('sponsor').notNull(),
+    /** whose quota it counts against, if not the account's own: the user whose batch job a channel pays */
+    quotaAccount: text('quota_account'),
     /** the signed fee-bump envelope, base64 XDR, sent again unchanged until the outcome is known */
     envelope: text('envelope').notNull(),
     /** the outer fee in stroops, reserved until the outcome is known */

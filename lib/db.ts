@@ -9,11 +9,12 @@ import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
 import { Client, Pool } from 'pg'
 import * as directory from '#drizzle/directory-schema.ts'
+import * as relay from '#drizzle/relay-schema.ts'
 import * as transfers from '#drizzle/schema.ts'
 import { describeFailure, log } from './log.ts'
 import { Refusal } from './refusal.ts'
 
-const schema = { ...transfers, ...directory }
+const schema = { ...transfers, ...directory, ...relay }
 
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
@@ -68,7 +69,7 @@ async function connectPglite(directory: string | null): Promise<Connection> {
 }
 
 async function connectPg(url: string): Promise<Connection> {
-  const pool = new Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5_000, query_timeout: 15_000 })
+  const pool = new Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 10_000, query_timeout: 15_000 })
   // A connection that breaks, idle or in use, is replaced at next use; without listeners it would end the process.
   pool.on('error', logBrokenConnection)
   pool.on('connect', (client) => client.on('error', logBrokenConnection))
@@ -88,7 +89,7 @@ function logBrokenConnection(error: Error): void {
 
 /** Runs `migrate` while a second connection holds a lock in a transaction: session locks fail behind a pooler. */
 async function underMigrationLock(url: string, migrate: () => Promise<void>): Promise<void> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
   client.on('error', logBrokenConnection)
   await client.connect()
   try {
@@ -129,7 +130,15 @@ export async function transact<Result>(db: Database, work: (tx: Database) => Pro
 export function sqlState(error: unknown): string | undefined {
   const cause = error instanceof DrizzleQueryError ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+  // EPIPE has five letters, too, but no class of SQLSTATE begins with E.
+  return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined
+}
+
+/** The name of the constraint that a failed query would have broken. */
+export function violatedConstraint(error: unknown): string | undefined {
+  const cause = error instanceof DrizzleQueryError ? error.cause : error
+  const name = cause instanceof Error && 'constraint' in cause ? cause.constraint : undefined
+  return typeof name === 'string' ? name : undefined
 }
 
 /**
