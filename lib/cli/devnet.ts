@@ -1,18 +1,32 @@
 import { join } from 'node:path'
 import { startDevnet } from '#lib/devnet/devnet.ts'
+import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
 import { environment } from '#lib/env.ts'
 
 const { DATA_DIR, DEVNET_PORT, DEVNET_CLOSE_MS, DEVNET_PASSPHRASE } = environment()
 
+// Its tokens are good until it ends: for a ledger that stands alone, nobody keeps the issuer's key.
+const key = await generateIdentityKey()
+let answerIdentity: ReturnType<typeof identityIssuer> | undefined
 const devnet = await startDevnet({
   directory: join(DATA_DIR, 'ledger'),
   port: DEVNET_PORT,
   closeMs: DEVNET_CLOSE_MS,
   passphrase: DEVNET_PASSPHRASE,
+  identity: (request, response) => void answerIdentity?.(request, response),
 })
-console.log(`Stellar RPC  ${devnet.rpcUrl}`)
-console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...`)
-console.log(`deployment   ${devnet.url}/deployment.json`)
+answerIdentity = identityIssuer({ issuer: `${devnet.url}/idp`, audience: 'confidential-payroll', key })
+console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...
+deployment   ${devnet.url}/deployment.json
+test issuer  ${devnet.url}/idp  (audience confidential-payroll)
+
+A service that is to use this ledger:
+  STELLAR_RPC_URL=${devnet.rpcUrl}
+  CONFIDENTIAL_TOKEN=${devnet.deployment.contracts.token}
+  FAUCET_SEED=${devnet.issuerSecret}
+  IDP_ISSUER=${devnet.url}/idp
+  IDP_AUDIENCE=confidential-payroll
+  IDP_ALGS=ES256`)
 
 const stop = async () => {
   await devnet.close()

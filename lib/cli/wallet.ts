@@ -1,0 +1,90 @@
+import { parseArgs } from 'node:util'
+import { Keypair } from '@stellar/stellar-sdk'
+import { environment } from '#lib/env.ts'
+import { formatUnits, parseUnits } from '#lib/money.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
+import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './participants.ts'
+import { payrollClient } from './payroll-client.ts'
+
+const USAGE = `Usage: npm run -s wallet -- <command> [options]
+
+  new                                   a new account, funded and registered; prints its secret key
+  address  --secret S…                  its G-address
+  session  --secret S…                  signs in with SEP-10; prints the session token
+  balance  --secret S…                  what it can spend, and what it has received and not merged (test USDC)
+  merge    --secret S…                  makes what it has received spendable
+  transfer --secret S… --to G… --amount 12.5
+                                        builds and signs a confidential transfer; prints the signedXDR, sends nothing
+  withdraw --secret S… --to G… --amount 12.5
+                                        takes an amount out into the open, to an account that trusts the asset
+
+  --service URL   the payroll service (${environment().PUBLIC_URL})
+  --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
+`
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    secret: { type: 'string' },
+    to: { type: 'string' },
+    amount: { type: 'string' },
+    service: { type: 'string', default: environment().PUBLIC_URL },
+    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
+  },
+})
+
+/** The client side on the command line: keys and amounts stay in this process. */
+async function run(command: string | undefined): Promise<string> {
+  if (command === 'new') return (await enrol(await openTestNetwork(values.network))).signer.secret()
+  const signer = Keypair.fromSecret(given('secret'))
+  if (command === 'address') return signer.publicKey()
+  if (command === 'session') return await payrollClient(values.service).signIn(signer)
+  const network = await openTestNetwork(values.network)
+  const holder = openHolder(signer, network.token)
+  switch (command) {
+    case 'balance':
+      return await describeBalance(network, holder)
+    case 'merge':
+      return await send(network, (await buildMerge(network, signer)).signedXdr)
+    case 'transfer':
+      return (await buildTransfer(network, holder, await spending(network, holder))).signedXdr
+    case 'withdraw':
+      return await send(network, (await buildWithdraw(network, holder, await spending(network, holder))).signedXdr)
+    default:
+      throw new Error(USAGE)
+  }
+}
+
+function given(option: 'secret' | 'to' | 'amount'): string {
+  const value = values[option]
+  if (value === undefined) throw new Error(`--${option} is missing\n\n${USAGE}`)
+  return value
+}
+
+function balanceOf(network: TestNetwork, { signer, keys }: Holder) {
+  return syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+}
+
+async function spending(network: TestNetwork, holder: Holder) {
+  const { spendable } = await balanceOf(network, holder)
+  return { to: given('to'), amount: parseUnits(given('amount')), opening: spendable }
+}
+
+async function describeBalance(network: TestNetwork, holder: Holder): Promise<string> {
+  const { spendable, receiving } = await balanceOf(network, holder)
+  return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
+}
+
+async function send(network: TestNetwork, signedXdr: string): Promise<string> {
+  await sendAndWait(network, signedXdr)
+  return 'done'
+}
+
+try {
+  console.log(await run(positionals[0]))
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+}
