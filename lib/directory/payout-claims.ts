@@ -1,10 +1,19 @@
 import { and, asc, desc, eq, inArray, ne, type SQL } from 'drizzle-orm'
-import { batches, type PayoutStatus, payouts } from '#drizzle/directory-schema.ts'
+import { batches, identities, type PayoutStatus, payouts } from '#drizzle/directory-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { type Actor, recordAudit } from './audit.ts'
 import { countPayouts, type HeldBatch, holdBatches } from './batch-progress.ts'
 import { isId } from './ids.ts'
 import { PAYOUT_MOVES, statusesBefore } from './moves.ts'
+
+/** The organisation of a wallet (G…): its transfers settle the payouts of that one. Null without any. */
+export async function organisationOfWallet(db: Database, account: string): Promise<string | null> {
+  const [wallet] = await db
+    .select({ organisation: identities.organisation })
+    .from(identities)
+    .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, account)))
+  return wallet?.organisation ?? null
+}
 
 /** A transfer in search of the payout that it pays. */
 export interface PayoutClaim {

@@ -30,6 +30,7 @@ export const REFUSAL_REASONS = {
   'excess-instructions': 'the declared instructions exceed what the call needs',
   'excess-bytes': 'the declared bytes exceed what the call needs',
   'would-fail': 'the transaction would fail',
+  payout: 'the payout does not fit the transfer',
   'quota-transfers': 'the daily number of transfers of this account is used up',
   'quota-stroops': 'the daily fee quota of this account is used up',
   'daily-budget': 'the daily budget of the sponsor is used up',

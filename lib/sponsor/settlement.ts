@@ -5,7 +5,14 @@ import { send } from '#lib/ledger/send.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import { type LedgerRecord, readRecord } from './ledger-record.ts'
 import { lookByHashes, walkLedgers } from './look.ts'
-import { isOpen, markSent, settleTransfer, type TransferRecord } from './transfer-record.ts'
+import {
+  isOpen,
+  markSent,
+  rejectTransfer,
+  resumeTransfer,
+  settleTransfer,
+  type TransferRecord,
+} from './transfer-record.ts'
 
 /** Finds out what becomes of sponsored transfers. One per process. */
 export interface Settlement {
@@ -15,6 +22,11 @@ export interface Settlement {
    * when patience ran out. What nobody waits for any more is still settled, here or by whoever looks next.
    */
   follow(record: TransferRecord, options: { isNew: boolean; patience: number }): Promise<Ending>
+  /**
+   * Takes up what is not being followed here already: looked at now, within a short time, and then once per ledger. What
+   * the network has refused is left alone.
+   */
+  lookAfter(records: readonly TransferRecord[]): Promise<void>
   /** Stops looking, for a process that ends; resolves when the look under way is over. */
   stop(): Promise<void>
 }
@@ -36,6 +48,9 @@ interface Pending {
 
 /** Up to this many are looked up one by one; more are found by walking the ledgers. */
 const FEW = 10
+
+/** How long somebody who only looks waits for what a transfer has come to. */
+const GLANCE_MS = 500
 
 /**
  * @param database opens the database anew at each use, so that an outage is only waited through
@@ -63,6 +78,11 @@ export function openSettlement(given: {
     if (isNew) void exclusively(entry, () => deliver(entry))
     running ??= run()
     return await ending
+  }
+
+  async function lookAfter(records: readonly TransferRecord[]): Promise<void> {
+    const unknown = records.filter(({ innerHash }) => !pending.has(innerHash))
+    await Promise.all(unknown.map((record) => follow(record, { isNew: false, patience: GLANCE_MS })))
   }
 
   function enlist(record: TransferRecord, isNew: boolean): Pending {
@@ -170,18 +190,20 @@ export function openSettlement(given: {
   /** Not in the ledgers up to `ledger`: sent again unchanged, once per ledger, while the network may still take it. */
   async function missing(entry: Pending, ledger: number): Promise<void> {
     entry.lookedAt = ledger
-    if (entry.contestedUntil !== undefined && ledger >= entry.contestedUntil) return reject(entry)
+    if (entry.contestedUntil !== undefined && ledger >= entry.contestedUntil) return await reject(entry)
     if (!entry.rejected && entry.contestedUntil === undefined && entry.sentAt < ledger) await deliver(entry)
   }
 
   async function deliver(entry: Pending): Promise<void> {
     const first = entry.record.status === 'held' && entry.sentAt < 0
+    const { innerHash, payout } = entry.record
+    if (payout && entry.record.resultCode) await resumeTransfer(await database(), innerHash, now())
     const sent = await send(network, entry.record.envelope)
     entry.sentAt = Math.max(latestLedger, entry.lookedAt, sent.latestLedger ?? 0)
     const resultCode = sent.kind === 'error' ? sent.resultCode : null
     if (first || resultCode) {
       entry.record = { ...entry.record, status: 'sent', resultCode }
-      await markSent(await database(), entry.record.innerHash, { at: now(), resultCode })
+      await markSent(await database(), innerHash, { at: now(), resultCode })
     }
     if (sent.kind === 'error') await refused(entry, { contested: sent.contested || !first })
   }
@@ -194,10 +216,11 @@ export function openSettlement(given: {
     const look = await lookByHashes(network, entry.record)
     if (look.found) return await settle(entry, look.found)
     if (contested) entry.contestedUntil = look.latestLedger + 2
-    else reject(entry)
+    else await reject(entry)
   }
 
-  function reject(entry: Pending): void {
+  async function reject(entry: Pending): Promise<void> {
+    if (entry.record.payout) await rejectTransfer(await database(), entry.record.innerHash, now())
     entry.contestedUntil = undefined
     entry.rejected = true
     log('info', 'transfer rejected', { hash: entry.record.innerHash, code: entry.record.resultCode ?? undefined })
@@ -232,6 +255,7 @@ export function openSettlement(given: {
 
   return {
     follow,
+    lookAfter,
     stop: async () => {
       stopped = true
       await running

@@ -1,7 +1,9 @@
 import { and, eq, inArray } from 'drizzle-orm'
 import { sponsoredTransfers, type TransferStatus } from '#drizzle/schema.ts'
 import { type Database, transact } from '#lib/db.ts'
+import { organisationOfWallet } from '#lib/directory/payout-claims.ts'
 import type { LedgerRecord } from './ledger-record.ts'
+import { claimFor, failFor, resumeFor, settleFor } from './payout-link.ts'
 import { type QuotaLimits, release, reserve } from './quota.ts'
 
 /** A sponsored transfer as the database keeps it: all that it takes to find out, from anywhere, what became of it. */
@@ -28,6 +30,15 @@ export function findOpenTransfers(db: Database): Promise<TransferRecord[]> {
     .orderBy(sponsoredTransfers.createdAt)
 }
 
+/** The transfers of some organisations whose outcome is open, oldest first. */
+export function findOpenTransfersOf(db: Database, organisations: readonly string[]): Promise<TransferRecord[]> {
+  return db
+    .select()
+    .from(sponsoredTransfers)
+    .where(and(inArray(sponsoredTransfers.organisation, organisations), inArray(sponsoredTransfers.status, OPEN)))
+    .orderBy(sponsoredTransfers.createdAt)
+}
+
 export type NewTransfer = Pick<
   TransferRecord,
   | 'innerHash'
@@ -40,26 +51,33 @@ export type NewTransfer = Pick<
   | 'maxTime'
   | 'quotaDay'
   | 'sinceLedger'
->
+> &
+  Partial<Pick<TransferRecord, 'createdAt'>>
 
 /**
- * Writes a transfer down and reserves what it may cost, in one SQL transaction, before anything is sent. If the same
- * inner transaction has been recorded already, by whomever, nothing is reserved and that record is the answer.
- * @throws SponsorRefusal when a quota, the budget or the float does not allow it
+ * Writes a transfer down, claims the payout that it pays and reserves what it may cost, in one SQL transaction, before
+ * anything is sent. If the same inner transaction has been recorded already, by whomever, nothing is claimed or reserved
+ * and that record is the answer.
+ * @param payoutId the payout that the client names, if it does
+ * @throws SponsorRefusal when that payout does not fit, or a quota, the budget or the float does not allow it
  */
 export function recordTransfer(
   db: Database,
   transfer: NewTransfer,
   limits: QuotaLimits,
   available: bigint,
+  payoutId?: string,
 ): Promise<{ record: TransferRecord; isNew: boolean }> {
   return transact(db, async (tx) => {
-    const [record] = await tx.insert(sponsoredTransfers).values(transfer).onConflictDoNothing().returning()
-    if (!record) {
+    const organisation = await organisationOfWallet(tx, transfer.account)
+    const row = { ...transfer, organisation }
+    const [written] = await tx.insert(sponsoredTransfers).values(row).onConflictDoNothing().returning()
+    if (!written) {
       const earlier = await findTransfer(tx, transfer.innerHash)
       if (!earlier) throw new Error('the outer hash is taken by another transfer')
       return { record: earlier, isNew: false }
     }
+    const record = await claimFor(tx, written, payoutId)
     await reserve(tx, { ...transfer, day: transfer.quotaDay }, limits, available)
     return { record, isNew: true }
   })
@@ -77,9 +95,35 @@ export async function markSent(
     .where(and(eq(sponsoredTransfers.innerHash, innerHash), inArray(sponsoredTransfers.status, OPEN)))
 }
 
+/** Notes that the network will not have a transfer: what it was to pay has failed, and may be sent anew. */
+export function rejectTransfer(db: Database, innerHash: string, now: Date): Promise<void> {
+  return whileOpen(db, innerHash, (tx, record) => failFor(tx, record, now))
+}
+
+/** Notes that a transfer which the network had refused is sent once more. */
+export function resumeTransfer(db: Database, innerHash: string, now: Date): Promise<void> {
+  return whileOpen(db, innerHash, (tx, record) => resumeFor(tx, record, now))
+}
+
+/** Runs `work` if the outcome of a transfer is open, and keeps it open meanwhile. */
+function whileOpen(
+  db: Database,
+  innerHash: string,
+  work: (tx: Database, record: TransferRecord) => Promise<void>,
+): Promise<void> {
+  return transact(db, async (tx) => {
+    const [open] = await tx
+      .select()
+      .from(sponsoredTransfers)
+      .where(and(eq(sponsoredTransfers.innerHash, innerHash), inArray(sponsoredTransfers.status, OPEN)))
+      .for('no key update')
+    if (open) await work(tx, open)
+  })
+}
+
 /**
- * Gives a transfer its final status, `record` as the ledger has it or null when it can no longer get there, and turns
- * its reservation into what it cost, in one SQL transaction. Of several callers one moves it; all get the same row.
+ * Gives a transfer its final status, `record` as the ledger has it or null when it can no longer get there, its payout
+ * the outcome, and turns its reservation into what it cost, in one SQL transaction. Of several callers one moves it; all get the same row.
  */
 export function settleTransfer(
   db: Database,
@@ -94,6 +138,7 @@ export function settleTransfer(
       .where(and(eq(sponsoredTransfers.innerHash, innerHash), inArray(sponsoredTransfers.status, OPEN)))
       .returning()
     if (settled) {
+      await settleFor(tx, settled, now)
       await release(tx, { ...settled, day: settled.quotaDay }, settled.feeCharged)
       return settled
     }

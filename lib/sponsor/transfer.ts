@@ -1,15 +1,18 @@
 import type { Keypair } from '@stellar/stellar-sdk'
+import { z } from 'zod'
 import type { Session } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db.ts'
+import { recordAudit } from '#lib/directory/audit.ts'
+import { organisationOfWallet } from '#lib/directory/payout-claims.ts'
 import { readAccountAuth } from '#lib/ledger/account.ts'
 import type { Network } from '#lib/ledger/network.ts'
-import { log } from '#lib/log.ts'
+import { describeFailure, log } from '#lib/log.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
 import { decodeInner, type InnerTransaction } from './inner-transaction.ts'
 import { readIntent, type SponsorRules } from './policy.ts'
 import { type QuotaLimits, quotaDay } from './quota.ts'
-import { SponsorRefusal } from './refusal-reason.ts'
+import { type RefusalReason, SponsorRefusal } from './refusal-reason.ts'
 import type { Ending, Settlement } from './settlement.ts'
 import { checkSignatures, isSignedByMasterAlone } from './signatures.ts'
 import { checkResources, simulate } from './simulation.ts'
@@ -52,6 +55,17 @@ export function requireSponsor(sponsor: Sponsor | undefined): Sponsor {
   return sponsor
 }
 
+/** What a client sends. */
+export const transferRequest = z.object(
+  {
+    signedXDR: z.string('signedXDR required').min(1, 'signedXDR required'),
+    /** the payout that the transfer pays; without it, the service finds one that fits */
+    payoutId: z.string('payoutId must be a string').optional(),
+  },
+  'signedXDR required',
+)
+export type TransferRequest = z.output<typeof transferRequest>
+
 /**
  * Pays the network fee of `signedXDR`, the confidential transfer that `payer` has built and signed, and waits for it.
  *
@@ -64,14 +78,14 @@ export async function sponsorTransfer(
   db: Database,
   sponsor: Sponsor,
   payer: string,
-  signedXDR: string,
+  { signedXDR, payoutId }: TransferRequest,
 ): Promise<TransferResult> {
   const inner = decodeInner(signedXDR, sponsor.network.passphrase)
   if (inner.source !== payer) {
     throw new Refusal('forbidden', 'transaction source is not your session account')
   }
   const earlier = await findTransfer(db, inner.hashHex)
-  const accepted = earlier ? { record: earlier, isNew: false } : await accept(db, sponsor, inner)
+  const accepted = earlier ? { record: earlier, isNew: false } : await accept(db, sponsor, inner, payoutId)
   const ending = await sponsor.settlement.follow(accepted.record, {
     isNew: accepted.isNew,
     patience: sponsor.patience,
@@ -84,6 +98,7 @@ async function accept(
   db: Database,
   sponsor: Sponsor,
   inner: InnerTransaction,
+  payoutId: string | undefined,
 ): Promise<{ record: TransferRecord; isNew: boolean }> {
   try {
     const now = sponsor.now()
@@ -106,15 +121,33 @@ async function accept(
       maxTime: intent.maxTime,
       quotaDay: quotaDay(now),
       sinceLedger: latestLedger,
+      createdAt: now,
     }
-    return await recordTransfer(db, transfer, sponsor.limits, available)
+    return await recordTransfer(db, transfer, sponsor.limits, available, payoutId)
   } catch (error) {
     if (!(error instanceof SponsorRefusal)) throw error
     // The same transaction, sent twice at once, looks stale to the slower request as soon as the faster has applied.
     const meanwhile = await findTransfer(db, inner.hashHex)
     if (meanwhile) return { record: meanwhile, isNew: false }
-    log('info', 'sponsorship refused', { hash: inner.hashHex, account: inner.source, reason: error.reason })
+    await noteRefusal(db, inner, error.reason, sponsor.now())
     throw error
+  }
+}
+
+/** Into the log, and into the audit log if that can be written just now: the refusal stands either way. */
+async function noteRefusal(db: Database, inner: InnerTransaction, reason: RefusalReason, now: Date): Promise<void> {
+  const { hashHex: hash, source: account } = inner
+  log('info', 'sponsorship refused', { hash, account, reason })
+  try {
+    await recordAudit(db, now, {
+      organisation: (await organisationOfWallet(db, account)) ?? undefined,
+      actor: { kind: 'ledger', sub: account },
+      action: 'transfer.refused',
+      subject: { kind: 'transfer', id: hash },
+      detail: { reason },
+    })
+  } catch (error) {
+    log('error', 'audit', { hash, failure: describeFailure(error) })
   }
 }
 

@@ -30,6 +30,7 @@ export const MESSAGES: Record<RefusalReason, string> = {
   'excess-instructions': 'sponsor refused: the declared instructions exceed what the call needs',
   'excess-bytes': 'sponsor refused: the declared bytes exceed what the call needs',
   'would-fail': 'sponsor refused: the transaction would fail',
+  payout: 'sponsor refused: the payout does not fit the transfer',
   'quota-transfers': 'sponsor refused: the daily number of transfers of this account is used up',
   'quota-stroops': 'sponsor refused: the daily fee quota of this account is used up',
   'daily-budget': 'sponsor refused: the daily budget of the sponsor is used up',

@@ -1,10 +1,7 @@
-import { z } from 'zod'
 import { identifyCaller } from '#lib/auth/caller.ts'
 import { readJson, resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
-import { requirePayer, requireSponsor, sponsorTransfer } from '#lib/sponsor/transfer.ts'
-
-const body = z.object({ signedXDR: z.string('signedXDR required').min(1, 'signedXDR required') }, 'signedXDR required')
+import { requirePayer, requireSponsor, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
 
 /** Sponsors a confidential transfer that the caller has built and signed, and waits for the ledger. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
@@ -13,8 +10,8 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const { settings, sponsor, database, now } = await service()
       const payer = requirePayer(await identifyCaller(settings.sessions, request, now()))
       const ready = requireSponsor(sponsor)
-      const { signedXDR } = await readJson(request, body)
-      return sponsorTransfer(await database(), ready, payer, signedXDR)
+      const transfer = await readJson(request, transferRequest)
+      return sponsorTransfer(await database(), ready, payer, transfer)
     },
   },
   { failure: 'transfer failed' },
