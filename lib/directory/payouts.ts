@@ -4,6 +4,7 @@ import { PAYOUT_STATUSES, payouts } from '#drizzle/directory-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, pageQuery, rowsToRead } from '#lib/paging.ts'
 import { isId } from './ids.ts'
+import type { User } from './user.ts'
 
 export const payoutShape = z.object({
   id: z.string(),
@@ -44,6 +45,18 @@ export type PayoutFilters = Omit<z.output<typeof payoutsQuery>, 'limit' | 'curso
 export interface PayoutViewer {
   organisation: string | undefined
   contractors: readonly string[]
+  /** all whose payouts these can be */
+  organisations: readonly string[]
+}
+
+/** What of the payouts a user may see. */
+export function viewerOf({ organisation, records }: Pick<User, 'organisation' | 'records'>): PayoutViewer {
+  const own = organisation ? [organisation.id] : []
+  return {
+    organisation: organisation?.id,
+    contractors: records.map(({ id }) => id),
+    organisations: [...new Set([...own, ...records.map((record) => record.organisation)])],
+  }
 }
 
 export const PAYOUT_COLUMNS = {
@@ -64,7 +77,7 @@ type PayoutRow = Pick<typeof payouts.$inferSelect, keyof typeof PAYOUT_COLUMNS>
 /** The payouts that a viewer may see, newest first. An id that nothing has makes an empty list. */
 export async function listPayouts(
   db: Database,
-  viewer: PayoutViewer,
+  viewer: Pick<PayoutViewer, 'organisation' | 'contractors'>,
   filters: PayoutFilters,
   page: PageRequest,
 ): Promise<Page<Payout>> {
@@ -89,7 +102,7 @@ export async function listPayouts(
   return { items: items.map(presentPayout), next }
 }
 
-function groundsOf({ organisation, contractors }: PayoutViewer): SQL[] {
+function groundsOf({ organisation, contractors }: Pick<PayoutViewer, 'organisation' | 'contractors'>): SQL[] {
   return [
     ...(organisation === undefined ? [] : [eq(payouts.organisation, organisation)]),
     ...(contractors.length === 0 ? [] : [inArray(payouts.contractor, contractors)]),

@@ -1,0 +1,23 @@
+import { createBatch, listBatches, newBatch } from '#lib/directory/batches.ts'
+import { becomeEmployer, identifyUser, requireEmployer } from '#lib/directory/user.ts'
+import { readJson, readQuery, resource } from '#lib/http.ts'
+import { pageQuery, pageRequest, presentPage } from '#lib/paging.ts'
+import { service } from '#lib/service.ts'
+
+/** The employer's batches, newest first, and new ones. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
+  GET: async (request) => {
+    const desk = await service()
+    const employer = requireEmployer(await identifyUser(desk, request))
+    const page = pageRequest(readQuery(request, pageQuery))
+    const { items, next } = await listBatches(await desk.database(), employer, page)
+    return presentPage(request, { batches: items }, next)
+  },
+  POST: async (request) => {
+    const desk = await service()
+    const user = await identifyUser(desk, request)
+    const db = await desk.database()
+    const employer = await becomeEmployer(db, user, desk.now())
+    return createBatch(db, employer, await readJson(request, newBatch), desk.now())
+  },
+})
