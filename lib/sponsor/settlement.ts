@@ -5,6 +5,7 @@ import { send } from '#lib/ledger/send.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import { type LedgerRecord, readRecord } from './ledger-record.ts'
 import { lookByHashes, walkLedgers } from './look.ts'
+import { type Ending, exclusively, newPending, notify, type Pending, reopen, waitFor } from './pending.ts'
 import {
   isOpen,
   markSent,
@@ -29,21 +30,6 @@ export interface Settlement {
   lookAfter(records: readonly TransferRecord[]): Promise<void>
   /** Stops looking, for a process that ends; resolves when the look under way is over. */
   stop(): Promise<void>
-}
-
-export type Ending = TransferRecord | 'rejected' | 'open'
-
-interface Pending {
-  record: TransferRecord
-  /** last ledger of an answer that did not know the transfer */
-  lookedAt: number
-  /** latest ledger known when the envelope was last sent; -1 before that */
-  sentAt: number
-  /** from this ledger on, an answer that does not know the transfer confirms that the network refused it */
-  contestedUntil: number | undefined
-  rejected: boolean
-  busy: boolean
-  waiters: Set<(ending: Ending) => void>
 }
 
 /** Up to this many are looked up one by one; more are found by walking the ledgers. */
@@ -72,9 +58,10 @@ export function openSettlement(given: {
     { isNew, patience }: { isNew: boolean; patience: number },
   ): Promise<Ending> {
     if (!isOpen(record)) return record
-    const entry = pending.get(record.innerHash) ?? enlist(record, isNew)
+    const entry = pending.get(record.innerHash) ?? newPending(record, isNew)
+    pending.set(record.innerHash, entry)
     if (entry.rejected) reopen(entry)
-    const ending = endingOf(entry, patience)
+    const ending = waitFor(entry, patience)
     if (isNew) void exclusively(entry, () => deliver(entry))
     running ??= run()
     return await ending
@@ -83,44 +70,6 @@ export function openSettlement(given: {
   async function lookAfter(records: readonly TransferRecord[]): Promise<void> {
     const unknown = records.filter(({ innerHash }) => !pending.has(innerHash))
     await Promise.all(unknown.map((record) => follow(record, { isNew: false, patience: GLANCE_MS })))
-  }
-
-  function enlist(record: TransferRecord, isNew: boolean): Pending {
-    const entry: Pending = {
-      record,
-      // Nothing recorded just now can stand in a ledger that was closed before.
-      lookedAt: isNew ? record.sinceLedger : -1,
-      sentAt: -1,
-      contestedUntil: undefined,
-      rejected: false,
-      busy: false,
-      waiters: new Set(),
-    }
-    pending.set(record.innerHash, entry)
-    return entry
-  }
-
-  /** The client asks again for what the network has refused: it is looked up, and sent once more. */
-  function reopen(entry: Pending): void {
-    entry.rejected = false
-    entry.lookedAt = -1
-    entry.sentAt = -1
-  }
-
-  function endingOf(entry: Pending, patience: number): Promise<Ending> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => finish('open'), patience)
-      const finish = (ending: Ending) => {
-        clearTimeout(timer)
-        entry.waiters.delete(finish)
-        resolve(ending)
-      }
-      entry.waiters.add(finish)
-    })
-  }
-
-  function notify(entry: Pending, ending: Ending): void {
-    for (const waiter of [...entry.waiters]) waiter(ending)
   }
 
   /** Goes on while anything is pending. It must say in the same breath that it ends and that nothing is. */
@@ -238,19 +187,6 @@ export function openSettlement(given: {
       code: settled.resultCode ?? undefined,
     })
     notify(entry, settled)
-  }
-
-  /** One thing at a time for each transfer; what fails is tried again at the next look. */
-  async function exclusively(entry: Pending, work: () => Promise<void>): Promise<void> {
-    if (entry.busy) return
-    entry.busy = true
-    try {
-      await work()
-    } catch (error) {
-      log('error', 'settlement', { hash: entry.record.innerHash, failure: describeFailure(error) })
-    } finally {
-      entry.busy = false
-    }
   }
 
   return {

@@ -10,13 +10,14 @@ import { describeFailure, log } from '#lib/log.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
 import { decodeInner, type InnerTransaction } from './inner-transaction.ts'
+import type { Ending } from './pending.ts'
 import { readIntent, type SponsorRules } from './policy.ts'
 import { type QuotaLimits, quotaDay } from './quota.ts'
 import { type RefusalReason, SponsorRefusal } from './refusal-reason.ts'
-import type { Ending, Settlement } from './settlement.ts'
+import type { Settlement } from './settlement.ts'
 import { checkSignatures, isSignedByMasterAlone } from './signatures.ts'
 import { checkResources, simulate } from './simulation.ts'
-import { findTransfer, recordTransfer, type TransferRecord } from './transfer-record.ts'
+import { findTransfer, type RecordingTerms, recordTransfer, type TransferRecord } from './transfer-record.ts'
 
 /** The fee sponsor of a process: its key, its rules, and what it works with. */
 export interface Sponsor {
@@ -84,13 +85,46 @@ export async function sponsorTransfer(
   if (inner.source !== payer) {
     throw new Refusal('forbidden', 'transaction source is not your session account')
   }
+  const { rules } = sponsor
+  return presentEnding(await pay(db, sponsor, inner, { rules, ...(payoutId !== undefined && { payoutId }) }))
+}
+
+/** A channel account of the relay, which pays an item of somebody's batch job. */
+export interface ChannelCaller {
+  /** the payer, G-address */
+  channel: string
+  /** whose quota the transfer counts against */
+  quotaAccount: string
+  /** Runs in the SQL transaction that records the transfer, and throws if it is no longer the one to pay the item. */
+  confirm(tx: Database): Promise<void>
+}
+
+/**
+ * The same for the relay's own transfers, under the same policy; only the channel itself leaves the set of addresses
+ * that may not pay. The caller learns how it ended, and may ask again with the same signed transaction.
+ * @throws Refusal `malformed`, `forbidden`, `refused`, `unavailable`
+ */
+export async function sponsorChannel(
+  db: Database,
+  sponsor: Sponsor,
+  { channel, quotaAccount, confirm }: ChannelCaller,
+  signedXDR: string,
+): Promise<Ending> {
+  const inner = decodeInner(signedXDR, sponsor.network.passphrase)
+  if (inner.source !== channel) throw new Refusal('forbidden', 'transaction source is not the channel')
+  const ownAddresses = new Set([...sponsor.rules.ownAddresses].filter((address) => address !== channel))
+  return await pay(db, sponsor, inner, { rules: { ...sponsor.rules, ownAddresses }, quotaAccount, confirm })
+}
+
+/** On what terms the sponsor pays: they differ between a client's transfers and the relay's. */
+interface Terms extends RecordingTerms {
+  rules: SponsorRules
+}
+
+async function pay(db: Database, sponsor: Sponsor, inner: InnerTransaction, terms: Terms): Promise<Ending> {
   const earlier = await findTransfer(db, inner.hashHex)
-  const accepted = earlier ? { record: earlier, isNew: false } : await accept(db, sponsor, inner, payoutId)
-  const ending = await sponsor.settlement.follow(accepted.record, {
-    isNew: accepted.isNew,
-    patience: sponsor.patience,
-  })
-  return presentEnding(ending)
+  const accepted = earlier ? { record: earlier, isNew: false } : await accept(db, sponsor, inner, terms)
+  return await sponsor.settlement.follow(accepted.record, { isNew: accepted.isNew, patience: sponsor.patience })
 }
 
 /** Everything that must hold before the sponsor owes anything, then the record that makes it owe. */
@@ -98,11 +132,11 @@ async function accept(
   db: Database,
   sponsor: Sponsor,
   inner: InnerTransaction,
-  payoutId: string | undefined,
+  { rules, ...recording }: Terms,
 ): Promise<{ record: TransferRecord; isNew: boolean }> {
   try {
     const now = sponsor.now()
-    const intent = readIntent(inner, sponsor.rules, Math.floor(now.getTime() / 1000))
+    const intent = readIntent(inner, rules, Math.floor(now.getTime() / 1000))
     if (!isSignedByMasterAlone(inner)) {
       checkSignatures(inner, await readAccountAuth(sponsor.network.server, inner.source))
     }
@@ -123,7 +157,7 @@ async function accept(
       sinceLedger: latestLedger,
       createdAt: now,
     }
-    return await recordTransfer(db, transfer, sponsor.limits, available, payoutId)
+    return await recordTransfer(db, transfer, sponsor.limits, available, recording)
   } catch (error) {
     if (!(error instanceof SponsorRefusal)) throw error
     // The same transaction, sent twice at once, looks stale to the slower request as soon as the faster has applied.

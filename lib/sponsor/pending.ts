@@ -1,0 +1,69 @@
+import { describeFailure, log } from '#lib/log.ts'
+import type { TransferRecord } from './transfer-record.ts'
+
+/** How it ended for who waited: the settled row, the network's refusal, or neither before patience ran out. */
+export type Ending = TransferRecord | 'rejected' | 'open'
+
+/** A transfer whose outcome this process is after. */
+export interface Pending {
+  record: TransferRecord
+  /** last ledger of an answer that did not know the transfer */
+  lookedAt: number
+  /** latest ledger known when the envelope was last sent; -1 before that */
+  sentAt: number
+  /** from this ledger on, an answer that does not know the transfer confirms that the network refused it */
+  contestedUntil: number | undefined
+  rejected: boolean
+  busy: boolean
+  waiters: Set<(ending: Ending) => void>
+}
+
+export function newPending(record: TransferRecord, isNew: boolean): Pending {
+  return {
+    record,
+    // Nothing recorded just now can stand in a ledger that was closed before.
+    lookedAt: isNew ? record.sinceLedger : -1,
+    sentAt: -1,
+    contestedUntil: undefined,
+    rejected: false,
+    busy: false,
+    waiters: new Set(),
+  }
+}
+
+/** Somebody asks again for what the network has refused: it is looked up, and sent once more. */
+export function reopen(entry: Pending): void {
+  entry.rejected = false
+  entry.lookedAt = -1
+  entry.sentAt = -1
+}
+
+/** @param patience milliseconds */
+export function waitFor(entry: Pending, patience: number): Promise<Ending> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => finish('open'), patience)
+    const finish = (ending: Ending) => {
+      clearTimeout(timer)
+      entry.waiters.delete(finish)
+      resolve(ending)
+    }
+    entry.waiters.add(finish)
+  })
+}
+
+export function notify(entry: Pending, ending: Ending): void {
+  for (const waiter of [...entry.waiters]) waiter(ending)
+}
+
+/** One thing at a time for each transfer; what fails is logged, and tried again at the next look. */
+export async function exclusively(entry: Pending, work: () => Promise<void>): Promise<void> {
+  if (entry.busy) return
+  entry.busy = true
+  try {
+    await work()
+  } catch (error) {
+    log('error', 'settlement', { hash: entry.record.innerHash, failure: describeFailure(error) })
+  } finally {
+    entry.busy = false
+  }
+}
