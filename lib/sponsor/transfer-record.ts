@@ -4,7 +4,7 @@ import { type Database, transact } from '#lib/db.ts'
 import { organisationOfWallet } from '#lib/directory/payout-claims.ts'
 import type { LedgerRecord } from './ledger-record.ts'
 import { claimFor, failFor, resumeFor, settleFor } from './payout-link.ts'
-import { type QuotaLimits, release, reserve } from './quota.ts'
+import { type Claim, type QuotaLimits, release, reserve } from './quota.ts'
 
 /** A sponsored transfer as the database keeps it: all that it takes to find out, from anywhere, what became of it. */
 export type TransferRecord = typeof sponsoredTransfers.$inferSelect
@@ -54,31 +54,41 @@ export type NewTransfer = Pick<
 > &
   Partial<Pick<TransferRecord, 'createdAt'>>
 
+/** What a transfer is recorded with beyond itself. */
+export interface RecordingTerms {
+  /** the payout that the client names, if it does */
+  payoutId?: string
+  /** whose quota it counts against, if not the account's own */
+  quotaAccount?: string
+  /** runs in the transaction that records it, and throws to stop it */
+  confirm?: (tx: Database) => Promise<void>
+}
+
 /**
  * Writes a transfer down, claims the payout that it pays and reserves what it may cost, in one SQL transaction, before
  * anything is sent. If the same inner transaction has been recorded already, by whomever, nothing is claimed or reserved
  * and that record is the answer.
- * @param payoutId the payout that the client names, if it does
- * @throws SponsorRefusal when that payout does not fit, or a quota, the budget or the float does not allow it
+ * @throws SponsorRefusal when the payout that the client names does not fit, or a quota, the budget or the float does not allow it
  */
 export function recordTransfer(
   db: Database,
   transfer: NewTransfer,
   limits: QuotaLimits,
   available: bigint,
-  payoutId?: string,
+  { payoutId, quotaAccount, confirm }: RecordingTerms = {},
 ): Promise<{ record: TransferRecord; isNew: boolean }> {
   return transact(db, async (tx) => {
     const organisation = await organisationOfWallet(tx, transfer.account)
-    const row = { ...transfer, organisation }
+    const row = { ...transfer, organisation, quotaAccount: quotaAccount ?? null }
     const [written] = await tx.insert(sponsoredTransfers).values(row).onConflictDoNothing().returning()
     if (!written) {
       const earlier = await findTransfer(tx, transfer.innerHash)
       if (!earlier) throw new Error('the outer hash is taken by another transfer')
       return { record: earlier, isNew: false }
     }
+    await confirm?.(tx)
     const record = await claimFor(tx, written, payoutId)
-    await reserve(tx, { ...transfer, day: transfer.quotaDay }, limits, available)
+    await reserve(tx, claimOf(written), limits, available)
     return { record, isNew: true }
   })
 }
@@ -139,13 +149,18 @@ export function settleTransfer(
       .returning()
     if (settled) {
       await settleFor(tx, settled, now)
-      await release(tx, { ...settled, day: settled.quotaDay }, settled.feeCharged)
+      await release(tx, claimOf(settled), settled.feeCharged)
       return settled
     }
     const earlier = await findTransfer(tx, innerHash)
     if (!earlier) throw new Error('a transfer that was never recorded cannot be settled')
     return earlier
   })
+}
+
+/** What a transfer holds of the quotas. */
+function claimOf({ account, quotaAccount, quotaDay, sponsor, bid }: TransferRecord): Claim {
+  return { account: quotaAccount ?? account, day: quotaDay, sponsor, bid }
 }
 
 function finalFields(record: LedgerRecord, now: Date) {

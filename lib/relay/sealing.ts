@@ -1,0 +1,79 @@
+import { CompactEncrypt, compactDecrypt, importJWK } from 'jose'
+import type { PrivateRelayKey, PublicRelayKey } from '#lib/relay-key.ts'
+import type { SyncedBalance } from '#lib/wallet/balance.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import { ORDER } from '#lib/wallet/grumpkin.ts'
+
+// What is sealed is padded, so that neither its length nor that of the JWE tells an amount.
+const AMOUNT_DIGITS = 16
+/** 2^127 has 39 digits, the group order 77. */
+const VALUE_DIGITS = 39
+const BLINDING_DIGITS = ORDER.toString().length
+
+/** Where a sealed amount belongs: it opens nowhere else. */
+export interface ItemId {
+  job: string
+  position: number
+}
+
+/** Seals an amount (base units, at most 16 digits) to the relays: a JWE with ECDH-ES and A256GCM (RFC 7516, RFC 7518). */
+export function sealAmount(key: PublicRelayKey, { job, position }: ItemId, amount: bigint): Promise<string> {
+  return seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
+}
+
+/** The amount in base units. Throws for a JWE of another job or another item, or of another key. */
+export async function unsealAmount(key: PrivateRelayKey, { job, position }: ItemId, sealed: string): Promise<bigint> {
+  return BigInt(await unseal(key, { job, item: position }, sealed))
+}
+
+/** Seals the opening of a channel's balance, bound to the channel. */
+export function sealOpening(key: PublicRelayKey, channel: string, opening: Opening): Promise<string> {
+  return seal(key, { channel, holds: 'opening' }, encodeOpening(opening))
+}
+
+export async function unsealOpening(key: PrivateRelayKey, channel: string, sealed: string): Promise<Opening> {
+  return decodeOpening(await unseal(key, { channel, holds: 'opening' }, sealed))
+}
+
+/** Seals a channel's balance as its events have it, bound to the channel. */
+export function sealBalance(key: PublicRelayKey, channel: string, balance: SyncedBalance): Promise<string> {
+  const { spendable, receiving, cursor } = balance
+  const parts = [encodeOpening(spendable), encodeOpening(receiving), cursor]
+  return seal(key, { channel, holds: 'balance' }, parts.join(' '))
+}
+
+export async function unsealBalance(key: PrivateRelayKey, channel: string, sealed: string): Promise<SyncedBalance> {
+  const [spendable = '', receiving = '', cursor = ''] = (
+    await unseal(key, { channel, holds: 'balance' }, sealed)
+  ).split(' ')
+  return { spendable: decodeOpening(spendable), receiving: decodeOpening(receiving), cursor }
+}
+
+function encodeOpening({ value, blinding }: Opening): string {
+  return `${value.toString().padStart(VALUE_DIGITS, '0')}:${blinding.toString().padStart(BLINDING_DIGITS, '0')}`
+}
+
+function decodeOpening(encoded: string): Opening {
+  const [value = '', blinding = ''] = encoded.split(':')
+  return { value: BigInt(value), blinding: BigInt(blinding) }
+}
+
+type Belonging = Record<string, string | number>
+
+async function seal(key: PublicRelayKey, belonging: Belonging, plaintext: string): Promise<string> {
+  return await new CompactEncrypt(new TextEncoder().encode(plaintext))
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', ...belonging })
+    .encrypt(await importJWK(key, 'ECDH-ES'))
+}
+
+async function unseal(key: PrivateRelayKey, belonging: Belonging, sealed: string): Promise<string> {
+  const { plaintext, protectedHeader } = await compactDecrypt(sealed, await importJWK(key, 'ECDH-ES'), {
+    keyManagementAlgorithms: ['ECDH-ES'],
+    contentEncryptionAlgorithms: ['A256GCM'],
+  })
+  // Whoever can write to the database could otherwise move an amount from one item to another.
+  if (Object.entries(belonging).some(([name, value]) => protectedHeader[name] !== value)) {
+    throw new Error('what is sealed belongs elsewhere')
+  }
+  return new TextDecoder().decode(plaintext)
+}
