@@ -1,0 +1,35 @@
+import { readBalance, readUnderlyingAsset, type StellarAsset } from '#lib/ledger/asset.ts'
+import type { EntryReader } from '#lib/ledger/entries.ts'
+import { formatUnits } from '#lib/money.ts'
+import { Refusal } from '#lib/refusal.ts'
+
+/** The address (G… or C…) that backs the confidential balances, and what it holds as a decimal of seven places. */
+export interface VaultState {
+  vault: string
+  held: string
+}
+
+/** Looks at the vault. */
+export interface Vault {
+  /** @throws Refusal `unavailable`; `not-wired` when the token is none, or not over a Stellar asset */
+  read(): Promise<VaultState>
+}
+
+/** @param address what holds the asset behind `token`: the token's own contract, or a bridge's */
+export function openVault(given: { server: EntryReader; token: string; address: string }): Vault {
+  const { server, token, address } = given
+  // A token cannot change its asset, so it is asked for once.
+  let underlying: StellarAsset | undefined
+  return {
+    read: async () => {
+      underlying ??= await readUnderlyingAsset(server, token)
+      return { vault: address, held: formatUnits(await readBalance(server, underlying, address)) }
+    },
+  }
+}
+
+/** @throws Refusal `not-wired` when neither vault nor token is configured */
+export function requireVault(vault: Vault | undefined): Vault {
+  if (!vault) throw new Refusal('not-wired', 'no bridge vault is configured')
+  return vault
+}
