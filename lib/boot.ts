@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { openStore } from './db.ts'
+import { openRegistrationSweep } from './directory/promotion.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { type EmbeddedKeys, keepKeys } from './embedded-keys.ts'
 import { type Environment, environment } from './env.ts'
@@ -55,7 +56,9 @@ export async function startService(configuration: Environment): Promise<RunningS
     const now = () => new Date()
     const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, database: store.database, now })
     if (sponsor) closers.push(sponsor.settlement.stop)
-    const service = { settings, network, database: store.database, sponsor, now, close }
+    const registry = { network, token: settings.token }
+    closers.push(openRegistrationSweep({ database: store.database, now, registry }).close)
+    const service = { settings, network, database: store.database, registry, sponsor, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     await takeUpOpenTransfers(service)
     return service

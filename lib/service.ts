@@ -1,4 +1,5 @@
 import type { Database } from './db.ts'
+import type { Registry } from './directory/registration.ts'
 import type { Network } from './ledger/network.ts'
 import type { Settings } from './settings.ts'
 import type { Sponsor } from './sponsor/transfer.ts'
@@ -9,6 +10,8 @@ export interface Service {
   network: Network
   /** @throws Refusal `unavailable` while the database cannot be reached */
   database(): Promise<Database>
+  /** where confidential accounts are looked up */
+  registry: Registry
   sponsor: Sponsor | undefined
   now: () => Date
 }

@@ -23,19 +23,25 @@ export interface AuditEntry {
   detail?: AuditDetail
 }
 
+/** Rows of one statement: PostgreSQL takes 65,535 parameters. */
+const ROWS_AT_ONCE = 1_000
+
 /** Appends to the audit log. `tx` is the transaction of the change itself: both are written, or neither. */
 export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry[]): Promise<void> {
-  if (entries.length === 0) return
-  await tx.insert(auditLog).values(
-    entries.map(({ organisation, actor, action, subject, detail }) => ({
-      at,
-      organisation: organisation ?? null,
-      actorKind: actor.kind,
-      actorSub: actor.sub,
-      action,
-      subjectKind: subject.kind,
-      subjectId: subject.id,
-      detail: detail ?? {},
-    })),
-  )
+  for (let start = 0; start < entries.length; start += ROWS_AT_ONCE) {
+    await tx.insert(auditLog).values(entries.slice(start, start + ROWS_AT_ONCE).map((entry) => rowOf(entry, at)))
+  }
+}
+
+function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at: Date) {
+  return {
+    at,
+    organisation: organisation ?? null,
+    actorKind: actor.kind,
+    actorSub: actor.sub,
+    action,
+    subjectKind: subject.kind,
+    subjectId: subject.id,
+    detail: detail ?? {},
+  }
 }

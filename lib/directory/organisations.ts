@@ -123,7 +123,8 @@ async function organisationOf(
   return found
 }
 
-async function lockIdentity(tx: Database, identity: Pick<Identity, 'kind' | 'sub'>): Promise<void> {
+/** Holds the row of an identity, so that what it belongs to does not change meanwhile. */
+export async function lockIdentity(tx: Database, identity: Pick<Identity, 'kind' | 'sub'>): Promise<void> {
   await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(identity)).for('update')
 }
 

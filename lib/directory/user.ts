@@ -1,7 +1,7 @@
 import { and, desc, eq, isNull } from 'drizzle-orm'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/directory-schema.ts'
 import { identifyCaller } from '#lib/auth/caller.ts'
-import type { Identity, SessionSettings } from '#lib/auth/session.ts'
+import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
 import type { Actor } from './audit.ts'
@@ -44,6 +44,16 @@ export interface FrontDesk {
 export async function identifyUser(desk: FrontDesk, request: Request): Promise<User> {
   const session = await identifyCaller(desk.settings.sessions, request, desk.now())
   return await admitUser(await desk.database(), session, desk.now())
+}
+
+/** The answer of a sign-in, once its user is admitted: signing in founds the organisation. */
+export async function admitSession<Answer extends { session: string }>(
+  desk: FrontDesk,
+  answer: Answer,
+): Promise<Answer> {
+  const session = await verifySession(desk.settings.sessions, answer.session, desk.now())
+  await admitUser(await desk.database(), session, desk.now())
+  return answer
 }
 
 /**

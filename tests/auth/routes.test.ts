@@ -42,7 +42,8 @@ beforeAll(async () => {
       }),
     )
     const network = openNetwork(settings.network)
-    return { settings, network, database: store.database, sponsor: undefined, now: () => new Date() }
+    const registry = { network, token: settings.token }
+    return { settings, network, database: store.database, registry, sponsor: undefined, now: () => new Date() }
   }
   running = compose({ IDP_ISSUER: issuer, IDP_AUDIENCE: 'payroll' })
   withoutProvider = compose({})

@@ -65,7 +65,8 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
     readFloat: openFloat(network, address),
     readBalance: () => readAvailableBalance(network, address),
   }
-  return { settings, network, database: store.database, sponsor, now: clock, ...more }
+  const registry = { network, token: settings.token }
+  return { settings, network, database: store.database, registry, sponsor, now: clock, ...more }
 }
 
 const ask = (path: string, method = 'GET', headers: Record<string, string> = {}) =>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { requireProvider, signInWithProvider } from '#lib/auth/idp/sign-in.ts'
+import { admitSession } from '#lib/directory/user.ts'
 import { readJson, resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
 
@@ -8,9 +9,10 @@ const body = z.object({ token: z.string('token required').min(1, 'token required
 /** Exchanges an access token of the identity provider for a session. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
   POST: async (request) => {
-    const { settings, now } = await service()
+    const desk = await service()
+    const { settings, now } = desk
     const provider = requireProvider(settings.provider)
     const { token } = await readJson(request, body)
-    return signInWithProvider({ provider, sessions: settings.sessions }, token, now())
+    return admitSession(desk, await signInWithProvider({ provider, sessions: settings.sessions }, token, now()))
   },
 })

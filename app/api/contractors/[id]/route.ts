@@ -1,0 +1,28 @@
+import { changeContractor, removeContractor } from '#lib/directory/contractor-changes.ts'
+import { contractorChanges } from '#lib/directory/contractor-schema.ts'
+import { findContractor, requireAccess } from '#lib/directory/contractors.ts'
+import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
+import { readJson, resource } from '#lib/http.ts'
+import { service } from '#lib/service.ts'
+
+/** One contractor, for its employer and for itself. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/contractors/[id]'>>({
+  GET: async (request, { params }) => {
+    const desk = await service()
+    const user = await identifyUser(desk, request)
+    return findContractor(await desk.database(), user, (await params).id)
+  },
+  PATCH: async (request, { params }) => {
+    const desk = await service()
+    const user = await identifyUser(desk, request)
+    const { id } = await params
+    requireAccess(user, id)
+    const changes = await readJson(request, contractorChanges)
+    return changeContractor(await desk.database(), desk.registry, user, id, changes, desk.now())
+  },
+  DELETE: async (request, { params }) => {
+    const desk = await service()
+    const employer = requireEmployer(await identifyUser(desk, request))
+    return removeContractor(await desk.database(), employer, (await params).id, desk.now())
+  },
+})

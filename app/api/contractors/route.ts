@@ -1,0 +1,25 @@
+import { createContractor } from '#lib/directory/contractor-creation.ts'
+import { newContractor } from '#lib/directory/contractor-schema.ts'
+import { listContractors } from '#lib/directory/contractors.ts'
+import { becomeEmployer, identifyUser, requireEmployer } from '#lib/directory/user.ts'
+import { readJson, readQuery, resource } from '#lib/http.ts'
+import { pageQuery, pageRequest, presentPage } from '#lib/paging.ts'
+import { service } from '#lib/service.ts'
+
+/** The employer's contractors, newest first, and new ones. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
+  GET: async (request) => {
+    const desk = await service()
+    const employer = requireEmployer(await identifyUser(desk, request))
+    const page = pageRequest(readQuery(request, pageQuery))
+    const { items, next } = await listContractors(await desk.database(), employer, page)
+    return presentPage(request, { contractors: items }, next)
+  },
+  POST: async (request) => {
+    const desk = await service()
+    const user = await identifyUser(desk, request)
+    const db = await desk.database()
+    const employer = await becomeEmployer(db, user, desk.now())
+    return createContractor(db, desk.registry, employer, await readJson(request, newContractor), desk.now())
+  },
+})

@@ -1,0 +1,62 @@
+import { and, eq } from 'drizzle-orm'
+import { z } from 'zod'
+import { identities } from '#drizzle/directory-schema.ts'
+import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
+import { type Database, transact } from '#lib/db.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { absentOr } from '#lib/text.ts'
+import { recordAudit } from './audit.ts'
+import { leaveEmptyOrganisation, lockIdentity } from './organisations.ts'
+import { admitUser, becomeEmployer, type User } from './user.ts'
+
+const problem = absentOr('session', 'must be a valid session')
+
+/** The body of POST /me/identities: a session token of the same person's other identity. */
+export const joinedIdentity = z.object({ session: z.string({ error: problem }).min(1, 'session required') })
+
+/**
+ * Brings a second identity of the same person, proved by a session of it, into the user's organisation. What is there
+ * already stays: the call may be repeated.
+ * @throws Refusal malformed for a session that is none; conflict when the other identity's organisation has records;
+ * forbidden for a contractor who has no organisation
+ */
+export async function joinIdentity(
+  db: Database,
+  settings: SessionSettings,
+  user: User,
+  token: string,
+  now: Date,
+): Promise<User> {
+  const session = await otherSession(settings, token, now)
+  const employer = await becomeEmployer(db, user, now)
+  const other = await admitUser(db, session, now)
+  const { kind, sub } = other.identity
+  if (other.organisation?.id !== employer.organisation) {
+    await transact(db, async (tx) => {
+      await lockIdentity(tx, other.identity)
+      if (!(await leaveEmptyOrganisation(tx, other.identity, now))) {
+        throw new Refusal('conflict', "the other session's organisation has records of its own")
+      }
+      await tx
+        .update(identities)
+        .set({ organisation: employer.organisation })
+        .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
+      await recordAudit(tx, now, {
+        ...employer,
+        action: 'identity.joined',
+        subject: { kind: 'identity', id: `${kind}:${sub}` },
+      })
+    })
+  }
+  return await admitUser(db, user.identity, now)
+}
+
+async function otherSession(settings: SessionSettings, token: string, now: Date): Promise<Session> {
+  try {
+    return await verifySession(settings, token, now)
+  } catch (cause) {
+    if (!(cause instanceof Refusal)) throw cause
+    // The caller's own session is good; this one is a field of the body.
+    throw new Refusal('malformed', 'session must be a valid session', { cause })
+  }
+}

@@ -1,0 +1,100 @@
+import { and, eq, gt, isNull, ne, sql } from 'drizzle-orm'
+import { contractors, organisations } from '#drizzle/directory-schema.ts'
+import { type Database, transact } from '#lib/db.ts'
+import { type MailSettings, sendMail } from '#lib/mail.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { recordAudit } from './audit.ts'
+import { contractorNotFound, ownContractor } from './contractors.ts'
+import { writeInvite } from './invite-mail.ts'
+import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './invite-token.ts'
+import type { Employer } from './user.ts'
+
+/** How invites are made: `secret` signs their tokens, and a token appended to `page` is the link. */
+export interface InviteSettings {
+  secret: Uint8Array
+  page: string
+}
+
+/**
+ * Invites a contractor, again if need be: earlier links become void. The link is mailed where there is a mail server
+ * and the contractor has an email.
+ * @throws Refusal not-found; conflict for somebody inactive; unavailable when the mail could not be sent: the link
+ * that was to be sent is void with the next try
+ */
+export async function inviteContractor(
+  db: Database,
+  settings: { invites: InviteSettings; mail: MailSettings | undefined },
+  employer: Employer,
+  id: string,
+  now: Date,
+): Promise<{ inviteUrl: string }> {
+  const issued = await transact(db, (tx) => issueInvite(tx, employer, id, now))
+  const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
+  if (settings.mail && issued.email !== null) {
+    await sendMail(settings.mail, writeInvite({ ...issued, to: issued.email, link: inviteUrl }))
+  }
+  return { inviteUrl }
+}
+
+async function issueInvite(tx: Database, employer: Employer, id: string, now: Date) {
+  const [issued] = await tx
+    .update(contractors)
+    .set({
+      inviteVersion: sql`${contractors.inviteVersion} + 1`,
+      inviteExpiresAt: inviteEnd(now),
+      inviteAcceptedAt: null,
+    })
+    .where(and(ownContractor(employer, id), ne(contractors.status, 'inactive')))
+    .returning({ name: contractors.name, email: contractors.email, version: contractors.inviteVersion })
+  if (!issued) {
+    const [inactive] = await tx.select({ id: contractors.id }).from(contractors).where(ownContractor(employer, id))
+    throw inactive ? new Refusal('conflict', 'contractor is inactive') : contractorNotFound()
+  }
+  const { organisation, actor } = employer
+  const [company] = await tx
+    .select({ name: organisations.name })
+    .from(organisations)
+    .where(eq(organisations.id, organisation))
+  await recordAudit(tx, now, {
+    organisation,
+    actor,
+    action: 'contractor.invited',
+    subject: { kind: 'contractor', id },
+    detail: { version: issued.version },
+  })
+  return { ...issued, contractor: id, company: company?.name ?? '' }
+}
+
+/** What an open invite says to whoever holds its token. */
+export interface OpenInvite {
+  company: string
+  expiresAt: Date
+}
+
+/** The invite that `token` opens, or undefined if it is void, expired or accepted. */
+export async function findOpenInvite(
+  db: Database,
+  { secret }: Pick<InviteSettings, 'secret'>,
+  token: string,
+  now: Date,
+): Promise<OpenInvite | undefined> {
+  const name = readInviteToken(secret, token)
+  if (!name) return undefined
+  const [invite] = await db
+    .select({ company: organisations.name, expiresAt: contractors.inviteExpiresAt })
+    .from(contractors)
+    .innerJoin(organisations, eq(organisations.id, contractors.organisation))
+    .where(and(isValid(name, now), isNull(contractors.inviteAcceptedAt)))
+  return invite
+}
+
+/** The condition for the record of an invite that holds, accepted or not. */
+export function isValid({ contractor, version }: InviteName, now: Date) {
+  return and(
+    eq(contractors.id, contractor),
+    eq(contractors.inviteVersion, version),
+    gt(contractors.inviteExpiresAt, now),
+    ne(contractors.status, 'inactive'),
+    isNull(contractors.deletedAt),
+  )
+}
