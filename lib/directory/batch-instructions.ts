@@ -9,6 +9,8 @@ import { countPayouts, holdBatches } from './batch-progress.ts'
 import { batchNotFound, ownBatch } from './batches.ts'
 import { isId } from './ids.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts.ts'
+import { promoteContractors } from './promotion.ts'
+import type { Registry } from './registration.ts'
 import type { Employer } from './user.ts'
 
 /** Why an instruction did not become a payout; the others of the same request still do. */
@@ -50,12 +52,16 @@ export type Instructed = z.output<typeof instructedShape>
  */
 export async function instructBatch(
   db: Database,
+  registry: Registry,
   employer: Employer,
   id: string,
   instructions: readonly Instruction[],
   now: Date,
 ): Promise<Instructed> {
   if (!isId(id)) throw batchNotFound()
+  const { organisation, actor } = employer
+  const named = instructions.map(({ contractorId }) => contractorId)
+  await promoteContractors(db, registry, organisation, named, { actor, now })
   return await transact(db, async (tx) => {
     const payees = await holdPayees(tx, employer, instructions)
     const [batch] = await holdBatches(tx, ownBatch(employer, id))
@@ -66,7 +72,7 @@ export async function instructBatch(
     const made = await insertPayouts(
       tx,
       accepted.map(({ contractorId, encryptedAmount }) => ({
-        organisation: employer.organisation,
+        organisation,
         batch: id,
         contractor: contractorId,
         address: payees.get(contractorId)?.address ?? null,
@@ -74,10 +80,10 @@ export async function instructBatch(
         createdAt: now,
       })),
     )
-    await countPayouts(tx, [batch], { payouts: made.length }, { actor: employer.actor, now })
+    await countPayouts(tx, [batch], { payouts: made.length }, { actor, now })
     await recordAudit(tx, now, {
-      organisation: employer.organisation,
-      actor: employer.actor,
+      organisation,
+      actor,
       action: 'batch.instructed',
       subject: { kind: 'batch', id },
       detail: { payouts: made.length },

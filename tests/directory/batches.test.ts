@@ -1,0 +1,409 @@
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { auditLog, batches, type ContractorStatus } from '#drizzle/directory-schema.ts'
+import type { Instructed } from '#lib/directory/batch-instructions.ts'
+import { type Batch, type BatchWithPayouts, batchShape, batchWithPayoutsShape } from '#lib/directory/batches.ts'
+import { pair } from '../support/inner-transaction.ts'
+import { askRoute, type OfficeEmployer, openUser } from '../support/office.ts'
+import { type Desk, openDesk } from './desk.ts'
+
+let desk: Desk
+let ada: OfficeEmployer
+let eve: OfficeEmployer
+beforeAll(async () => {
+  desk = await openDesk()
+  ;[ada, eve] = await Promise.all([desk.employ('ada'), desk.employ('eve')])
+})
+afterAll(() => desk.close())
+
+const NOBODY = '00000000-0000-4000-8000-000000000000'
+const create = async (by = ada, name = 'March') => (await by.ask<Batch>('POST', '/batches', { name })).body
+const instruct = (id: string, instructions: unknown, by = ada) =>
+  by.ask<Instructed>('POST', `/batches/${id}/instructions`, { instructions })
+const find = async (id: string) => (await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
+const actionsOn = async (id: string) =>
+  (await desk.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)).map(
+    ({ action, actorSub, organisation }) => [action, actorSub === ada.identity.sub, organisation === ada.organisation],
+  )
+
+describe('POST /batches', () => {
+  test('a draft with nothing in it, and nothing that it does not have yet', async () => {
+    const answer = await ada.ask<Batch>('POST', '/batches', { name: 'March', status: 'completed', id: NOBODY })
+    expect(answer).toEqual({
+      status: 200,
+      link: undefined,
+      body: {
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        name: 'March',
+        status: 'draft',
+        payoutCount: 0,
+        settledCount: 0,
+        failedCount: 0,
+        createdAt: expect.any(String),
+      },
+    })
+    expect(answer.body.id).not.toBe(NOBODY)
+    expect(batchShape.strict().parse(answer.body)).toEqual(answer.body)
+    expect(await find(answer.body.id)).toEqual({ ...answer.body, payouts: [] })
+    expect(await actionsOn(answer.body.id)).toEqual([['batch.created', true, true]])
+  })
+
+  const seed = pair('a seed that nobody may send').secret()
+  test.each([
+    ['no body', undefined, 'name required'],
+    ['no name', {}, 'name required'],
+    ['an empty name', { name: '' }, 'name required'],
+    ['white space', { name: ' \u2003 ' }, 'name required'],
+    ['a number', { name: 7 }, 'name must be a string'],
+    ['null', { name: null }, 'name must be a string'],
+    ['a list', { name: ['March'] }, 'name must be a string'],
+    ['201 characters', { name: 'm'.repeat(201) }, 'name must have at most 200 characters'],
+    ['10,000 characters', { name: 'm'.repeat(10_000) }, 'name must have at most 200 characters'],
+    ['NUL', { name: 'a\u0000b' }, 'name must not hold control characters'],
+    ['a bell', { name: 'a\u0007b' }, 'name must not hold control characters'],
+    ['half a surrogate pair', { name: 'a\ud800b' }, 'name must not hold control characters'],
+    ['a secret seed', { name: `pay ${seed} now` }, 'name must not hold a secret seed'],
+  ])('%s: 400, in words that repeat nothing', async (_, body, error) => {
+    expect(await ada.ask('POST', '/batches', body)).toMatchObject({ status: 400, body: { error } })
+  })
+
+  test.each([
+    '<script>alert(1)</script>',
+    `'; DROP TABLE batches; --`,
+    'मार्च · مارس · 三月 · Μάρτιος · 👩‍💻',
+    '𝔐'.repeat(200),
+  ])('%s: kept as it came', async (name) => {
+    expect((await find((await create(ada, name)).id)).name).toBe(name)
+  })
+
+  test.each(['{', '[]', '"March"', 'null'])('%s: no object, 400', async (body) => {
+    expect((await ada.ask('POST', '/batches', body)).status).toBe(400)
+  })
+})
+
+describe('GET /batches', () => {
+  test('newest first, page by page, with equal times in the order they were made', async () => {
+    const walt = await desk.employ('walt')
+    const made = await Promise.all(Array.from({ length: 7 }, (_, index) => create(walt, `batch ${index}`)))
+    await desk.db.update(batches).set({ createdAt: new Date('2026-01-01T00:00:00Z') })
+    const whole = await walt.ask<{ batches: Batch[] }>('GET', '/batches')
+    expect(new Set(whole.body.batches.map(({ id }) => id))).toEqual(new Set(made.map(({ id }) => id)))
+    expect(whole.link).toBeUndefined()
+    const pages: Batch[][] = []
+    for (let link: string | undefined = '?limit=3'; link; ) {
+      const page: Awaited<ReturnType<typeof walt.ask<{ batches: Batch[] }>>> = await walt.ask('GET', `/batches${link}`)
+      pages.push(page.body.batches)
+      link = page.link
+    }
+    expect(pages.map((page) => page.length)).toEqual([3, 3, 1])
+    expect(pages.flat()).toEqual(whole.body.batches)
+    const { rows } = (await desk.db.execute(
+      sql`SELECT id FROM batches WHERE organisation = ${walt.organisation} ORDER BY sequence DESC`,
+    )) as unknown as { rows: { id: string }[] }
+    expect(whole.body.batches.map(({ id }) => id)).toEqual(rows.map(({ id }) => id))
+  })
+
+  test.each(['limit=0', 'limit=501', 'limit=-1', 'limit=1e2', 'limit=', 'limit=many', 'cursor=x', 'cursor='])(
+    '%s: 400',
+    async (query) => {
+      expect((await ada.ask('GET', `/batches?${query}`)).status).toBe(400)
+    },
+  )
+
+  const cursorOf = (text: string) => Buffer.from(text).toString('base64url')
+  test.each([
+    '',
+    '1',
+    '1-',
+    '-1',
+    '1-1-1',
+    '1e3-1',
+    '0x1-1',
+    "1-1'",
+    '9007199254740993-1',
+    '9999999999999999-1',
+    '8640000000000000-1',
+    '253402300800000-1',
+  ])('a cursor made up of %j: 400', async (text) => {
+    expect((await ada.ask('GET', `/batches?cursor=${cursorOf(text)}`)).status).toBe(400)
+  })
+
+  test.each(['0-0', '1-999999999999999'])('a cursor made up of %j is a place like any other', async (text) => {
+    expect((await ada.ask('GET', `/batches?cursor=${cursorOf(text)}`)).status).toBe(200)
+  })
+})
+
+describe('POST /batches/{id}/instructions', () => {
+  test('one payout each, in their order, with the address of the contractor at that time', async () => {
+    const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((name) => ada.engage(name)))
+    const { id } = await create()
+    const payees = [three, one, two]
+    const answer = await instruct(
+      id,
+      payees.map((payee, index) => ({ contractorId: payee?.id, encryptedAmount: `sealed ${index}`, amount: 5 })),
+    )
+    expect(answer.status).toBe(200)
+    expect(answer.body.errors).toEqual([])
+    expect(answer.body.payouts).toEqual(
+      payees.map((payee, index) => ({
+        id: expect.any(String),
+        batchId: id,
+        contractorId: payee?.id,
+        status: 'draft',
+        createdAt: expect.any(String),
+        address: payee?.address,
+        encryptedAmount: `sealed ${index}`,
+      })),
+    )
+    const batch = await find(id)
+    expect(batch).toMatchObject({ status: 'draft', payoutCount: 3, payouts: answer.body.payouts })
+    expect(batchWithPayoutsShape.strict().parse(batch)).toEqual(batch)
+  })
+
+  test('each row stands alone, and says why it did not pass', async () => {
+    const ready = await ada.engage('ready')
+    const again = await ada.engage('again')
+    const foreign = await eve.engage('foreign')
+    const removed = await ada.engage('removed', { deletedAt: new Date() })
+    const others = await Promise.all(
+      (['invited', 'onboarding', 'inactive'] satisfies ContractorStatus[]).map((status) =>
+        ada.engage(status, { status }),
+      ),
+    )
+    const { id } = await create()
+    await instruct(id, [{ contractorId: again.id, encryptedAmount: 'first' }])
+    const answer = await instruct(id, [
+      { contractorId: NOBODY, encryptedAmount: 'x' },
+      { contractorId: 'not an id', encryptedAmount: 'x' },
+      { contractorId: ready.id.toUpperCase(), encryptedAmount: 'x' },
+      { contractorId: foreign.id, encryptedAmount: 'x' },
+      { contractorId: removed.id, encryptedAmount: 'x' },
+      ...others.map((other) => ({ contractorId: other.id, encryptedAmount: 'x' })),
+      { contractorId: again.id, encryptedAmount: 'second' },
+      ...[undefined, null, '', '   ', 7, {}, ['x'], 'x'.repeat(4097)].map((encryptedAmount) => ({
+        contractorId: ready.id,
+        encryptedAmount,
+      })),
+      { contractorId: ready.id, encryptedAmount: 'x'.repeat(4096) },
+      { contractorId: ready.id, encryptedAmount: 'twice in one request' },
+    ])
+    expect(answer.status).toBe(200)
+    expect(answer.body.payouts).toMatchObject([{ contractorId: ready.id, encryptedAmount: 'x'.repeat(4096) }])
+    expect(answer.body.errors.map(({ reason }) => reason)).toEqual([
+      ...Array(5).fill('contractor not found'),
+      ...Array(3).fill('contractor is not ready'),
+      'contractor already in this batch',
+      ...Array(8).fill('encryptedAmount required'),
+      'contractor already in this batch',
+    ])
+    expect(answer.body.errors[1]?.contractorId).toBe('not an id')
+    const batch = await find(id)
+    expect(batch.payouts.map(({ encryptedAmount }) => encryptedAmount)).toEqual(['first', 'x'.repeat(4096)])
+    expect(batch.payoutCount).toBe(2)
+  })
+
+  const seed = pair('another seed that nobody may send').secret()
+  test.each([
+    ['no instructions', {}, 'instructions required'],
+    ['not a list', { instructions: {} }, 'instructions must be a list'],
+    ['a row that is no object', { instructions: ['x'] }, 'instructions must be objects'],
+    [
+      'no contractorId',
+      { instructions: [{ encryptedAmount: 'x' }] },
+      'instructions.0.contractorId: contractorId required',
+    ],
+    [
+      'a contractorId that is a number',
+      { instructions: [{ contractorId: 7, encryptedAmount: 'x' }] },
+      'instructions.0.contractorId: contractorId must be a string',
+    ],
+    [
+      'a secret seed for an amount',
+      { instructions: [{ contractorId: NOBODY, encryptedAmount: seed }] },
+      'instructions.0.encryptedAmount: encryptedAmount must not hold a secret seed',
+    ],
+    [
+      'a secret seed for a contractor',
+      { instructions: [{ contractorId: seed, encryptedAmount: 'x' }] },
+      'instructions.0.contractorId: contractorId must not hold a secret seed',
+    ],
+    [
+      'NUL in an amount',
+      { instructions: [{ contractorId: NOBODY, encryptedAmount: 'a\u0000b' }] },
+      'instructions.0.encryptedAmount: encryptedAmount must not hold control characters',
+    ],
+  ])('%s: 400, and none of the request is done', async (_, body, error) => {
+    const payee = await ada.engage('innocent').catch(() => undefined)
+    const { id } = await create()
+    const whole =
+      'instructions' in body && Array.isArray(body.instructions) && payee
+        ? { instructions: [...body.instructions, { contractorId: payee.id, encryptedAmount: 'x' }] }
+        : body
+    expect(await ada.ask('POST', `/batches/${id}/instructions`, whole)).toMatchObject({ status: 400, body: { error } })
+    expect((await find(id)).payoutCount).toBe(0)
+  })
+
+  test('none at all is fine', async () => {
+    const { id } = await create()
+    expect(await instruct(id, [])).toMatchObject({ status: 200, body: { payouts: [], errors: [] } })
+  })
+
+  test('a locked batch takes none: 409', async () => {
+    const payee = await ada.engage('late')
+    const { id } = await create()
+    await ada.ask('POST', `/batches/${id}/ready`)
+    expect(await instruct(id, [{ contractorId: payee.id, encryptedAmount: 'x' }])).toMatchObject({
+      status: 409,
+      body: { error: 'batch is locked' },
+    })
+    expect((await find(id)).payouts).toEqual([])
+  })
+
+  test('twenty at once for one contractor: one payout, and it counts once', async () => {
+    const payee = await ada.engage('wanted')
+    const { id } = await create()
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        instruct(id, [{ contractorId: payee.id, encryptedAmount: `sealed ${index}` }]),
+      ),
+    )
+    expect(answers.map(({ body }) => body.payouts.length).toSorted()).toEqual([...Array(19).fill(0), 1])
+    expect(await find(id)).toMatchObject({ payoutCount: 1, payouts: [{ contractorId: payee.id }] })
+  })
+
+  test('instructions and a lock at once: whatever got in is ready', async () => {
+    const payees = await Promise.all(Array.from({ length: 12 }, (_, index) => ada.engage(`racer ${index}`)))
+    const { id } = await create()
+    const answers = await Promise.all([
+      ...payees.map(({ id: contractorId }) => instruct(id, [{ contractorId, encryptedAmount: 'x' }])),
+      ada.ask('POST', `/batches/${id}/ready`),
+    ])
+    const accepted = answers.filter(({ body }) => 'payouts' in body && Array.isArray(body.payouts)).length
+    const batch = await find(id)
+    expect(batch.status).toBe('ready')
+    expect(batch.payoutCount).toBe(accepted)
+    expect(batch.payouts.map(({ status }) => status)).toEqual(Array(accepted).fill('ready'))
+  })
+})
+
+describe('POST /batches/{id}/ready', () => {
+  test('twenty at once: the batch is locked once, and all are told so', async () => {
+    const payee = await ada.engage('patient')
+    const { id } = await create()
+    await instruct(id, [{ contractorId: payee.id, encryptedAmount: 'x' }])
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ada.ask<Batch>('POST', `/batches/${id}/ready`)))
+    const { payouts, ...batch } = await find(id)
+    expect(answers).toEqual(Array(20).fill({ status: 200, link: undefined, body: batch }))
+    expect(batch).toMatchObject({ status: 'ready', payoutCount: 1 })
+    expect(payouts).toMatchObject([{ status: 'ready' }])
+    expect((await actionsOn(id)).filter(([action]) => action === 'batch.locked')).toEqual([
+      ['batch.locked', true, true],
+    ])
+  })
+
+  test('it needs no payouts, and may be repeated', async () => {
+    const { id } = await create()
+    for (let round = 0; round < 2; round += 1) {
+      expect(await ada.ask('POST', `/batches/${id}/ready`)).toMatchObject({ status: 200, body: { status: 'ready' } })
+    }
+  })
+
+  test.each(['started', 'completed', 'failed'] as const)('a batch that is %s: 409', async (status) => {
+    const { id } = await create()
+    await desk.db.update(batches).set({ status }).where(eq(batches.id, id))
+    expect(await ada.ask('POST', `/batches/${id}/ready`)).toMatchObject({
+      status: 409,
+      body: { error: `batch is ${status}` },
+    })
+    expect(await instruct(id, [])).toMatchObject({ status: 409, body: { error: 'batch is locked' } })
+  })
+})
+
+test('GET /batches/{id}/status is the counters and nothing else', async () => {
+  const { id } = await ada.prepare([await ada.engage('counted')])
+  expect(await ada.ask('GET', `/batches/${id}/status`)).toEqual({
+    status: 200,
+    link: undefined,
+    body: { status: 'ready', settledCount: 0, failedCount: 0, payoutCount: 1 },
+  })
+})
+
+const ONE_BATCH = [
+  ['GET', ''],
+  ['POST', '/instructions'],
+  ['POST', '/ready'],
+  ['GET', '/status'],
+] as const
+
+describe.each(ONE_BATCH)('%s /batches/{id}%s', (method, rest) => {
+  const body = rest === '/instructions' ? { instructions: [] } : undefined
+  const NOT_FOUND = { status: 404, body: { error: 'batch not found' } }
+
+  test.each([NOBODY, 'x', '1', "' OR true --", 'ffffffff-ffff-ffff-ffff-fffffffffffff', '%00', 'a'.repeat(300)])(
+    'an id that nothing has, %s: 404',
+    async (id) => {
+      expect(await ada.ask(method, `/batches/${encodeURIComponent(id)}${rest}`, body)).toMatchObject(NOT_FOUND)
+    },
+  )
+
+  test('another organisation: 404, and nothing is changed', async () => {
+    const batch = await ada.prepare([await ada.engage(`payee of ${method} ${rest}`)], { draft: true })
+    expect(await eve.ask(method, `/batches/${batch.id}${rest}`, body)).toMatchObject(NOT_FOUND)
+    expect(await find(batch.id)).toEqual(batch)
+  })
+
+  test('nobody: 401; a contractor: 403, before anything is read', async () => {
+    const { id } = await create()
+    expect((await askRoute(undefined, method, `/batches/${id}${rest}`, body)).status).toBe(401)
+    const contractor = await linkedContractor(`${method} ${rest}`)
+    expect(await contractor.ask(method, `/batches/${id}${rest}`, body && '{')).toMatchObject(FORBIDDEN)
+  })
+})
+
+const FORBIDDEN = { status: 403, body: { error: 'employer role required' } }
+
+/** A user who is linked to a contractor record of Ada's, and has no organisation. */
+async function linkedContractor(name: string) {
+  const sub = pair(`contractor ${name}`).publicKey()
+  const user = await openUser(desk.service, { kind: 'ledger', sub })
+  await ada.engage(name, { address: sub, status: 'invited' })
+  await user.ask('GET', '/payouts')
+  await desk.db.execute(
+    sql`UPDATE contractors SET status = 'ready', linked_kind = 'ledger', linked_sub = ${sub} WHERE address = ${sub}`,
+  )
+  return user
+}
+
+test('the lists of two organisations have nothing in common', async () => {
+  await Promise.all([create(ada), create(eve)])
+  const [hers, others] = await Promise.all(
+    [ada, eve].map(async (user) => (await user.ask<{ batches: Batch[] }>('GET', '/batches')).body.batches),
+  )
+  expect(hers?.length).toBeGreaterThan(0)
+  expect(others?.length).toBeGreaterThan(0)
+  expect(hers?.filter(({ id }) => others?.some((other) => other.id === id))).toEqual([])
+})
+
+test('a contractor has no batches, and makes none', async () => {
+  const contractor = await linkedContractor('without batches')
+  expect(await contractor.ask('GET', '/batches')).toMatchObject(FORBIDDEN)
+  expect(await contractor.ask('POST', '/batches', { name: 7 })).toMatchObject(FORBIDDEN)
+})
+
+test('a user with nothing but an invite that nobody asked for becomes an employer by the first batch', async () => {
+  const sub = pair('invited against their will').publicKey()
+  await ada.engage('a guess', { address: sub, status: 'invited' })
+  const user = await openUser(desk.service, { kind: 'ledger', sub })
+  expect(await user.ask('GET', '/batches')).toMatchObject(FORBIDDEN)
+  const made = await user.ask<Batch>('POST', '/batches', { name: 'my own' })
+  expect(made.status).toBe(200)
+  expect(await user.ask<{ batches: Batch[] }>('GET', '/batches')).toMatchObject({ body: { batches: [made.body] } })
+})
+
+test('a session that is none of ours: 401', async () => {
+  for (const [method, rest] of ONE_BATCH) {
+    expect((await askRoute('nonsense', method, `/batches/${NOBODY}${rest}`)).status).toBe(401)
+  }
+  expect((await askRoute(undefined, 'GET', '/batches')).status).toBe(401)
+  expect((await askRoute(undefined, 'POST', '/batches', '{')).status).toBe(401)
+})

@@ -1,0 +1,38 @@
+import { type RunningService, startService } from '#lib/boot.ts'
+import type { Database } from '#lib/db.ts'
+import { readEnvironment } from '#lib/env.ts'
+import { provideService } from '#lib/service.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { pair } from '../support/inner-transaction.ts'
+import { type OfficeEmployer, openEmployer } from '../support/office.ts'
+
+/** A service on a real PostgreSQL, without a sponsor, and with a ledger that is not there. */
+export interface Desk {
+  service: RunningService
+  db: Database
+  /** an employer of this name, the same key in every run */
+  employ(name: string): Promise<OfficeEmployer>
+  close(): Promise<void>
+}
+
+export async function openDesk(): Promise<Desk> {
+  const postgres = await cloneDatabase()
+  const service = await startService(
+    readEnvironment({
+      DATABASE_URL: postgres.url,
+      SESSION_SECRET: 'a secret for tests, long enough for HS256',
+      STELLAR_RPC_URL: 'http://127.0.0.1:1',
+    }),
+  )
+  provideService(Promise.resolve(service))
+  const db = await postgres.store.database()
+  return {
+    service,
+    db,
+    employ: (name) => openEmployer(service, db, pair(name).publicKey()),
+    close: async () => {
+      await service.close()
+      await postgres.drop()
+    },
+  }
+}
