@@ -1,0 +1,250 @@
+import { eq, inArray } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { auditLog, contractors, PAYOUT_STATUSES, payouts } from '#drizzle/directory-schema.ts'
+import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import { type Payout, payoutShape } from '#lib/directory/payouts.ts'
+import { pair } from '../support/inner-transaction.ts'
+import { askRoute, type OfficeEmployer, type OfficeUser, openUser } from '../support/office.ts'
+import { type Desk, openDesk } from './desk.ts'
+
+let desk: Desk
+let ada: OfficeEmployer
+let eve: OfficeEmployer
+let payees: { id: string; address: string }[]
+let first: BatchWithPayouts
+let second: BatchWithPayouts
+const NOBODY = '00000000-0000-4000-8000-000000000000'
+const START = Date.parse('2026-03-01T12:00:00.000Z')
+/** the moment of the payout `index` of the first batch */
+const moment = (index: number) => new Date(START + index * 1000).toISOString()
+
+beforeAll(async () => {
+  desk = await openDesk()
+  ;[ada, eve] = await Promise.all([desk.employ('ada'), desk.employ('eve')])
+  payees = await Promise.all(Array.from({ length: 5 }, (_, index) => ada.engage(`payee ${index}`)))
+  first = await ada.prepare(payees)
+  second = await ada.prepare(payees.slice(0, 2), { draft: true })
+  for (const [index, { id }] of first.payouts.entries()) {
+    await desk.db
+      .update(payouts)
+      .set({ createdAt: new Date(moment(index)) })
+      .where(eq(payouts.id, id))
+  }
+})
+afterAll(() => desk.close())
+
+async function list(query = '', by: OfficeUser = ada): Promise<string[]> {
+  const answer = await by.ask<{ payouts: Payout[] }>('GET', `/payouts${query}`)
+  expect(answer.status).toBe(200)
+  return answer.body.payouts.map(({ id }) => id)
+}
+const ids = (batch: BatchWithPayouts) => batch.payouts.map(({ id }) => id)
+
+test('all of them, newest first: by time, then the last made', async () => {
+  const newest = [...ids(second).toReversed(), ...ids(first).toReversed()]
+  expect(await list()).toEqual(newest)
+  const { body } = await ada.ask<{ payouts: Payout[] }>('GET', '/payouts')
+  for (const payout of body.payouts) expect(payoutShape.strict().parse(payout)).toEqual(payout)
+})
+
+test('inside a batch they keep the order of their instructions, whatever their times', async () => {
+  const { body } = await ada.ask<BatchWithPayouts>('GET', `/batches/${first.id}`)
+  expect(ids(body)).toEqual(ids(first))
+  expect(body.payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map(({ id }) => id))
+})
+
+test.each([1, 2, 3, 500])('pages of %i hold each payout once, in the order of the whole', async (limit) => {
+  const pages: string[] = []
+  let link: string | undefined = `?limit=${limit}`
+  let turns = 0
+  while (link) {
+    const answer: Awaited<ReturnType<typeof ada.ask<{ payouts: Payout[] }>>> = await ada.ask('GET', `/payouts${link}`)
+    expect(answer.body.payouts.length).toBeLessThanOrEqual(limit)
+    pages.push(...answer.body.payouts.map(({ id }) => id))
+    link = answer.link
+    turns += 1
+  }
+  expect(pages).toEqual(await list())
+  expect(turns).toBe(Math.ceil(7 / limit))
+})
+
+test('the next page keeps the filters', async () => {
+  const answer = await ada.ask('GET', `/payouts?batchId=${first.id}&limit=2&unknown=1`)
+  const query = new URLSearchParams(answer.link?.slice(1))
+  expect(query.get('batchId')).toBe(first.id)
+  expect(await list(`?${query}`)).toEqual(ids(first).toReversed().slice(2, 4))
+})
+
+describe('filters', () => {
+  test('by batch, by contractor, by both', async () => {
+    expect(await list(`?batchId=${second.id}`)).toEqual(ids(second).toReversed())
+    const [payee] = payees
+    expect(await list(`?contractorId=${payee?.id}`)).toEqual([second.payouts[0]?.id, first.payouts[0]?.id])
+    expect(await list(`?contractorId=${payee?.id}&batchId=${first.id}`)).toEqual([first.payouts[0]?.id])
+  })
+
+  test('from is inclusive, to is not, on createdAt, in any zone', async () => {
+    const in3 = ids(first)
+    const query = (fields: Record<string, string>) => `?${new URLSearchParams({ batchId: first.id, ...fields })}`
+    expect(await list(query({ from: moment(3) }))).toEqual([in3[4], in3[3]])
+    expect(await list(query({ to: moment(1) }))).toEqual([in3[0]])
+    expect(await list(query({ from: moment(1), to: moment(3) }))).toEqual([in3[2], in3[1]])
+    expect(await list(query({ from: '2026-03-01T14:00:03+02:00', to: '2026-03-01T07:00:04-05:00' }))).toEqual([in3[3]])
+    expect(await list(query({ from: moment(3), to: moment(1) }))).toEqual([])
+    expect(await list(query({ from: '0001-01-01T00:00:00Z', to: '9999-12-31T23:59:59.999Z' }))).toHaveLength(5)
+  })
+
+  test('by each status', async () => {
+    const [one, two] = ids(second)
+    const rows = [
+      { status: 'pending', transfer: 'a' },
+      { status: 'paid', transfer: 'a', txHash: 'b', paidAt: new Date(START) },
+      { status: 'failed', error: 'why' },
+      { status: 'canceled' },
+    ] as const
+    for (const row of rows) {
+      await desk.db
+        .update(payouts)
+        .set({ transfer: null, txHash: null, paidAt: null, error: null, ...row })
+        .where(eq(payouts.id, two ?? ''))
+      expect(await list(`?status=${row.status}`)).toEqual([two])
+      const { body } = await ada.ask<{ payouts: Payout[] }>('GET', `/payouts?status=${row.status}`)
+      const keys = Object.keys(body.payouts[0] ?? {})
+      expect(keys.filter((key) => ['txHash', 'paidAt', 'error'].includes(key)).toSorted()).toEqual(
+        { pending: [], paid: ['paidAt', 'txHash'], failed: ['error'], canceled: [] }[row.status],
+      )
+    }
+    expect(await list('?status=draft')).toEqual([one])
+    expect(await list('?status=ready')).toEqual(ids(first).toReversed())
+  })
+
+  test.each([
+    `batchId=${NOBODY}`,
+    `contractorId=${NOBODY}`,
+    'batchId=x',
+    "contractorId=' OR true --",
+    'batchId=',
+    'batchId=%00',
+  ])('%s: nothing has that id, so there is nothing', async (query) => {
+    expect(await list(`?${query}`)).toEqual([])
+  })
+
+  const cursor = Buffer.from('now-1').toString('base64url')
+  test.each([
+    'status=done',
+    'status=',
+    'status=PAID',
+    'from=yesterday',
+    'from=2026-03-01',
+    'from=2026-03-01T12:00:00',
+    'from=2026-02-30T12:00:00Z',
+    'from=2026-03-01T25:00:00Z',
+    'from=1772366400000',
+    'from=0000-01-01T00:00:00Z',
+    'from=0001-01-01T00:00:00%2B01:00',
+    'to=9999-12-31T23:59:59-01:00',
+    'to=%2B012026-01-01T00:00:00Z',
+    'to=',
+    'to=infinity',
+    'limit=0',
+    'limit=501',
+    'limit=2.5',
+    'cursor=x',
+    `cursor=${cursor}`,
+  ])('%s: 400 that names it', async (query) => {
+    const answer = await ada.ask<{ error: string }>('GET', `/payouts?${query}`)
+    expect(answer.status).toBe(400)
+    expect(answer.body.error).toMatch(new RegExp(`^${query.split('=')[0]} `))
+  })
+})
+
+describe('who sees what', () => {
+  test('nobody: 401', async () => {
+    expect((await askRoute(undefined, 'GET', '/payouts')).status).toBe(401)
+    expect((await askRoute('nonsense', 'GET', '/payouts?status=x')).status).toBe(401)
+  })
+
+  test('another organisation sees its own alone, whatever it filters by', async () => {
+    const own = await eve.prepare([await eve.engage('hers')])
+    expect(await list('', eve)).toEqual(ids(own))
+    expect(await list(`?batchId=${first.id}`, eve)).toEqual([])
+    expect(await list(`?contractorId=${payees[0]?.id}`, eve)).toEqual([])
+    expect(await list(`?batchId=${own.id}`)).toEqual([])
+    expect((await list()).filter((id) => ids(own).includes(id))).toEqual([])
+  })
+
+  /** A user of an identity provider, linked to contractor records. */
+  async function link(sub: string, records: { id: string }[]): Promise<OfficeUser> {
+    const user = await openUser(desk.service, { kind: 'idp', sub, issuer: 'https://id.example' })
+    await user.ask('GET', '/payouts')
+    await desk.db
+      .update(contractors)
+      .set({ linkedKind: 'idp', linkedSub: sub })
+      .where(
+        inArray(
+          contractors.id,
+          records.map(({ id }) => id),
+        ),
+      )
+    return user
+  }
+
+  test('a contractor sees what is made out to it, by whatever employer', async () => {
+    const mine = await eve.engage('also a payee of Ada')
+    const others = await eve.engage('somebody else')
+    const [payee] = payees
+    if (!payee) throw new Error('no payee')
+    const batch = await eve.prepare([others, mine])
+    const user = await link('grace', [payee, mine])
+    const all = [batch.payouts[1]?.id, second.payouts[0]?.id, first.payouts[0]?.id]
+    expect(await list('', user)).toEqual(all)
+    expect(await list(`?batchId=${batch.id}`, user)).toEqual([batch.payouts[1]?.id])
+    expect(await list(`?contractorId=${others.id}`, user)).toEqual([])
+    expect(await list(`?contractorId=${payees[1]?.id}`, user)).toEqual([])
+    const page = await user.ask<{ payouts: Payout[] }>('GET', '/payouts?limit=2')
+    expect(page.body.payouts.map(({ id }) => id)).toEqual(all.slice(0, 2))
+    expect(await list(page.link, user)).toEqual(all.slice(2))
+  })
+
+  test('one who is both sees both, each payout once', async () => {
+    const walt = await desk.employ('walt')
+    const self = await walt.engage('his own record')
+    const made = await walt.prepare([self])
+    const elsewhere = await eve.engage('walt as a payee')
+    const received = await eve.prepare([elsewhere])
+    await desk.db
+      .update(contractors)
+      .set({ linkedKind: 'ledger', linkedSub: pair('walt').publicKey() })
+      .where(inArray(contractors.id, [self.id, elsewhere.id]))
+    expect(await list('', walt)).toEqual([...ids(received), ...ids(made)])
+    const page = await walt.ask<{ payouts: Payout[] }>('GET', '/payouts?limit=1')
+    expect(page.body.payouts.map(({ id }) => id)).toEqual(ids(received))
+    expect(await list(page.link, walt)).toEqual(ids(made))
+  })
+
+  test('a removed record is nobody’s any more; its payouts stay with the employer', async () => {
+    const gone = await eve.engage('soon gone')
+    const batch = await eve.prepare([gone])
+    const user = await link('gone', [gone])
+    expect(await list('', user)).toEqual(ids(batch))
+    await desk.db.update(contractors).set({ deletedAt: new Date() }).where(eq(contractors.id, gone.id))
+    expect(await list('', user)).toEqual([])
+    expect(await list(`?contractorId=${gone.id}`, eve)).toEqual(ids(batch))
+  })
+})
+
+test('the status of a payout is one of the list, in the table too', async () => {
+  const [id] = ids(first)
+  await expect(
+    desk.db
+      .update(payouts)
+      .set({ status: 'lost' as never })
+      .where(eq(payouts.id, id ?? '')),
+  ).rejects.toMatchObject({ cause: { code: '23514' } })
+  expect(PAYOUT_STATUSES).toHaveLength(6)
+})
+
+test('the audit log takes no change', async () => {
+  await expect(desk.db.delete(auditLog)).rejects.toMatchObject({ cause: { code: '23000' } })
+  await expect(desk.db.update(auditLog).set({ actorSub: 'nobody' })).rejects.toMatchObject({ cause: { code: '23000' } })
+})
