@@ -16,34 +16,44 @@ export interface ProviderSettings {
   emailClaim: string
 }
 
+/** What is known of a provider, once it has been asked. */
+export interface Provider {
+  /** By this jose finds a token's key. Throws Refusal `unavailable` when the provider cannot be asked. */
+  keys: JWTVerifyGetKey
+  /** Where more of a user is told to whoever has the access token (OpenID Connect Core 1.0 §5.3), if discovery says. */
+  userinfo: URL | undefined
+}
+
 /** One key set per provider and process: jose caches keys and rests between two fetches in the set itself. */
-const known = globalThis as { providerKeys?: Map<string, Promise<JWTVerifyGetKey>> }
+const known = globalThis as { identityProviders?: Map<string, Promise<Provider>> }
 
 const TIMEOUT = 5_000
 const LARGEST_DOCUMENT = 512 * 1024
 
-/**
- * The function by which jose finds a token's key.
- * @throws Refusal unavailable, from here or from the function, when the provider cannot be asked
- */
-export async function providerKeys(settings: ProviderSettings): Promise<JWTVerifyGetKey> {
-  known.providerKeys ??= new Map()
+/** @throws Refusal unavailable when the provider cannot be asked where its keys are */
+export async function openProvider(settings: ProviderSettings): Promise<Provider> {
+  known.identityProviders ??= new Map()
   const name = JSON.stringify([settings.issuer, settings.jwksUrl])
-  const keys = known.providerKeys.get(name) ?? findKeys(settings)
-  known.providerKeys.set(name, keys)
+  const provider = known.identityProviders.get(name) ?? findProvider(settings)
+  known.identityProviders.set(name, provider)
   try {
-    return await keys
+    return await provider
   } catch (cause) {
-    known.providerKeys.delete(name)
+    known.identityProviders.delete(name)
     throw unreachable(cause)
   }
 }
 
-async function findKeys(settings: ProviderSettings): Promise<JWTVerifyGetKey> {
-  const url = requireSecure(settings.jwksUrl ?? (await discover(settings.issuer)))
+async function findProvider({ jwksUrl, issuer }: ProviderSettings): Promise<Provider> {
+  if (jwksUrl !== undefined) return { keys: openKeys(requireSecure(jwksUrl)), userinfo: undefined }
+  const { jwks, userinfo } = await discover(issuer)
+  return { keys: openKeys(requireSecure(jwks)), userinfo: secureOrNone(userinfo) }
+}
+
+function openKeys(url: URL): JWTVerifyGetKey {
   const keys = createRemoteJWKSet(url, {
     timeoutDuration: TIMEOUT,
-    [customFetch]: (address, init) => fetchCapped(address, init.signal),
+    [customFetch]: (address, init) => fetchCapped(address, { signal: init.signal }),
   })
   return async (header, token) => {
     try {
@@ -57,16 +67,17 @@ async function findKeys(settings: ProviderSettings): Promise<JWTVerifyGetKey> {
   }
 }
 
-/** Where the issuer says that its keys are. The document must name the very issuer that it was asked of (§4.3). */
-async function discover(issuer: string): Promise<string> {
+/** Where the issuer says that things are. The document must name the very issuer that it was asked of (§4.3). */
+async function discover(issuer: string): Promise<{ jwks: string; userinfo: string | undefined }> {
   const url = requireSecure(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
-  const response = await fetchCapped(url.href, AbortSignal.timeout(TIMEOUT))
+  const response = await fetchCapped(url.href)
   if (response.status !== 200) throw new Error(`discovery answered ${response.status}`)
   const document: unknown = await response.json()
   if (typeof document !== 'object' || document === null) throw new Error('discovery answered no JSON object')
   if (!('issuer' in document) || document.issuer !== issuer) throw new Error('discovery is that of another issuer')
   if (!('jwks_uri' in document) || typeof document.jwks_uri !== 'string') throw new Error('discovery has no jwks_uri')
-  return document.jwks_uri
+  const userinfo = 'userinfo_endpoint' in document ? document.userinfo_endpoint : undefined
+  return { jwks: document.jwks_uri, userinfo: typeof userinfo === 'string' ? userinfo : undefined }
 }
 
 /** Keys that anybody on the way could replace would verify anybody's token. */
@@ -79,9 +90,22 @@ function requireSecure(address: string): URL {
   return url
 }
 
-/** A GET that follows no redirect and reads no endless body. */
-async function fetchCapped(address: string, signal: AbortSignal): Promise<Response> {
-  const response = await fetch(address, { headers: { accept: 'application/json' }, redirect: 'error', signal })
+/** An access token goes nowhere in the open; what only it would open is done without. */
+function secureOrNone(address: string | undefined): URL | undefined {
+  try {
+    return address === undefined ? undefined : requireSecure(address)
+  } catch {
+    return undefined
+  }
+}
+
+/** A GET that follows no redirect, waits no longer than `signal` and reads no endless body. */
+export async function fetchCapped(
+  address: string,
+  { signal = AbortSignal.timeout(TIMEOUT), authorization }: { signal?: AbortSignal; authorization?: string } = {},
+): Promise<Response> {
+  const headers = { accept: 'application/json', ...(authorization !== undefined && { authorization }) }
+  const response = await fetch(address, { headers, redirect: 'error', signal })
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of response.body ?? []) {

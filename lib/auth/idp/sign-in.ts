@@ -1,7 +1,9 @@
-import { type JWTPayload, jwtVerify } from 'jose'
+import { jwtVerify } from 'jose'
 import { Refusal } from '#lib/refusal.ts'
 import { type Identity, mintSession, type SessionSettings } from '../session.ts'
-import { type ProviderSettings, providerKeys } from './provider.ts'
+import { openProvider, type ProviderSettings } from './provider.ts'
+import { askUserinfo } from './userinfo.ts'
+import { verifiedEmail } from './verified-email.ts'
 
 /** The answer of POST /auth/idp. */
 export interface ProviderSession {
@@ -48,7 +50,7 @@ export async function verifyAccessToken(
   now: Date,
 ): Promise<{ identity: Identity & { kind: 'idp' }; expiresAt: Date }> {
   if (token.length > LONGEST_TOKEN) throw invalid()
-  const keys = await providerKeys(provider)
+  const { keys, userinfo } = await openProvider(provider)
   const { payload, protectedHeader } = await jwtVerify(token, keys, {
     issuer: provider.issuer,
     audience: provider.audience,
@@ -67,23 +69,15 @@ export async function verifyAccessToken(
   // The tolerance is for a clock ahead of ours. A token at its end cannot begin a session that ends no later.
   const expiresAt = new Date(exp * 1000)
   if (expiresAt.getTime() <= now.getTime()) throw invalid()
-  return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, payload) }, expiresAt }
+  // A token that says nothing of an email may still open what does.
+  const told =
+    payload[provider.emailClaim] === undefined && userinfo ? await askUserinfo(userinfo, token, sub) : payload
+  return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, told) }, expiresAt }
 }
 
 /** OpenID Connect Core §2: at most 255 ASCII characters. */
 function isSubject(sub: unknown): sub is string {
   return typeof sub === 'string' && /^[\x20-\x7e]{1,255}$/.test(sub)
-}
-
-/**
- * The email address, if the provider says that it is verified: `true` itself and not the text, in `<claim>_verified`,
- * or in `email_verified` where a custom claim has no such sibling.
- */
-function verifiedEmail({ emailClaim }: ProviderSettings, payload: JWTPayload): { email?: string } {
-  const email = payload[emailClaim]
-  const verified = payload[`${emailClaim}_verified`] ?? payload.email_verified
-  if (verified !== true || typeof email !== 'string') return {}
-  return /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email) && email.length <= 254 ? { email } : {}
 }
 
 function invalid(cause?: unknown): Refusal {
