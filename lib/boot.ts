@@ -4,6 +4,8 @@ import { openRegistrationSweep } from './directory/promotion.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { type EmbeddedKeys, keepKeys } from './embedded-keys.ts'
 import { type Environment, environment } from './env.ts'
+import { openDispenser } from './funding/dispenser.ts'
+import { openVault } from './funding/vault.ts'
 import { openNetwork } from './ledger/network.ts'
 import { describeFailure, log } from './log.ts'
 import { provideService, type Service } from './service.ts'
@@ -56,11 +58,20 @@ export async function startService(configuration: Environment): Promise<RunningS
     const now = () => new Date()
     const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, database: store.database, now })
     if (sponsor) closers.push(sponsor.settlement.stop)
+    const faucet = settings.faucet && {
+      ...settings.faucet,
+      network,
+      now,
+      dispenser: openDispenser({ ...settings.faucet, network, database: store.database, now }),
+    }
+    if (faucet) closers.push(faucet.dispenser.stop)
+    const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const registry = { network, token: settings.token }
     closers.push(openRegistrationSweep({ database: store.database, now, registry }).close)
-    const service = { settings, network, database: store.database, registry, sponsor, now, close }
+    const service = { settings, network, database: store.database, registry, sponsor, faucet, vault, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     await takeUpOpenTransfers(service)
+    faucet?.dispenser.wake()
     return service
   } catch (error) {
     await close()

@@ -1,5 +1,6 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { parseUnits } from './money.ts'
 
 /** A variable that is set to something unusable. Names the variable, never its value. */
 export class ConfigurationError extends Error {
@@ -14,6 +15,10 @@ export class ConfigurationError extends Error {
 
 const text = z.string()
 const seed = text.refine((value) => StrKey.isValidEd25519SecretSeed(value), 'not a Stellar secret seed (S…)')
+const address = text.refine(
+  (value) => StrKey.isValidContract(value) || StrKey.isValidEd25519PublicKey(value),
+  'not an address (G… or C…)',
+)
 const contract = text.refine((value) => StrKey.isValidContract(value), 'not a contract address (C…)')
 const count = (least: number, most: number) =>
   text
@@ -21,6 +26,10 @@ const count = (least: number, most: number) =>
     .transform(Number)
     .refine((value) => value >= least && value <= most, `not between ${least} and ${most}`)
 const stroops = text.regex(/^\d{1,18}$/, 'not a whole number of stroops').transform(BigInt)
+const amount = text
+  .regex(/^\d{1,12}(\.\d{1,7})?$/, 'not a decimal of at most seven places')
+  .transform(parseUnits)
+  .refine((units) => units > 0n, 'nothing at all')
 const list = text
   .transform((value) =>
     value
@@ -64,7 +73,10 @@ const VARIABLES = {
   SESSION_TTL: count(60, 86_400).default(3600),
   SEP10_SEED: seed.optional(),
   SPONSOR_SEED: seed.optional(),
+  BRIDGE_VAULT_ADDRESS: address.optional(),
   FAUCET_SEED: seed.optional(),
+  FAUCET_AMOUNT: amount.default(1_000_0000000n),
+  FAUCET_COOLDOWN: count(0, 31_536_000).default(3600),
   CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]),
   // `none` refuses every contract; absent or empty stands for the confidential token.
   SPONSOR_CONTRACTS: z

@@ -1,5 +1,7 @@
 import type { Database } from './db.ts'
 import type { Registry } from './directory/registration.ts'
+import type { Faucet } from './funding/faucet.ts'
+import type { Vault } from './funding/vault.ts'
 import type { Network } from './ledger/network.ts'
 import type { Settings } from './settings.ts'
 import type { Sponsor } from './sponsor/transfer.ts'
@@ -13,6 +15,8 @@ export interface Service {
   /** where confidential accounts are looked up */
   registry: Registry
   sponsor: Sponsor | undefined
+  faucet: Faucet | undefined
+  vault: Vault | undefined
   now: () => Date
 }
 

@@ -4,6 +4,7 @@ import type { ProviderSettings } from './auth/idp/provider.ts'
 import type { Sep10Settings } from './auth/sep10/challenge.ts'
 import type { SessionSettings } from './auth/session.ts'
 import { ConfigurationError, type Environment } from './env.ts'
+import type { FaucetRules } from './funding/faucet.ts'
 import type { MailSettings } from './mail.ts'
 import type { SponsorRules } from './sponsor/policy.ts'
 import type { QuotaLimits } from './sponsor/quota.ts'
@@ -30,6 +31,9 @@ export interface Settings {
   /** `secret` signs the tokens of invites; a token appended to `page` is their link. */
   invites: { secret: Uint8Array; page: string }
   mail: MailSettings | undefined
+  /** The address whose balance of the token's asset is shown, and that token. */
+  vault: { address: string; token: string } | undefined
+  faucet: { keypair: Keypair; token: string; rules: FaucetRules } | undefined
   sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits; patience: number } | undefined
 }
 
@@ -46,6 +50,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     throw new ConfigurationError('SESSION_SECRET', 'is needed: only the embedded database keeps one of its own')
   }
   const host = new URL(environment.PUBLIC_URL).host
+  const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
   const signer = environment.SEP10_SEED ? Keypair.fromSecret(environment.SEP10_SEED) : deriveSigner(secret)
   return {
     publicUrl: environment.PUBLIC_URL,
@@ -58,12 +63,15 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     },
     sep10: { signer, networkPassphrase: network.passphrase, homeDomain: host, webAuthDomain: host },
     provider: composeProvider(environment) ?? embedded.provider,
-    token: environment.CONFIDENTIAL_TOKEN ?? embedded.token,
+    token,
     invites: {
       secret: deriveKey(secret, 'invite tokens'),
       page: `${environment.FRONTEND_URL ?? environment.PUBLIC_URL}/invite/`,
     },
     mail: composeMail(environment),
+    // Without another address the vault is the token's contract, which holds what all confidential balances stand for.
+    vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
+    faucet: composeFaucet(environment, embedded, token),
     sponsor: composeSponsor(environment, embedded, signer),
   }
 }
@@ -104,6 +112,20 @@ function composeProvider(environment: Environment): ProviderSettings | undefined
     jwksUrl: environment.IDP_JWKS_URL,
     algorithms: environment.IDP_ALGS,
     emailClaim: environment.IDP_EMAIL_CLAIM,
+  }
+}
+
+function composeFaucet(environment: Environment, embedded: Embedded, token: string | undefined): Settings['faucet'] {
+  const seed = environment.FAUCET_SEED ?? embedded.faucetSeed
+  if (!seed || !token) return undefined
+  return {
+    keypair: Keypair.fromSecret(seed),
+    token,
+    rules: {
+      amount: environment.FAUCET_AMOUNT,
+      coolDown: environment.FAUCET_COOLDOWN,
+      patience: environment.TRANSFER_WAIT * 1000,
+    },
   }
 }
 

@@ -43,7 +43,16 @@ beforeAll(async () => {
     )
     const network = openNetwork(settings.network)
     const registry = { network, token: settings.token }
-    return { settings, network, database: store.database, registry, sponsor: undefined, now: () => new Date() }
+    return {
+      settings,
+      network,
+      database: store.database,
+      registry,
+      sponsor: undefined,
+      faucet: undefined,
+      vault: undefined,
+      now: () => new Date(),
+    }
   }
   running = compose({ IDP_ISSUER: issuer, IDP_AUDIENCE: 'payroll' })
   withoutProvider = compose({})

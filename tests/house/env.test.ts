@@ -123,7 +123,32 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   },
   SEP10_SEED: secretSeed,
   SPONSOR_SEED: secretSeed,
+  BRIDGE_VAULT_ADDRESS: {
+    default: undefined,
+    good: [
+      [token, token],
+      [Keypair.fromSecret(seed).publicKey(), Keypair.fromSecret(seed).publicKey()],
+    ],
+    bad: [token.slice(1), seed, 'none', `${token},${otherToken}`],
+  },
   FAUCET_SEED: secretSeed,
+  FAUCET_AMOUNT: {
+    default: 1_000_0000000n,
+    good: [
+      ['0.0000001', 1n],
+      ['25', 25_0000000n],
+      ['999999999999.9999999', 999_999_999_999_9999999n],
+    ],
+    bad: ['0', '0.0', '-1', '1.00000000', '1e3', '.5', '1,5', '1000000000000', 'unlimited'],
+  },
+  FAUCET_COOLDOWN: {
+    default: 3600,
+    good: [
+      ['0', 0],
+      ['31536000', 31_536_000],
+    ],
+    bad: ['-1', '31536001', '1h', '0.5'],
+  },
   CHANNEL_SEEDS: {
     default: [],
     good: [[`${seed}, ${otherSeed}`, [seed, otherSeed]]],

@@ -66,7 +66,17 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
     readBalance: () => readAvailableBalance(network, address),
   }
   const registry = { network, token: settings.token }
-  return { settings, network, database: store.database, registry, sponsor, now: clock, ...more }
+  return {
+    settings,
+    network,
+    database: store.database,
+    registry,
+    sponsor,
+    faucet: undefined,
+    vault: undefined,
+    now: clock,
+    ...more,
+  }
 }
 
 const ask = (path: string, method = 'GET', headers: Record<string, string> = {}) =>
