@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { lockDirectory } from '#lib/directory-lock.ts'
 import { openFriendbot } from './friendbot.ts'
 import { type Deployment, makeGenesis } from './genesis.ts'
-import type { LedgerContext } from './host/invoke.ts'
 import { answerRequests } from './http-server.ts'
 import { type DevnetKeys, devnetKeys } from './keys.ts'
 import { type Ledger, openLedger } from './ledger.ts'
+import type { LedgerContext } from './ledger-context.ts'
 import { readNetworkFile, writeNetworkFile } from './network-file.ts'
 import { rpcMethods } from './rpc/methods.ts'
 

@@ -1,8 +1,9 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { readEnvelope } from './envelope.ts'
 import { estimateResources } from './host/estimate.ts'
-import { type AuthMode, invokeHostFunction, type LedgerContext } from './host/invoke.ts'
+import { type AuthMode, invokeHostFunction } from './host/invoke.ts'
 import { presentChange } from './host/state-change.ts'
+import type { LedgerContext } from './ledger-context.ts'
 import { baseAccountId } from './ledger-key.ts'
 import type { State } from './state.ts'
 

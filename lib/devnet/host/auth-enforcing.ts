@@ -1,8 +1,8 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
+import type { LedgerContext } from '../ledger-context.ts'
 import { verifyAccount } from './account-signature.ts'
 import { type Authorisation, callOf, type Frame } from './authorisation.ts'
 import { HostError, hostError } from './host-error.ts'
-import type { LedgerContext } from './invoke.ts'
 import { consumeNonce } from './nonce.ts'
 import type { Storage } from './storage.ts'
 

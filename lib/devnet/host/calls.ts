@@ -1,4 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
+import type { LedgerContext } from '../ledger-context.ts'
 import { decodeArguments } from './arguments.ts'
 import type { Authorisation, Frame } from './authorisation.ts'
 import type { Call } from './contract.ts'
@@ -6,7 +7,6 @@ import { contractAt } from './contracts.ts'
 import { contractEvent, diagnostic, errorEvent } from './events.ts'
 import { HostError, hostError } from './host-error.ts'
 import type { Instance } from './instance.ts'
-import type { LedgerContext } from './invoke.ts'
 import type { Storage } from './storage.ts'
 
 export interface Calls {

@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
+import type { LedgerContext } from '../ledger-context.ts'
 import type { Instance } from './instance.ts'
-import type { LedgerContext } from './invoke.ts'
 import type { MuxedAddress } from './scval.ts'
 import type { Storage } from './storage.ts'
 

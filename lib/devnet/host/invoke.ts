@@ -1,5 +1,6 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { NETWORK_LIMITS } from '../fees.ts'
+import type { LedgerContext } from '../ledger-context.ts'
 import type { State } from '../state.ts'
 import { enforceAuthorisation } from './auth-enforcing.ts'
 import { recordAuthorisation } from './auth-recording.ts'
@@ -8,16 +9,6 @@ import { describeFailure, diagnostic, errorEvent } from './events.ts'
 import { HostError, hostError } from './host-error.ts'
 import { checkEvents, checkReads, checkWrites } from './resources.ts'
 import { openStorage } from './storage.ts'
-
-/** The ledger in which a call runs: the one being built, or in a simulation the last closed one. */
-export interface LedgerContext {
-  readonly sequence: number
-  /** unix seconds */
-  readonly closeTime: number
-  /** SHA-256 of the passphrase, 32 bytes */
-  readonly networkId: Uint8Array
-  readonly passphrase: string
-}
 
 export type AuthMode =
   | { readonly kind: 'enforce' }

@@ -1,7 +1,7 @@
 import { NETWORK_LIMITS } from '../fees.ts'
+import type { LedgerContext } from '../ledger-context.ts'
 import { contractData, nonceKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
-import type { LedgerContext } from './invoke.ts'
 import { VOID } from './scval.ts'
 import type { Storage } from './storage.ts'
 

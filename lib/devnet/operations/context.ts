@@ -1,5 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import type { LedgerContext } from '../host/invoke.ts'
+import type { LedgerContext } from '../ledger-context.ts'
 import type { State } from '../state.ts'
 
 /** Where a classic operation runs. */
