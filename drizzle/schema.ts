@@ -80,6 +80,8 @@ export const sponsoredTransfers = pgTable(
   ],
 )
 
+export type SponsoredTransfer = typeof sponsoredTransfers.$inferSelect
+
 /** What an account has used of a UTC day. The account `*` is everybody: the daily budget. */
 export const quotas = pgTable(
   'quotas',

@@ -1,5 +1,5 @@
 import { and, eq, inArray } from 'drizzle-orm'
-import { sponsoredTransfers, type TransferStatus } from '#drizzle/schema.ts'
+import { type SponsoredTransfer, sponsoredTransfers, type TransferStatus } from '#drizzle/schema.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { organisationOfWallet } from '#lib/directory/payout-claims.ts'
 import type { LedgerRecord } from './ledger-record.ts'
@@ -7,7 +7,7 @@ import { claimFor, failFor, resumeFor, settleFor } from './payout-link.ts'
 import { type Claim, type QuotaLimits, release, reserve } from './quota.ts'
 
 /** A sponsored transfer as the database keeps it: all that it takes to find out, from anywhere, what became of it. */
-export type TransferRecord = typeof sponsoredTransfers.$inferSelect
+export type TransferRecord = SponsoredTransfer
 
 const OPEN = ['held', 'sent'] as const satisfies readonly TransferStatus[]
 

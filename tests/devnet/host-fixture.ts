@@ -3,13 +3,8 @@ import { Address, Asset, Keypair, nativeToScVal, StrKey, xdr } from '@stellar/st
 import { makeAccount } from '#lib/devnet/account.ts'
 import { accountKey, trustlineKey } from '#lib/devnet/host/entry-key.ts'
 import { type GenesisContracts, genesisContracts } from '#lib/devnet/host/genesis.ts'
-import {
-  type AuthMode,
-  type Invocation,
-  type InvocationResult,
-  invokeHostFunction,
-  type LedgerContext,
-} from '#lib/devnet/host/invoke.ts'
+import { type AuthMode, type Invocation, type InvocationResult, invokeHostFunction } from '#lib/devnet/host/invoke.ts'
+import type { LedgerContext } from '#lib/devnet/ledger-context.ts'
 import { openState, type State } from '#lib/devnet/state.ts'
 import { encodePoint, G, H, multiply } from '#lib/wallet/grumpkin.ts'
 

@@ -7,15 +7,12 @@ import { recordAuthorisation } from './auth-recording.ts'
 import { openCalls } from './calls.ts'
 import { describeFailure, diagnostic, errorEvent } from './events.ts'
 import { HostError, hostError } from './host-error.ts'
-import { checkEvents, checkReads, checkWrites } from './resources.ts'
+import { checkEvents, checkReads, checkWrites, type DeclaredResources } from './resources.ts'
 import { openStorage } from './storage.ts'
 
 export type AuthMode =
   | { readonly kind: 'enforce' }
   | { readonly kind: 'record'; readonly allowNonRoot: boolean; readonly upgraded: boolean }
-
-/** What the transaction declared; a call that needs more fails with `resource-limit-exceeded`. */
-export type DeclaredResources = Pick<xdr.SorobanResources, 'instructions' | 'diskReadBytes' | 'writeBytes'>
 
 export interface Invocation {
   readonly state: State

@@ -3,7 +3,9 @@ import { entryBytes, NETWORK_LIMITS } from '../fees.ts'
 import type { State } from '../state.ts'
 import { entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
-import type { DeclaredResources } from './invoke.ts'
+
+/** What the transaction declared; a call that needs more fails with `resource-limit-exceeded`. */
+export type DeclaredResources = Pick<xdr.SorobanResources, 'instructions' | 'diskReadBytes' | 'writeBytes'>
 
 /** Bytes of the accounts and trustlines in the footprint, the only entries that are read from disk. */
 export function diskReadBytes(state: State, { readOnly, readWrite }: xdr.LedgerFootprint): number {
