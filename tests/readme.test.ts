@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from './support/port.ts'
+import { type Program, startProgram } from './support/program.ts'
+
+const run = promisify(execFile)
+const root = new URL('..', import.meta.url).pathname
+
+let directory: string
+let program: Program
+let ports: { service: number; devnet: number }
+let readme: string
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'payroll-readme-'))
+  ports = { service: await freePort(), devnet: await freePort() }
+  program = await startProgram(`http://localhost:${ports.service}`, variables())
+  const text = await readFile(join(root, 'README.md'), 'utf8')
+  readme = text
+    .replaceAll('localhost:3000', `localhost:${ports.service}`)
+    .replaceAll('localhost:8000', `localhost:${ports.devnet}`)
+}, 240_000)
+afterAll(async () => {
+  await program?.kill()
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** The embedded defaults, on ports of the test's own. */
+function variables(): Record<string, string> {
+  return {
+    PORT: String(ports.service),
+    DEVNET_PORT: String(ports.devnet),
+    RELAY_PORT: '0',
+    DATA_DIR: join(directory, 'data'),
+  }
+}
+
+/** The blocks of the README that are marked as tested, in order, by language. */
+function testedBlocks(language: string): string[] {
+  const blocks = readme.matchAll(/<!-- tested:[^>]*-->\n```(\w+)\n([\s\S]*?)```/g)
+  return Array.from(blocks, ([, found, code]) => (found === language ? (code ?? '') : '')).filter(Boolean)
+}
+
+test('the shell blocks work as printed', async () => {
+  const script = testedBlocks('sh')
+  expect(script.length).toBeGreaterThan(0)
+  // The wallet is run from the project's folder; the files that the lines write go elsewhere.
+  const lines = script
+    .join('\n')
+    .replaceAll('transfer.xdr', `${directory}/transfer.xdr`)
+    .replaceAll('transfer.json', `${directory}/transfer.json`)
+  const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', lines], {
+    cwd: root,
+    env: { ...process.env, ...variables() },
+  })
+  expect(stdout).toContain('"status":"SUCCESS"')
+  expect(stdout).toContain('received 12.5000000')
+  expect(stdout).not.toContain('"error"')
+}, 120_000)
+
+test('the script works as printed', async () => {
+  const [script] = testedBlocks('ts')
+  const file = join(root, `.readme-${process.pid}.ts`)
+  await writeFile(file, script ?? '')
+  try {
+    const { stdout } = await run(process.execPath, [file], { cwd: root })
+    expect(stdout).toContain("status: 'SUCCESS'")
+    expect(stdout).toContain('received, in base units: 125000000n')
+  } finally {
+    await rm(file)
+  }
+}, 120_000)
