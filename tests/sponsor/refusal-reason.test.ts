@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { REFUSAL_REASONS, type RefusalReason, SponsorRefusal, sponsorRefused } from '#lib/sponsor/refusal-reason.ts'
+import { CLAIM_CASES } from '../directory/claim-cases.ts'
 import { MESSAGES } from './messages.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { QUOTA_CASES } from './quota-cases.ts'
@@ -9,7 +10,7 @@ import { HOST_ERRORS, RESOURCE_CASES } from './simulation-cases.ts'
 const reasons = Object.keys(REFUSAL_REASONS) as RefusalReason[]
 
 test('every reason is the outcome of a case in some table', () => {
-  const tables = [POLICY_CASES, SIGNATURE_CASES, RESOURCE_CASES, QUOTA_CASES]
+  const tables = [POLICY_CASES, SIGNATURE_CASES, RESOURCE_CASES, QUOTA_CASES, CLAIM_CASES]
   const asserted = new Set<string>(tables.flat().flatMap(({ reason }) => (reason ? [reason] : [])))
   if (HOST_ERRORS.length > 0) asserted.add('would-fail')
   expect(reasons.filter((reason) => !asserted.has(reason))).toEqual([])

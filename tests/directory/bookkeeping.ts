@@ -1,0 +1,47 @@
+import { sql } from 'drizzle-orm'
+import type { Database } from '#lib/db.ts'
+
+/**
+ * Where batches, payouts, contractors and transfers contradict each other, on one snapshot. The counters and the status
+ * of a batch follow from its payouts; those that are pending, paid or failed follow from their transfers.
+ */
+export async function findContradictions(db: Database): Promise<unknown[]> {
+  const result = await db.execute(sql`
+    WITH counts AS (
+      SELECT b.*, count(p.id) FILTER (WHERE p.status <> 'canceled') AS payouts,
+        count(p.id) FILTER (WHERE p.status = 'draft') AS drafts,
+        count(p.id) FILTER (WHERE p.status = 'ready') AS ready,
+        count(p.id) FILTER (WHERE p.status = 'pending') AS pending,
+        count(p.id) FILTER (WHERE p.status = 'paid') AS paid,
+        count(p.id) FILTER (WHERE p.status = 'failed') AS failures
+      FROM batches b LEFT JOIN payouts p ON p.batch = b.id GROUP BY b.id
+    ), expected AS (
+      SELECT *, CASE
+        WHEN status = 'draft' AND ready + pending + paid + failures = 0 THEN 'draft'
+        WHEN drafts > 0 THEN 'no drafts outside of one'
+        WHEN pending + paid + failures = 0 THEN 'ready'
+        WHEN ready + pending > 0 THEN 'started'
+        WHEN failures > 0 THEN 'failed'
+        ELSE 'completed' END AS should_be
+      FROM counts
+    )
+    SELECT 'counters of ' || id AS what FROM expected
+      WHERE payout_count <> payouts OR settled_count <> paid OR failed_count <> failures
+    UNION ALL SELECT 'status ' || status || ' of ' || id || ', not ' || should_be FROM expected WHERE status <> should_be
+    UNION ALL SELECT 'times of ' || id FROM expected
+      WHERE (started_at IS NOT NULL) <> (status IN ('started', 'completed', 'failed'))
+        OR (completed_at IS NOT NULL) <> (status = 'completed')
+    UNION ALL SELECT 'pending without an open transfer: ' || p.id FROM payouts p
+      LEFT JOIN sponsored_transfers t ON t.inner_hash = p.transfer AND t.status IN ('held', 'sent')
+      WHERE p.status = 'pending' AND t.payout IS DISTINCT FROM p.id
+    UNION ALL SELECT 'paid by nothing: ' || p.id FROM payouts p
+      LEFT JOIN sponsored_transfers t ON t.ledger_hash = p.tx_hash AND t.status = 'success'
+      WHERE p.status = 'paid' AND t.payout IS DISTINCT FROM p.id
+    UNION ALL SELECT 'not paid by ' || t.inner_hash FROM sponsored_transfers t JOIN payouts p ON p.id = t.payout
+      WHERE t.status = 'success' AND p.status <> 'paid'
+    UNION ALL SELECT 'an error on ' || id FROM payouts WHERE (status = 'failed') <> (error IS NOT NULL)
+    UNION ALL SELECT 'last paid: ' || c.id FROM contractors c
+      LEFT JOIN payouts p ON p.contractor = c.id AND p.status = 'paid'
+      GROUP BY c.id HAVING c.last_paid_at IS DISTINCT FROM max(p.paid_at)`)
+  return (result as unknown as { rows: unknown[] }).rows
+}

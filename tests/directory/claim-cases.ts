@@ -1,0 +1,16 @@
+import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
+
+/** Payouts that a client may name and that do not fit its transfer. */
+export const CLAIM_CASES = (
+  [
+    'unknown',
+    'no id',
+    'an empty string',
+    'of another organisation',
+    'of a draft',
+    'made out to somebody else',
+    'pending',
+    'paid',
+    'canceled',
+  ] as const
+).map((name) => ({ name, reason: 'payout' as const satisfies RefusalReason }))

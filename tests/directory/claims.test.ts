@@ -1,0 +1,358 @@
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { contractors, identities, payouts } from '#drizzle/directory-schema.ts'
+import { sponsoredTransfers } from '#drizzle/schema.ts'
+import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import type { LedgerRecord } from '#lib/sponsor/ledger-record.ts'
+import {
+  markSent,
+  recordTransfer,
+  rejectTransfer,
+  resumeTransfer,
+  settleTransfer,
+  type TransferRecord,
+} from '#lib/sponsor/transfer-record.ts'
+import { limits, PLENTY, transferNamed } from '../sponsor/quota-cases.ts'
+import { readQuotas } from '../sponsor/quota-ledger.ts'
+import { FAILURE, SUCCESS } from '../sponsor/records.ts'
+import { expectRefusal } from '../sponsor/refused.ts'
+import { pair } from '../support/inner-transaction.ts'
+import type { OfficeEmployer } from '../support/office.ts'
+import { findContradictions } from './bookkeeping.ts'
+import { CLAIM_CASES } from './claim-cases.ts'
+import { type Desk, openDesk } from './desk.ts'
+
+const NOW = new Date('2026-05-01T12:00:00Z')
+let desk: Desk
+let count = 0
+beforeAll(async () => {
+  desk = await openDesk()
+})
+afterAll(() => desk.close())
+afterEach(async () => {
+  expect(await findContradictions(desk.db)).toEqual([])
+})
+
+const employ = () => desk.employ(`employer ${++count}`)
+const accountOf = (employer: OfficeEmployer) => employer.identity.sub
+const find = async (employer: OfficeEmployer, { id }: { id: string }) =>
+  (await employer.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
+
+/** Records a transfer from an employer's wallet to an address, as the sponsor does. */
+async function record(
+  employer: OfficeEmployer,
+  payee: { address: string },
+  { payoutId, account = accountOf(employer) }: { payoutId?: string | undefined; account?: string } = {},
+): Promise<TransferRecord> {
+  count += 1
+  const transfer = transferNamed(`transfer ${count}`, { account, recipient: payee.address, createdAt: NOW })
+  return (await recordTransfer(desk.db, transfer, limits, PLENTY, { payoutId })).record
+}
+
+const settle = ({ innerHash }: TransferRecord, how: LedgerRecord | null, now = NOW) =>
+  settleTransfer(desk.db, innerHash, how && { ...how, hash: `${how.hash.slice(0, 32)}${innerHash.slice(0, 32)}` }, now)
+async function reject({ innerHash }: TransferRecord) {
+  await markSent(desk.db, innerHash, { at: NOW, resultCode: 'txInsufficientBalance' })
+  await rejectTransfer(desk.db, innerHash, NOW)
+}
+
+describe('which payout a transfer pays', () => {
+  test('the oldest that is ready, batch after batch; then none, and it is sponsored all the same', async () => {
+    const ada = await employ()
+    const [payee, other] = [await ada.engage('payee'), await ada.engage('other')]
+    const batches = [await ada.prepare([other, payee]), await ada.prepare([payee]), await ada.prepare([payee])]
+    const claimed = []
+    for (let round = 0; round < 4; round += 1) claimed.push((await record(ada, payee)).payout)
+    expect(claimed).toEqual([batches[0]?.payouts[1]?.id, batches[1]?.payouts[0]?.id, batches[2]?.payouts[0]?.id, null])
+  })
+
+  test('not one of a batch that is not locked', async () => {
+    const ada = await employ()
+    const payee = await ada.engage('payee')
+    await ada.prepare([payee], { draft: true })
+    expect((await record(ada, payee)).payout).toBeNull()
+  })
+
+  test('not one of another organisation that pays the same address', async () => {
+    const [ada, eve] = [await employ(), await employ()]
+    const payee = await ada.engage('payee')
+    const same = await eve.engage('the same person', { address: payee.address })
+    const batch = await ada.prepare([payee])
+    expect((await record(eve, same)).payout).toBeNull()
+    expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
+  })
+
+  test('by the address that the payout was made out to, whatever the contractor’s is now', async () => {
+    const ada = await employ()
+    const payee = await ada.engage('payee')
+    const batch = await ada.prepare([payee])
+    const moved = pair('moved').publicKey()
+    await desk.db.update(contractors).set({ address: moved }).where(eq(contractors.id, payee.id))
+    expect((await record(ada, { address: moved })).payout).toBeNull()
+    expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
+  })
+
+  test('one that is ready before any that failed; of those the newest', async () => {
+    const ada = await employ()
+    const payee = await ada.engage('payee')
+    const failed = [await ada.prepare([payee]), await ada.prepare([payee])]
+    for (const _ of failed) await settle(await record(ada, payee), FAILURE)
+    const ready = await ada.prepare([payee])
+    const claimed = []
+    for (let round = 0; round < 4; round += 1) claimed.push((await record(ada, payee)).payout)
+    expect(claimed).toEqual([ready, failed[1], failed[0]].map((batch) => batch?.payouts[0]?.id).concat(null as never))
+  })
+
+  test('the wallet of anybody in the organisation will do, and nobody else’s', async () => {
+    const ada = await employ()
+    const payee = await ada.engage('payee')
+    await ada.prepare([payee])
+    const colleague = pair(`colleague ${count}`).publicKey()
+    expect(await record(ada, payee, { account: colleague })).toMatchObject({ payout: null, organisation: null })
+    await desk.db.insert(identities).values({ kind: 'ledger', sub: colleague, organisation: ada.organisation })
+    const transfer = await record(ada, payee, { account: colleague })
+    expect(transfer).toMatchObject({ payout: expect.any(String), organisation: ada.organisation })
+  })
+})
+
+describe('a payout that the client names', () => {
+  test('is taken though an older one is ready; a failed one though one is ready', async () => {
+    const ada = await employ()
+    const payee = await ada.engage('payee')
+    const [, second] = [await ada.prepare([payee]), await ada.prepare([payee])]
+    const payoutId = second?.payouts[0]?.id
+    const first = await record(ada, payee, { payoutId })
+    expect(first.payout).toBe(payoutId)
+    await settle(first, FAILURE)
+    expect((await record(ada, payee, { payoutId })).payout).toBe(payoutId)
+  })
+
+  test.each(CLAIM_CASES)('that is $name does not fit: refused, and nothing is left of it', async ({ name, reason }) => {
+    const [ada, eve] = [await employ(), await employ()]
+    const payee = await ada.engage('payee')
+    const id = (batch: BatchWithPayouts) => batch.payouts[0]?.id ?? ''
+    const given: Record<(typeof CLAIM_CASES)[number]['name'], () => Promise<string>> = {
+      unknown: async () => '00000000-0000-4000-8000-000000000000',
+      'no id': async () => "' OR true --",
+      'an empty string': async () => '',
+      'of another organisation': async () =>
+        id(await eve.prepare([await eve.engage('same', { address: payee.address })])),
+      'of a draft': async () => id(await ada.prepare([payee], { draft: true })),
+      'made out to somebody else': async () => id(await ada.prepare([await ada.engage('other')])),
+      pending: async () => {
+        const batch = await ada.prepare([payee])
+        await record(ada, payee)
+        return id(batch)
+      },
+      paid: async () => {
+        const batch = await ada.prepare([payee])
+        await settle(await record(ada, payee), SUCCESS)
+        return id(batch)
+      },
+      canceled: async () => {
+        const batch = await ada.prepare([payee])
+        await desk.db.execute(sql`UPDATE payouts SET status = 'canceled' WHERE batch = ${batch.id}`)
+        await desk.db.execute(sql`UPDATE batches SET payout_count = 0 WHERE id = ${batch.id}`)
+        return id(batch)
+      },
+    }
+    const payoutId = await given[name]()
+    const before = await snapshot()
+    await expectRefusal(() => record(ada, payee, { payoutId }), reason)
+    expect(await snapshot()).toEqual(before)
+  })
+
+  async function snapshot() {
+    const tables = [desk.db.select().from(payouts).orderBy(payouts.id), desk.db.select().from(sponsoredTransfers)]
+    const log = desk.db
+      .execute(sql`SELECT count(*) FROM audit_log`)
+      .then((result) => (result as { rows?: unknown }).rows)
+    return [...(await Promise.all(tables)), await readQuotas(desk.db), await log]
+  }
+
+  test('a wallet that has no organisation has no payouts to name', async () => {
+    const ada = await employ()
+    const payee = await ada.engage('payee')
+    const batch = await ada.prepare([payee])
+    const account = pair('a wallet from elsewhere').publicKey()
+    await expectRefusal(() => record(ada, payee, { payoutId: batch.payouts[0]?.id, account }), 'payout')
+  })
+})
+
+test('twenty transfers at once, five payouts: each is claimed once, and fifteen transfers pay none', async () => {
+  const ada = await employ()
+  const payee = await ada.engage('payee')
+  const batches = []
+  for (let round = 0; round < 5; round += 1) batches.push(await ada.prepare([payee]))
+  const transfers = await Promise.all(Array.from({ length: 20 }, () => record(ada, payee)))
+  const claimed = transfers.flatMap(({ payout }) => payout ?? [])
+  expect(claimed.toSorted()).toEqual(batches.map((batch) => batch.payouts[0]?.id ?? '').toSorted())
+})
+
+test('twenty transfers at once that name one payout: one gets it, the others are refused', async () => {
+  const ada = await employ()
+  const payee = await ada.engage('payee')
+  const payoutId = (await ada.prepare([payee])).payouts[0]?.id
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => record(ada, payee, { payoutId })))
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ reason: 'payout' })
+  }
+})
+
+test('the same transfer recorded again claims nothing more', async () => {
+  const ada = await employ()
+  const payee = await ada.engage('payee')
+  await ada.prepare([payee])
+  await ada.prepare([payee])
+  const transfer = transferNamed('again and again', { account: accountOf(ada), recipient: payee.address })
+  const records = await Promise.all(Array.from({ length: 8 }, () => recordTransfer(desk.db, transfer, limits, PLENTY)))
+  expect(new Set(records.map((each) => each.record.payout)).size).toBe(1)
+  const pending = await desk.db.select().from(payouts).where(eq(payouts.organisation, ada.organisation))
+  expect(pending.map(({ status }) => status).toSorted()).toEqual(['pending', 'ready'])
+})
+
+describe('what becomes of a payout', () => {
+  async function setUp(payees = 1) {
+    const ada = await employ()
+    const all = []
+    for (let index = 0; index < payees; index += 1) all.push(await ada.engage(`payee ${index}`))
+    const [payee, other] = all
+    if (!payee) throw new Error('no payee')
+    const batch = await ada.prepare(all)
+    const now = () => find(ada, batch)
+    return { ada, payee, other: other ?? payee, batch, now }
+  }
+
+  test('pending, then paid: batch started, then completed; the contractor was paid', async () => {
+    const { ada, payee, other, now } = await setUp(2)
+    const one = await record(ada, payee)
+    expect(await now()).toMatchObject({
+      status: 'started',
+      startedAt: NOW.toISOString(),
+      payouts: [{ status: 'pending' }, { status: 'ready' }],
+    })
+    const later = new Date(NOW.getTime() + 5_000)
+    const settled = await settle(one, SUCCESS, later)
+    const half = await now()
+    expect(half).toMatchObject({ status: 'started', settledCount: 1, failedCount: 0, payoutCount: 2 })
+    expect(half.payouts[0]).toMatchObject({ status: 'paid', txHash: settled.ledgerHash, paidAt: later.toISOString() })
+    expect(half).not.toHaveProperty('completedAt')
+    const end = new Date(NOW.getTime() + 9_000)
+    await settle(await record(ada, other), SUCCESS, end)
+    expect(await now()).toMatchObject({ status: 'completed', settledCount: 2, completedAt: end.toISOString() })
+    const [row] = await desk.db.select().from(contractors).where(eq(contractors.id, payee.id))
+    expect(row?.lastPaidAt).toEqual(later)
+  })
+
+  test.each([
+    ['failed on the ledger', FAILURE, 'the transfer failed on the ledger: txFailed, contract error 3506'],
+    ['dead', null, 'the transfer expired before it reached the ledger'],
+  ])(
+    '%s: failed, with its error; sent again it is pending without one, and the batch started',
+    async (_, how, error) => {
+      const { ada, payee, now } = await setUp()
+      await settle(await record(ada, payee), how)
+      const failed = await now()
+      expect(failed).toMatchObject({
+        status: 'failed',
+        failedCount: 1,
+        settledCount: 0,
+        payouts: [{ status: 'failed', error }],
+      })
+      expect(failed).not.toHaveProperty('completedAt')
+      const again = await record(ada, payee)
+      const started = await now()
+      expect(started).toMatchObject({ status: 'started', failedCount: 0, startedAt: failed.startedAt })
+      expect(started.payouts[0]).toMatchObject({ status: 'pending' })
+      expect(started.payouts[0]).not.toHaveProperty('error')
+      await settle(again, SUCCESS)
+      expect(await now()).toMatchObject({ status: 'completed', settledCount: 1, failedCount: 0 })
+    },
+  )
+
+  test('one failed while another waits: the batch goes on; failed when nothing is left to wait for', async () => {
+    const { ada, payee, other, now } = await setUp(2)
+    await settle(await record(ada, payee), FAILURE)
+    expect(await now()).toMatchObject({ status: 'started', failedCount: 1 })
+    await settle(await record(ada, other), SUCCESS)
+    expect(await now()).toMatchObject({ status: 'failed', failedCount: 1, settledCount: 1 })
+  })
+
+  test('refused by the network: failed at once though the transfer is open; paid if it turns up after all', async () => {
+    const { ada, payee, now } = await setUp()
+    const transfer = await record(ada, payee)
+    await reject(transfer)
+    const error = 'the network refused the transfer: txInsufficientBalance'
+    expect(await now()).toMatchObject({ status: 'failed', payouts: [{ status: 'failed', error }] })
+    const settled = await settle(transfer, SUCCESS)
+    expect(await now()).toMatchObject({
+      status: 'completed',
+      settledCount: 1,
+      failedCount: 0,
+      payouts: [{ status: 'paid', txHash: settled.ledgerHash }],
+    })
+  })
+
+  test('refused, and the same transfer sent once more: pending again, and what comes of it counts', async () => {
+    const { ada, payee, now } = await setUp()
+    const transfer = await record(ada, payee)
+    await reject(transfer)
+    await resumeTransfer(desk.db, transfer.innerHash, NOW)
+    expect(await now()).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
+    await settle(transfer, null)
+    expect(await now()).toMatchObject({ status: 'failed', failedCount: 1 })
+    await resumeTransfer(desk.db, transfer.innerHash, NOW)
+    expect(await now()).toMatchObject({ status: 'failed', failedCount: 1 })
+  })
+
+  describe('refused, then claimed by a second transfer', () => {
+    async function twice() {
+      const given = await setUp()
+      const first = await record(given.ada, given.payee)
+      await reject(first)
+      const second = await record(given.ada, given.payee)
+      expect(second.payout).toBe(first.payout)
+      return { ...given, first, second }
+    }
+
+    test('the first is not taken up again, and its death changes nothing', async () => {
+      const { first, second, now } = await twice()
+      await resumeTransfer(desk.db, first.innerHash, NOW)
+      await rejectTransfer(desk.db, first.innerHash, NOW)
+      await settle(first, null)
+      expect(await now()).toMatchObject({ status: 'started', payouts: [{ status: 'pending' }] })
+      const settled = await settle(second, SUCCESS)
+      expect(await now()).toMatchObject({ status: 'completed', payouts: [{ txHash: settled.ledgerHash }] })
+    })
+
+    test('the first gets there after all: paid by it, whatever becomes of the second', async () => {
+      const { first, second, now } = await twice()
+      const settled = await settle(first, SUCCESS)
+      const paid = await now()
+      expect(paid).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: settled.ledgerHash }] })
+      await settle(second, null)
+      expect(await now()).toEqual(paid)
+    })
+  })
+
+  test('twenty that settle one transfer at once: it counts once', async () => {
+    const { ada, payee, now } = await setUp(2)
+    const transfer = await record(ada, payee)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) => settle(transfer, [SUCCESS, FAILURE, null][index % 3] ?? null)),
+    )
+    const { settledCount, failedCount } = await now()
+    expect(settledCount + failedCount).toBe(1)
+  })
+
+  test('an older payment does not make the contractor paid earlier', async () => {
+    const { ada, payee } = await setUp()
+    await ada.prepare([payee])
+    const [one, two] = [await record(ada, payee), await record(ada, payee)]
+    await settle(two, SUCCESS, new Date(NOW.getTime() + 60_000))
+    await settle(one, SUCCESS, NOW)
+    const [row] = await desk.db.select().from(contractors).where(eq(contractors.id, payee.id))
+    expect(row?.lastPaidAt).toEqual(new Date(NOW.getTime() + 60_000))
+  })
+})
