@@ -196,6 +196,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.outp
   const [issue] = parsed.error.issues
   const path = issue?.path ?? []
   const message = issue?.message || 'invalid'
-  const namesField = path.length === 0 || message.startsWith(`${String(path[0])} `)
-  throw new Refusal('malformed', namesField ? message : `${path.join('.')}: ${message}`)
+  const field = path.join('.')
+  const namesField = path.length === 0 || [String(path[0]), field].some((name) => message.startsWith(`${name} `))
+  throw new Refusal('malformed', namesField ? message : `${field}: ${message}`)
 }

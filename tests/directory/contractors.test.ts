@@ -1,0 +1,403 @@
+import { randomUUID } from 'node:crypto'
+import { StrKey } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { auditLog, contractors } from '#drizzle/directory-schema.ts'
+import { captureLog } from '../house/console.ts'
+import { type Answer, fieldsOf, idOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, keyOf } from './recorded-rpc.ts'
+
+let office: Office
+let session: string
+let logged: string[]
+let employers = 1_000
+
+beforeAll(async () => {
+  office = await openOffice()
+})
+afterAll(() => office.close())
+/** Every test has an employer of its own. */
+beforeEach(async () => {
+  logged = captureLog()
+  employers += 1
+  session = await office.wallet(accountOf(employers))
+  Object.assign(office.rpc, { isDown: false, requests: [] })
+  office.clock.now = NOW
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const create = (body: unknown) => office.call(session, 'POST', '/contractors', body)
+const patch = (id: string, body: unknown) => office.call(session, 'PATCH', `/contractors/${id}`, body)
+const get = (id: string) => office.call(session, 'GET', `/contractors/${id}`)
+const list = (query = '') => office.call(session, 'GET', `/contractors${query}`)
+const refused = ({ status, body }: Answer) => [status, body.error]
+
+const contract = StrKey.encodeContract(new Uint8Array(32).fill(9))
+// A muxed address, an account with a digit changed, and a secret seed: each valid or nearly valid in its own way.
+const muxed = 'MA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVAAAAAAAAAAAAAJLK'
+const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
+
+describe('POST /contractors', () => {
+  test('makes a contractor of a name alone; what is not known is left out', async () => {
+    const { status, body } = await create({ name: 'Ann' })
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'Ann',
+      status: 'invited',
+      createdAt: NOW.toISOString(),
+    })
+    expect(office.rpc.requests).toEqual([])
+  })
+
+  test('keeps everything that it is given, and nothing that it does not know', async () => {
+    const given = {
+      name: 'Ann',
+      email: 'Ann@Example.com',
+      address: contract,
+      rate: { amount: '0.0000001', currency: 'USDC' },
+    }
+    const more = { id: randomUUID(), pvk: keyOf(1), status: 'ready', lastPaidAt: NOW, organisation: randomUUID() }
+    const { body } = await create({ ...more, ...given })
+    expect(body).toEqual({ ...given, id: expect.any(String), status: 'invited', createdAt: NOW.toISOString() })
+    expect(body.id).not.toBe(more.id)
+    expect((await get(idOf({ status: 200, body, headers: new Headers() }))).body).toEqual(body)
+  })
+
+  test('is ready when the address is registered, with the viewing key that the ledger has', async () => {
+    const address = accountOf(1)
+    office.rpc.register(address, keyOf(1))
+    const { body } = await create({ name: 'Ann', address, pvk: keyOf(2) })
+    expect(body).toMatchObject({ status: 'ready', address, pvk: keyOf(1) })
+    expect(office.rpc.requests).toEqual([1])
+  })
+
+  test('works without the ledger: whoever cannot be looked up is invited', async () => {
+    const address = accountOf(2)
+    office.rpc.register(address, keyOf(2))
+    office.rpc.isDown = true
+    const { status, body } = await create({ name: 'Ann', address })
+    expect([status, body.status, body.pvk]).toEqual([200, 'invited', undefined])
+  })
+
+  test.each<[string, string]>([
+    ['Latin', 'Åsa Öström'],
+    ['Arabic', 'محمد علي'],
+    ['Hebrew', 'יוסי כהן'],
+    ['Devanagari', 'आर्या शर्मा'],
+    ['Thai', 'สมชาย ใจดี'],
+    ['Han', '李小龍'],
+    ['Hangul', '김민준'],
+    ['Georgian', 'ნინო'],
+    ['Amharic', 'አበበ'],
+    ['emoji of many code points', '👩🏽‍💻 & 🏳️‍🌈'],
+    ['beyond the first plane', '𒀭𒂗𒆤 𓀀'],
+    ['HTML', '<b onclick="x()">Ann</b> &amp;'],
+    ['SQL', "'; DROP TABLE contractors; --"],
+    ['200 characters of two code units each', '𐍈'.repeat(200)],
+    ['something like a seed that is none', `${seed.slice(0, -1)}X`],
+  ])('a name in %s is kept as it is', async (_script, name) => {
+    const created = await create({ name })
+    expect([created.status, created.body.name]).toEqual([200, name])
+    expect((await get(idOf(created))).body.name).toBe(name)
+  })
+
+  test.each<[unknown, string]>([
+    [{}, 'name required'],
+    [{ name: null }, 'name must be a string'],
+    [{ name: 7 }, 'name must be a string'],
+    [{ name: ['Ann'] }, 'name must be a string'],
+    [{ name: '' }, 'name required'],
+    [{ name: ' \u00a0\u2003' }, 'name required'],
+    [{ name: 'x'.repeat(201) }, 'name must have at most 200 characters'],
+    [{ name: '𐍈'.repeat(201) }, 'name must have at most 200 characters'],
+    [{ name: 'x'.repeat(10_000) }, 'name must have at most 200 characters'],
+    [{ name: 'A\u0000nn' }, 'name must not hold control characters'],
+    [{ name: 'A\nnn' }, 'name must not hold control characters'],
+    [{ name: 'A\u0085nn' }, 'name must not hold control characters'],
+    [{ name: 'A\ud800nn' }, 'name must not hold control characters'],
+    [{ name: 'Ann', email: null }, 'email must be a string'],
+    [{ name: 'Ann', email: 7 }, 'email must be a string'],
+    [{ name: 'Ann', email: '' }, 'email must be an email address'],
+    [{ name: 'Ann', email: 'ann' }, 'email must be an email address'],
+    [{ name: 'Ann', email: 'ann@' }, 'email must be an email address'],
+    [{ name: 'Ann', email: 'a@b@c.example' }, 'email must be an email address'],
+    [{ name: 'Ann', email: 'a@b.example, c@d.example' }, 'email must be an email address'],
+    [{ name: 'Ann', email: 'Ann <a@b.example>' }, 'email must be an email address'],
+    [{ name: 'Ann', email: 'a@b.example\r\nBcc: c@d.example' }, 'email must be an email address'],
+    [{ name: 'Ann', email: `${'a'.repeat(250)}@b.example` }, 'email must be an email address'],
+    [{ name: 'Ann', address: 7 }, 'address must be a string'],
+    [{ name: 'Ann', address: '' }, 'address must be a ledger address (G… or C…)'],
+    [{ name: 'Ann', address: muxed }, 'address must be a ledger address (G… or C…)'],
+    [{ name: 'Ann', address: accountOf(1).toLowerCase() }, 'address must be a ledger address (G… or C…)'],
+    [{ name: 'Ann', address: ` ${accountOf(1)}` }, 'address must be a ledger address (G… or C…)'],
+    [{ name: 'Ann', address: changed(accountOf(1)) }, 'address must be a ledger address (G… or C…)'],
+    [{ name: 'Ann', address: changed(contract) }, 'address must be a ledger address (G… or C…)'],
+    [{ name: 'Ann', rate: '5' }, 'rate must be an object of amount and currency'],
+    [{ name: 'Ann', rate: {} }, 'rate.amount required'],
+    [{ name: 'Ann', rate: { amount: 5, currency: 'USDC' } }, 'rate.amount must be a string'],
+    [{ name: 'Ann', rate: { amount: '5' } }, 'rate.currency required'],
+    [{ name: 'Ann', rate: { amount: '5', currency: 'EUR' } }, 'rate.currency must be USDC'],
+    [{ name: 'Ann', rate: { amount: '5', currency: 'usdc' } }, 'rate.currency must be USDC'],
+    ...[
+      '0',
+      '-1',
+      '1e3',
+      '0.00000001',
+      '0.0',
+      '',
+      ' 1',
+      '1.',
+      '.5',
+      '+1',
+      '01',
+      '1,5',
+      'Infinity',
+      'NaN',
+      '0x10',
+      '1234567890123',
+      '٣',
+    ].map((amount): [unknown, string] => [
+      { name: 'Ann', rate: { amount, currency: 'USDC' } },
+      'rate.amount must be a positive decimal with at most 7 decimals',
+    ]),
+    [[], 'Invalid input: expected object, received array'],
+  ])('%j is refused: %s', async (body, error) => {
+    expect(refused(await create(body))).toEqual([400, error])
+    expect((await list()).body).toEqual({ contractors: [] })
+  })
+
+  test('what is no JSON, and no body at all', async () => {
+    expect((await create('{"name":')).status).toBe(400)
+    expect(refused(await office.call(session, 'POST', '/contractors'))).toEqual([400, 'name required'])
+  })
+
+  test.each<[string, object]>([
+    ['name', { name: seed }],
+    ['name, with words around it', { name: `my key is ${seed}!` }],
+    ['name, run together with more of its alphabet', { name: `SSA${seed}A` }],
+    ['name, in lower case', { name: seed.toLowerCase() }],
+    ['email', { name: 'Ann', email: `${seed}@b.example` }],
+    ['address', { name: 'Ann', address: seed }],
+    ['rate.amount', { name: 'Ann', rate: { amount: seed, currency: 'USDC' } }],
+    ['rate.currency', { name: 'Ann', rate: { amount: '1', currency: seed } }],
+  ])('a secret seed in %s is refused, and stands nowhere', async (_field, body) => {
+    const answer = await create(body)
+    expect(answer.status).toBe(400)
+    expect(JSON.stringify(answer.body).toUpperCase()).not.toContain(seed.slice(0, 20))
+    expect(logged.join('\n').toUpperCase()).not.toContain(seed.slice(0, 20))
+  })
+
+  test('a second contractor with the email, in any case, or with the address', async () => {
+    await create({ name: 'Ann', email: 'Ann@Example.com', address: accountOf(3) })
+    expect(refused(await create({ name: 'Bob', email: 'aNN@eXAMPLE.COM' }))).toEqual([
+      409,
+      'another contractor has this email',
+    ])
+    expect(refused(await create({ name: 'Bob', address: accountOf(3) }))).toEqual([
+      409,
+      'another contractor has this address',
+    ])
+    expect(fieldsOf(await list(), 'contractors', 'name')).toEqual(['Ann'])
+  })
+
+  test('of 20 that are made at once with one email, one is', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => create({ name: `${n}`, email: 'a@b.example' })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(19).fill(409)])
+  })
+
+  test('one that is removed frees its email and address', async () => {
+    const given = { name: 'Ann', email: 'a@b.example', address: accountOf(4) }
+    const id = idOf(await create(given))
+    await office.call(session, 'DELETE', `/contractors/${id}`)
+    expect((await create(given)).status).toBe(200)
+  })
+})
+
+describe('GET /contractors', () => {
+  test('is newest first, those of one moment by their making', async () => {
+    for (const name of ['a', 'b', 'c']) await create({ name })
+    office.clock.now = new Date(NOW.getTime() - 1)
+    await create({ name: 'older' })
+    expect(fieldsOf(await list(), 'contractors', 'name')).toEqual(['c', 'b', 'a', 'older'])
+    expect((await list()).headers.get('link')).toBeNull()
+  })
+
+  test('comes in pages, each saying where the next is', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await create({ name })
+    const seen: unknown[] = []
+    let query = '?limit=2'
+    for (let page = 0; page < 3; page += 1) {
+      const answer = await list(query)
+      seen.push(fieldsOf(answer, 'contractors', 'name'))
+      query = /^<([^>]*)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1] ?? ''
+      // What is made between two pages belongs on neither.
+      await create({ name: `new ${page}` })
+    }
+    expect(seen).toEqual([['e', 'd'], ['c', 'b'], ['a']])
+    expect(query).toBe('')
+  })
+
+  test('a page that holds exactly the rest is the last', async () => {
+    for (const name of ['a', 'b']) await create({ name })
+    expect((await list('?limit=2')).headers.get('link')).toBeNull()
+  })
+
+  test.each([
+    ['?limit=0', 'limit must be 1 to 500'],
+    ['?limit=501', 'limit must be 1 to 500'],
+    ['?limit=-1', 'limit must be 1 to 500'],
+    ['?limit=1e2', 'limit must be 1 to 500'],
+    ['?limit=', 'limit must be 1 to 500'],
+    ['?cursor=x', 'cursor is not one of ours'],
+    ['?cursor=', 'cursor is not one of ours'],
+    [`?cursor=${Buffer.from("1'; drop table x-1").toString('base64url')}`, 'cursor is not one of ours'],
+    [`?cursor=${Buffer.from('999999999999999-1').toString('base64url')}`, 'cursor is not one of ours'],
+    [`?cursor=${'A'.repeat(200)}`, 'cursor is not one of ours'],
+  ])('%s is refused', async (query, error) => {
+    expect(refused(await list(query))).toEqual([400, error])
+  })
+
+  test('a cursor of the last moment that there can be finds everything', async () => {
+    await create({ name: 'a' })
+    const cursor = Buffer.from(`${Date.UTC(10_000, 0) - 1}-1`).toString('base64url')
+    expect(fieldsOf(await list(`?cursor=${cursor}`), 'contractors', 'name')).toEqual(['a'])
+  })
+})
+
+describe('GET, PATCH and DELETE /contractors/{id}', () => {
+  test.each([randomUUID(), 'x', '0', `${randomUUID()}x`, randomUUID().toUpperCase(), '%00', "'--", 'a'.repeat(5000)])(
+    '%s is not found',
+    async (id) => {
+      await create({ name: 'Ann' })
+      for (const method of ['GET', 'PATCH', 'DELETE'] as const) {
+        const answer = await office.call(session, method, `/contractors/${id}`)
+        expect(refused(answer)).toEqual([404, 'contractor not found'])
+      }
+      const invite = await office.call(session, 'POST', `/contractors/${id}/invite`)
+      expect(refused(invite)).toEqual([404, 'contractor not found'])
+    },
+  )
+
+  test('changes what is named and leaves the rest', async () => {
+    const given = { name: 'Ann', email: 'a@b.example', address: accountOf(5), rate: { amount: '1', currency: 'USDC' } }
+    const created = await create(given)
+    const id = idOf(created)
+    expect((await patch(id, {})).body).toEqual(created.body)
+    expect((await patch(id, { name: 'Ann B.' })).body).toEqual({ ...created.body, name: 'Ann B.' })
+    const rate = { amount: '2.5', currency: 'USDC' }
+    expect((await patch(id, { rate, email: 'ann@b.example' })).body).toEqual({
+      ...created.body,
+      name: 'Ann B.',
+      email: 'ann@b.example',
+      rate,
+    })
+  })
+
+  test('null clears email, address and rate, and the viewing key goes with the address', async () => {
+    const address = accountOf(6)
+    office.rpc.register(address, keyOf(6))
+    const id = idOf(await create({ name: 'A', email: 'a@b.example', address, rate: { amount: '1', currency: 'USDC' } }))
+    const { body } = await patch(id, { email: null, address: null, rate: null })
+    expect(body).toEqual({ id, name: 'A', status: 'invited', createdAt: NOW.toISOString() })
+  })
+
+  test.each<[unknown, string]>([
+    [{ name: null }, 'name must be a string'],
+    [{ name: '' }, 'name required'],
+    [{ status: null }, 'status must be one of invited, onboarding, ready, inactive'],
+    [{ status: 'paid' }, 'status must be one of invited, onboarding, ready, inactive'],
+    [{ status: seed }, 'status must be one of invited, onboarding, ready, inactive'],
+    [{ email: 'x' }, 'email must be an email address'],
+    [{ address: muxed }, 'address must be a ledger address (G… or C…)'],
+    [{ rate: { amount: '0', currency: 'USDC' } }, 'rate.amount must be a positive decimal with at most 7 decimals'],
+  ])('%j is refused: %s', async (body, error) => {
+    const created = await create({ name: 'Ann' })
+    expect(refused(await patch(idOf(created), body))).toEqual([400, error])
+    expect((await get(idOf(created))).body).toEqual(created.body)
+  })
+
+  test('an email or address that another has', async () => {
+    await create({ name: 'Ann', email: 'a@b.example', address: accountOf(7) })
+    const id = idOf(await create({ name: 'Bob', email: 'b@b.example' }))
+    expect((await patch(id, { email: 'B@b.example' })).status).toBe(200)
+    expect(refused(await patch(id, { email: 'A@b.example' }))).toEqual([409, 'another contractor has this email'])
+    expect(refused(await patch(id, { address: accountOf(7) }))).toEqual([409, 'another contractor has this address'])
+  })
+
+  test.each(['invited', 'onboarding', 'ready', 'inactive'])('the status becomes %s as asked', async (status) => {
+    const id = idOf(await create({ name: 'Ann' }))
+    expect((await patch(id, { status })).body.status).toBe(status)
+    expect((await get(id)).body.status).toBe(status)
+  })
+
+  test('with another address the ledger has its say', async () => {
+    const [registered, unknown] = [accountOf(8), accountOf(9)]
+    office.rpc.register(registered, keyOf(8))
+    const id = idOf(await create({ name: 'Ann' }))
+    expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
+    const moved = (await patch(id, { address: unknown })).body
+    expect([moved.status, moved.address, moved.pvk]).toEqual(['invited', unknown, undefined])
+    office.rpc.isDown = true
+    expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'invited', address: registered })
+    office.rpc.isDown = false
+    expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
+    office.rpc.isDown = true
+    expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
+  })
+
+  test('somebody inactive stays so whatever the ledger says', async () => {
+    const address = accountOf(10)
+    office.rpc.register(address, keyOf(10))
+    const id = idOf(await create({ name: 'Ann' }))
+    await patch(id, { status: 'inactive' })
+    expect((await patch(id, { address })).body).toMatchObject({ status: 'inactive', pvk: keyOf(10) })
+  })
+
+  test('one that is removed is gone from sight, and kept', async () => {
+    const id = idOf(await create({ name: 'Ann' }))
+    const removed = await office.call(session, 'DELETE', `/contractors/${id}`)
+    expect([removed.status, removed.body]).toEqual([200, { id }])
+    for (const method of ['GET', 'PATCH', 'DELETE'] as const) {
+      expect((await office.call(session, method, `/contractors/${id}`)).status).toBe(404)
+    }
+    expect((await list()).body).toEqual({ contractors: [] })
+    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    expect(row?.deletedAt).toEqual(NOW)
+  })
+})
+
+test('the audit log says who did what to which record, and repeats nothing of it', async () => {
+  const id = idOf(
+    await create({ name: 'Ann Secretname', email: 'ann@secret.example', rate: { amount: '4242', currency: 'USDC' } }),
+  )
+  await patch(id, { name: 'Bea Secretname', rate: null })
+  await office.call(session, 'POST', `/contractors/${id}/invite`)
+  await office.call(session, 'DELETE', `/contractors/${id}`)
+  const rows = await office.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)
+  expect(rows.map(({ action, detail }) => [action, detail])).toEqual([
+    ['contractor.created', { status: 'invited' }],
+    ['contractor.updated', { fields: ['name', 'rate'], status: 'invited' }],
+    ['contractor.invited', { version: 1 }],
+    ['contractor.removed', {}],
+  ])
+  for (const row of rows) {
+    expect(row).toMatchObject({
+      at: NOW,
+      actorKind: 'ledger',
+      actorSub: accountOf(employers),
+      subjectKind: 'contractor',
+    })
+    expect(row.organisation).toMatch(/^[0-9a-f-]{36}$/)
+  }
+  expect(JSON.stringify(rows)).not.toMatch(/Secretname|secret\.example|4242/)
+})
+
+/** The same address with its last character replaced: the checksum does not fit. */
+function changed(address: string): string {
+  return `${address.slice(0, -1)}${address.endsWith('A') ? 'B' : 'A'}`
+}
