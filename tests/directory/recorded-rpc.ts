@@ -12,6 +12,8 @@ export interface RecordedRpc {
   /** how many addresses each getLedgerEntries request asked for, in order */
   requests: number[]
   isDown: boolean
+  /** answered to everything, if it is set */
+  result: unknown
   /** The address is registered, with this viewing key (128 hex digits). */
   register(address: string, pvk: string, liveUntilLedgerSeq?: number): void
   /** There is an entry, as some other contract would keep it. */
@@ -37,7 +39,8 @@ export async function startRecordedRpc(): Promise<RecordedRpc> {
     }
     // In any order but that of the request: whoever counts on it gets the wrong keys.
     const found = params.keys.flatMap((key) => entries.get(key) ?? []).reverse()
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: { entries: found, latestLedger: LATEST_LEDGER } }))
+    const result = rpc.result ?? { entries: found, latestLedger: LATEST_LEDGER }
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
   })
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
   const bound = listener.address()
@@ -64,6 +67,7 @@ export async function startRecordedRpc(): Promise<RecordedRpc> {
     url: `http://127.0.0.1:${bound.port}`,
     requests: [],
     isDown: false,
+    result: undefined,
     register: (address, pvk, liveUntilLedgerSeq = LATEST_LEDGER + 120_960) =>
       record(
         address,

@@ -1,0 +1,193 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { auditLog } from '#drizzle/directory-schema.ts'
+import { captureLog } from '../house/console.ts'
+import { type Answer, fieldsOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, keyOf } from './recorded-rpc.ts'
+
+let office: Office
+let session: string
+let logged: string[]
+let employers = 2_000
+
+beforeAll(async () => {
+  office = await openOffice()
+})
+afterAll(() => office.close())
+beforeEach(async () => {
+  logged = captureLog()
+  employers += 1
+  session = await office.wallet(accountOf(employers))
+  Object.assign(office.rpc, { isDown: false, requests: [] })
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const bring = (rows: unknown) => office.call(session, 'POST', '/contractors/bulk', { rows })
+const imported = (answer: Answer, field: string) => fieldsOf(answer, 'imported', field)
+const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
+
+test('rows stand alone: the good become contractors, the bad say why', async () => {
+  office.rpc.register(accountOf(1), keyOf(1))
+  const answer = await bring([
+    { name: 'Ann', email: 'ann@b.example', address: accountOf(1), amount: 1500.5 },
+    { name: '' },
+    { name: 'Bob', address: accountOf(2) },
+    { name: 'Cid', email: 'nobody' },
+    { name: 'Dot' },
+  ])
+  expect(answer.status).toBe(200)
+  const fixed = { id: expect.any(String), createdAt: NOW.toISOString() }
+  expect(answer.body).toEqual({
+    imported: [
+      {
+        ...fixed,
+        name: 'Ann',
+        status: 'ready',
+        email: 'ann@b.example',
+        address: accountOf(1),
+        pvk: keyOf(1),
+        rate: { amount: '1500.5', currency: 'USDC' },
+      },
+      { ...fixed, name: 'Bob', status: 'invited', address: accountOf(2) },
+      { ...fixed, name: 'Dot', status: 'invited' },
+    ],
+    errors: [
+      { row: 2, reason: 'name required' },
+      { row: 4, reason: 'email must be an email address' },
+    ],
+  })
+  expect(office.rpc.requests).toEqual([2])
+  expect(fieldsOf(await office.call(session, 'GET', '/contractors'), 'contractors', 'name')).toEqual([
+    'Dot',
+    'Bob',
+    'Ann',
+  ])
+})
+
+test.each<[unknown, string]>([
+  [null, 'row must be an object'],
+  [7, 'row must be an object'],
+  ['Ann', 'row must be an object'],
+  [['Ann'], 'row must be an object'],
+  [{}, 'name required'],
+  [{ name: 7 }, 'name must be a string'],
+  [{ name: 'x'.repeat(201) }, 'name must have at most 200 characters'],
+  [{ name: 'A\u0000' }, 'name must not hold control characters'],
+  [{ name: `${seed}` }, 'name must not hold a secret seed'],
+  [{ name: 'A', email: seed }, 'email must be an email address'],
+  [{ name: 'A', email: `${seed}@b.example` }, 'email must not hold a secret seed'],
+  [{ name: 'A', address: seed }, 'address must be a ledger address (G… or C…)'],
+  [{ name: 'A', email: 7 }, 'email must be a string'],
+  [{ name: 'A', address: {} }, 'address must be a string'],
+  ...[0, -1, '5', null, true, 1e-8, 0.12345678, 1e12, 1e21, 1e300].map((amount): [unknown, string] => [
+    { name: 'A', amount },
+    'amount must be a positive decimal with at most 7 decimals',
+  ]),
+])('the row %j is an error: %s', async (row, reason) => {
+  const answer = await bring([row])
+  expect([answer.status, answer.body]).toEqual([200, { imported: [], errors: [{ row: 1, reason }] }])
+  expect(JSON.stringify(answer.body)).not.toContain(seed)
+  expect(logged.join('\n')).not.toContain(seed)
+})
+
+test.each([
+  [1, '1'],
+  [1e3, '1000'],
+  [0.1, '0.1'],
+  [1e-7, '0.0000001'],
+  [100, '100'],
+  [2500.75, '2500.75'],
+  [999_999_999_999, '999999999999'],
+])('the amount %d becomes the rate %s', async (amount, expected) => {
+  expect(imported(await bring([{ name: 'A', amount }]), 'rate')).toEqual([{ amount: expected, currency: 'USDC' }])
+})
+
+test('no rows are two empty lists', async () => {
+  expect((await bring([])).body).toEqual({ imported: [], errors: [] })
+})
+
+test.each([
+  [undefined, 'rows required'],
+  [{}, 'rows must be an array'],
+  ['x', 'rows must be an array'],
+  [null, 'rows must be an array'],
+])('rows that are %j are refused', async (rows, error) => {
+  const answer = await bring(rows)
+  expect([answer.status, answer.body]).toEqual([400, { error }])
+})
+
+test('of rows with one email or address the first counts; one that fails takes none', async () => {
+  await office.call(session, 'POST', '/contractors', { name: 'Old', email: 'old@b.example', address: accountOf(3) })
+  const answer = await bring([
+    { name: 'x', email: 'new@b.example', amount: 0 },
+    { name: 'a', email: 'New@b.example' },
+    { name: 'b', email: 'NEW@B.example' },
+    { name: 'c', address: accountOf(4) },
+    { name: 'd', address: accountOf(4) },
+    { name: 'e', email: 'OLD@b.example' },
+    { name: 'f', address: accountOf(3) },
+    { name: 'g', email: 'g@b.example', address: accountOf(4) },
+    { name: 'h', email: 'g@b.example' },
+  ])
+  expect(imported(answer, 'name')).toEqual(['a', 'c', 'h'])
+  expect(answer.body.errors).toEqual([
+    { row: 1, reason: 'amount must be a positive decimal with at most 7 decimals' },
+    { row: 3, reason: 'another contractor has this email' },
+    { row: 5, reason: 'another contractor has this address' },
+    { row: 6, reason: 'another contractor has this email' },
+    { row: 7, reason: 'another contractor has this address' },
+    { row: 8, reason: 'another contractor has this address' },
+  ])
+})
+
+test('of two imports of the same rows at once, every row is made by one', async () => {
+  const rows = Array.from({ length: 50 }, (_, n) => ({ name: `${n}`, email: `n${n}@b.example` }))
+  const answers = await Promise.all([bring(rows), bring([...rows].reverse()), bring(rows)])
+  const made = answers.flatMap((answer) => imported(answer, 'email'))
+  expect(made.toSorted()).toEqual(rows.map(({ email }) => email).toSorted())
+  for (const answer of answers)
+    expect(imported(answer, 'id').length + fieldsOf(answer, 'errors', 'row').length).toBe(50)
+})
+
+describe('the largest body', () => {
+  const LIMIT = 256 * 1024
+
+  test('rows with an address each: one look-up per 200, one entry in the audit log each', async () => {
+    const rows = Array.from({ length: 2_000 }, (_, n) => ({ name: `n${n}`, address: accountOf(10_000 + (n % 1_950)) }))
+    office.rpc.register(accountOf(10_000), keyOf(10_000))
+    office.rpc.register(accountOf(11_949), keyOf(11_949))
+    expect(JSON.stringify({ rows }).length).toBeLessThan(LIMIT)
+    const answer = await bring(rows)
+    expect(imported(answer, 'name')).toHaveLength(1_950)
+    expect(fieldsOf(answer, 'errors', 'row')).toEqual(Array.from({ length: 50 }, (_, n) => 1_951 + n))
+    expect(office.rpc.requests).toEqual([...Array<number>(9).fill(200), 150])
+    const statuses = imported(answer, 'status')
+    expect([statuses[0], statuses[1], statuses.at(-1)]).toEqual(['ready', 'invited', 'ready'])
+    const entries = await office.db.select({ id: auditLog.subjectId }).from(auditLog)
+    const audited = new Set(entries.map(({ id }) => id))
+    expect(imported(answer, 'id').every((id) => audited.has(String(id)))).toBe(true)
+  })
+
+  test('as many rows as fit', async () => {
+    const rows = Array.from({ length: 18_000 }, () => ({ name: 'a' }))
+    const answer = await bring(rows)
+    expect([answer.status, imported(answer, 'id').length]).toEqual([200, 18_000])
+  })
+
+  test('one byte more than fits', async () => {
+    const text = JSON.stringify({ rows: [{ name: 'a' }] })
+    const most = await office.call(session, 'POST', '/contractors/bulk', text.padEnd(LIMIT))
+    expect(most.status).toBe(200)
+    const answer = await office.call(session, 'POST', '/contractors/bulk', text.padEnd(LIMIT + 1))
+    expect([answer.status, answer.body]).toEqual([413, { error: 'the body is larger than 256 KiB' }])
+  })
+})
+
+test('while the ledger cannot be asked everybody is invited, and it is asked once', async () => {
+  office.rpc.isDown = true
+  const rows = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, address: accountOf(20_000 + n) }))
+  const answer = await bring(rows)
+  expect(new Set(imported(answer, 'status'))).toEqual(new Set(['invited']))
+  expect(office.rpc.requests).toEqual([200])
+})

@@ -1,0 +1,196 @@
+import { StrKey } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { auditLog, contractors } from '#drizzle/directory-schema.ts'
+import { enrol } from '#lib/cli/participants.ts'
+import { openRegistrationSweep, promoteContractors, sweepRegistrations } from '#lib/directory/promotion.ts'
+import { findRegistrations, lookUpRegistrations } from '#lib/directory/registration.ts'
+import { accountKey } from '#lib/ledger/confidential-token.ts'
+import { openNetwork } from '#lib/ledger/network.ts'
+import { captureLog } from '../house/console.ts'
+import { type Ground, openGround } from '../support/ground.ts'
+import { idOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, keyOf, LATEST_LEDGER, TOKEN } from './recorded-rpc.ts'
+
+let office: Office
+let session: string
+let employers = 3_000
+
+beforeAll(async () => {
+  office = await openOffice()
+})
+afterAll(() => office.close())
+beforeEach(async () => {
+  captureLog()
+  employers += 1
+  session = await office.wallet(accountOf(employers))
+  Object.assign(office.rpc, { isDown: false, result: undefined, requests: [] })
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const registry = () => office.service.registry
+const create = async (body: object) => idOf(await office.call(session, 'POST', '/contractors', body))
+const statusOf = async (id: string) => (await office.call(session, 'GET', `/contractors/${id}`)).body.status
+const actor = { kind: 'service', sub: 'test' } as const
+
+describe('what the ledger says of an address', () => {
+  const [registered, archived, forgotten, confused, absent] = [1, 2, 3, 4, 5].map(accountOf) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ]
+
+  test('registered, archived, incompatible and absent are told apart', async () => {
+    office.rpc.register(registered, keyOf(1))
+    office.rpc.register(archived, keyOf(2), 0)
+    office.rpc.register(forgotten, keyOf(3), LATEST_LEDGER - 1)
+    office.rpc.confuse(confused)
+    const found = await lookUpRegistrations(registry(), [absent, confused, forgotten, archived, registered, registered])
+    expect(Object.fromEntries(found)).toEqual({
+      [registered]: { state: 'registered', pvk: keyOf(1) },
+      [archived]: { state: 'archived', pvk: keyOf(2) },
+      [forgotten]: { state: 'archived', pvk: keyOf(3) },
+      [confused]: { state: 'incompatible' },
+      [absent]: { state: 'absent' },
+    })
+    expect(office.rpc.requests).toEqual([5])
+  })
+
+  test('who is archived can be paid, whose entry is another contract’s cannot', async () => {
+    const bodies = await Promise.all(
+      [archived, confused].map(
+        async (address) => (await office.call(session, 'POST', '/contractors', { name: 'A', address })).body,
+      ),
+    )
+    expect(bodies.map(({ status, pvk }) => [status, pvk])).toEqual([
+      ['ready', keyOf(2)],
+      ['invited', undefined],
+    ])
+  })
+
+  test('one request for 200 different addresses', async () => {
+    const addresses = Array.from({ length: 401 }, (_, n) => accountOf(50_000 + n))
+    for (const number of [50_000, 50_199, 50_200, 50_400]) office.rpc.register(accountOf(number), keyOf(number))
+    const found = await lookUpRegistrations(registry(), [...addresses, ...addresses])
+    expect(office.rpc.requests).toEqual([200, 200, 1])
+    expect(found.size).toBe(401)
+    expect([...found].filter(([, { state }]) => state === 'registered').map(([address]) => address)).toEqual(
+      [50_000, 50_199, 50_200, 50_400].map(accountOf),
+    )
+  })
+
+  test('no addresses, or no token, ask nothing', async () => {
+    expect((await lookUpRegistrations(registry(), [])).size).toBe(0)
+    const found = await lookUpRegistrations({ ...registry(), token: undefined }, [registered])
+    expect(found.get(registered)).toEqual({ state: 'absent' })
+    expect(office.rpc.requests).toEqual([])
+  })
+
+  test('a ledger that cannot be asked is no ledger that says no', async () => {
+    office.rpc.isDown = true
+    const refusal = { code: 'unavailable', message: 'the ledger cannot be reached' }
+    await expect(lookUpRegistrations(registry(), [registered])).rejects.toMatchObject(refusal)
+    expect(await findRegistrations(registry(), [registered])).toEqual(new Map())
+  })
+
+  test.each<[string, unknown]>([
+    ['an entry that was not asked for', { latestLedger: 7, entries: [{ key: 'AAAA', xdr: 'AAAA' }] }],
+    [
+      'an entry that is no XDR',
+      { latestLedger: 7, entries: [{ key: accountKey(TOKEN, registered).toXdr('base64'), xdr: 'AAAA' }] },
+    ],
+    ['no ledger number', { entries: [] }],
+    ['entries that are no list', { latestLedger: 7, entries: 'x' }],
+  ])('%s is no answer', async (_what, result) => {
+    office.rpc.result = result
+    await expect(lookUpRegistrations(registry(), [registered])).rejects.toMatchObject({ code: 'unavailable' })
+  })
+})
+
+describe('promotion', () => {
+  test('makes ready who has been registered since, and nobody else', async () => {
+    const [late, never, other] = [accountOf(60_001), accountOf(60_002), accountOf(60_003)]
+    const ids = await Promise.all([late, never, other].map((address) => create({ name: 'A', address })))
+    const [lateId = '', neverId = '', otherId = ''] = ids
+    await office.call(session, 'PATCH', `/contractors/${otherId}`, { status: 'inactive' })
+    office.rpc.register(late, keyOf(1))
+    office.rpc.register(other, keyOf(3))
+    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, lateId))
+    office.rpc.requests.length = 0
+    await promoteContractors(office.db, registry(), row?.organisation ?? '', [...ids, 'no id'], { actor, now: NOW })
+    expect(office.rpc.requests).toEqual([2])
+    expect(await Promise.all([lateId, neverId, otherId].map(statusOf))).toEqual(['ready', 'invited', 'inactive'])
+    const [entry] = await office.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.promoted'))
+    expect(entry).toMatchObject({ subjectId: lateId, actorKind: 'service', actorSub: 'test' })
+  })
+
+  test('leaves the contractors of others alone', async () => {
+    const address = accountOf(60_010)
+    const id = await create({ name: 'A', address })
+    office.rpc.register(address, keyOf(1))
+    session = await office.wallet(accountOf(60_011))
+    const stranger = await create({ name: 'B' })
+    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, stranger))
+    await promoteContractors(office.db, registry(), row?.organisation ?? '', [id], { actor, now: NOW })
+    const [kept] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    expect(kept?.status).toBe('invited')
+  })
+
+  test('the sweep looks at everybody who waits, 200 at a time', async () => {
+    const numbers = Array.from({ length: 450 }, (_, n) => 70_000 + n)
+    const rows = numbers.map((number) => ({ name: `n${number}`, address: accountOf(number) }))
+    await office.call(session, 'POST', '/contractors/bulk', { rows })
+    for (const number of [70_000, 70_250, 70_449]) office.rpc.register(accountOf(number), keyOf(number))
+    office.rpc.requests.length = 0
+    expect(await sweepRegistrations(office.db, registry(), NOW)).toBeGreaterThanOrEqual(3)
+    expect(office.rpc.requests.length).toBeGreaterThanOrEqual(3)
+    expect(office.rpc.requests.slice(0, -1).every((count) => count === 200)).toBe(true)
+    const ready = await office.db
+      .select()
+      .from(contractors)
+      .where(eq(contractors.address, accountOf(70_449)))
+    expect(ready).toMatchObject([{ status: 'ready', pvk: keyOf(70_449) }])
+    expect(await sweepRegistrations(office.db, registry(), NOW)).toBe(0)
+  })
+
+  test('the sweep goes on after a failure, until it is closed', async () => {
+    const address = accountOf(80_000)
+    const id = await create({ name: 'A', address })
+    office.rpc.register(address, keyOf(1))
+    office.rpc.isDown = true
+    const given = { database: () => office.service.database(), now: () => NOW, registry: registry() }
+    office.rpc.requests.length = 0
+    const sweep = openRegistrationSweep(given, 5)
+    await vi.waitFor(() => expect(office.rpc.requests.length).toBeGreaterThan(1))
+    expect(await statusOf(id)).toBe('invited')
+    office.rpc.isDown = false
+    await vi.waitFor(async () => expect(await statusOf(id)).toBe('ready'))
+    await sweep.close()
+  })
+})
+
+describe('on the embedded ledger', () => {
+  let ground: Ground
+  beforeAll(async () => {
+    ground = await openGround()
+  })
+  afterAll(() => ground.close())
+
+  test('a registered account has the viewing key of its holder, another address none', async () => {
+    const holder = await enrol(ground.network)
+    const network = openNetwork({ name: 'local', passphrase: '', rpcUrl: ground.devnet.rpcUrl, pollMs: 250 })
+    const contract = StrKey.encodeContract(new Uint8Array(32).fill(1))
+    const stranger = accountOf(90_000)
+    const address = holder.signer.publicKey()
+    const found = await lookUpRegistrations({ network, token: ground.network.token }, [stranger, address, contract])
+    expect(Object.fromEntries(found)).toEqual({
+      [address]: { state: 'registered', pvk: Buffer.from(holder.keys.viewingKey).toString('hex') },
+      [stranger]: { state: 'absent' },
+      [contract]: { state: 'absent' },
+    })
+  })
+})
