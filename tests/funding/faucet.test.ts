@@ -1,0 +1,194 @@
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { GET } from '#app/api/funding/faucet/route.ts'
+import { contractors, identities, organisations } from '#drizzle/directory-schema.ts'
+import type { RunningService } from '#lib/boot.ts'
+import { type FaucetTown, openFaucetTown, startAnother } from './faucet-town.ts'
+
+const AMOUNT = 1_000_0000000n
+
+let town: FaucetTown
+let other: RunningService
+beforeAll(async () => {
+  town = await openFaucetTown()
+  other = await startAnother(town)
+}, 120_000)
+afterAll(async () => {
+  await other?.close()
+  await town?.close()
+})
+afterEach(() => town.proxy.rule(null))
+
+test('a thousand USDC arrive, and can be spent after a merge', async () => {
+  const person = await town.settle()
+  const answer = await town.ask(person.session)
+  expect(answer).toEqual({ status: 200, retryAfter: null, body: { hash: expect.stringMatching(/^[0-9a-f]{64}$/) } })
+  expect(await town.deposits(person.address)).toEqual([answer.body.hash])
+  expect(await town.spendable(person)).toBe(AMOUNT)
+  expect(await town.grant(person.address)).toMatchObject({
+    status: 'granted',
+    amount: AMOUNT,
+    hash: answer.body.hash,
+    faucet: town.issuer.publicKey(),
+    resultCode: 'txSuccess',
+  })
+})
+
+test('no session: 401; a GET: 404', async () => {
+  expect(await town.ask(undefined)).toMatchObject({ status: 401, body: { error: 'missing bearer token' } })
+  expect(await town.ask('nonsense')).toMatchObject({ status: 401, body: { error: 'invalid session token' } })
+  const response = await GET(new Request('http://localhost:3000/api/funding/faucet'), undefined)
+  expect([response.status, response.headers.get('allow')]).toEqual([404, 'POST, OPTIONS'])
+})
+
+test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])('501 without %s, even for a user without account', async (missing) => {
+  const service = await startAnother(town, { [missing]: '' })
+  const session = await town.mint({ kind: 'idp', sub: 'nobody', issuer: 'https://login.example' })
+  expect(await town.ask(session, service)).toMatchObject({ status: 501, body: { error: 'no faucet is configured' } })
+  await service.close()
+})
+
+test('not registered: 409, and the cool-down has not begun', async () => {
+  const person = Keypair.random().publicKey()
+  const session = await town.mint({ kind: 'ledger', sub: person })
+  const refusal = {
+    status: 409,
+    retryAfter: null,
+    body: { error: 'the account is not registered with the confidential token' },
+  }
+  expect(await town.ask(session)).toEqual(refusal)
+  expect(await town.ask(session)).toEqual(refusal)
+  expect(await town.grant(person)).toBeUndefined()
+})
+
+test('no ledger account: 409 for a user of an identity provider whom no contractor record with an address is linked to', async () => {
+  const identity = { kind: 'idp', sub: 'jane', issuer: 'https://login.example' } as const
+  const session = await town.mint(identity)
+  const refusal = { status: 409, retryAfter: null, body: { error: 'no ledger account' } }
+  expect(await town.ask(session)).toEqual(refusal)
+
+  const [organisation] = await town.db.insert(organisations).values({ name: 'Acme' }).returning()
+  const link = { linkedKind: 'idp', linkedSub: 'jane' } as const
+  const record = {
+    organisation: organisation?.id ?? '',
+    name: 'Jane',
+    status: 'onboarding',
+    inviteExpiresAt: new Date(),
+  } as const
+  await town.db.insert(contractors).values({ ...record, ...link })
+  expect(await town.ask(session)).toEqual(refusal)
+
+  const person = await town.settle()
+  const stranger = await town.settle()
+  await town.db.insert(contractors).values({ ...record, address: stranger.address })
+  expect(await town.ask(session)).toEqual(refusal)
+  await town.db.insert(contractors).values({ ...record, ...link, address: person.address })
+  const answer = await town.ask(session)
+  expect(answer).toMatchObject({ status: 200 })
+  expect(await town.deposits(person.address)).toEqual([answer.body.hash])
+  // The account is the same, whichever session it is asked for with.
+  expect(await town.ask(person.session)).toMatchObject({ status: 429 })
+})
+
+test('the same sub of another provider is somebody else', async () => {
+  await town.db.insert(identities).values({ kind: 'idp', sub: 'joe', issuer: 'https://login.example' })
+  const session = await town.mint({ kind: 'idp', sub: 'joe', issuer: 'https://other.example' })
+  expect(await town.ask(session)).toMatchObject({ status: 403 })
+})
+
+test('an address of a contract that is not registered: 409', async () => {
+  const identity = { kind: 'idp', sub: 'contract', issuer: 'https://login.example' } as const
+  const session = await town.mint(identity)
+  await town.ask(session)
+  const [organisation] = await town.db.insert(organisations).values({ name: 'Acme' }).returning()
+  await town.db.insert(contractors).values({
+    organisation: organisation?.id ?? '',
+    name: 'A contract',
+    status: 'onboarding',
+    inviteExpiresAt: new Date(),
+    linkedKind: 'idp',
+    linkedSub: 'contract',
+    address: StrKey.encodeContract(new Uint8Array(32).fill(9)),
+  })
+  expect(await town.ask(session)).toMatchObject({ status: 409, body: { error: expect.stringContaining('registered') } })
+})
+
+test('of twenty calls of one user at once, on two services, one gets the deposit and nineteen are too soon', async () => {
+  const person = await town.settle()
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => town.ask(person.session, i % 2 === 0 ? town.service : other)),
+  )
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(429)])
+  for (const { status, retryAfter, body } of answers) {
+    if (status !== 429) continue
+    expect(body).toEqual({ error: 'the faucet gives to an account once in 3600 seconds' })
+    expect(Number(retryAfter)).toBeGreaterThan(3500)
+    expect(Number(retryAfter)).toBeLessThanOrEqual(3600)
+  }
+  expect(await town.deposits(person.address)).toHaveLength(1)
+})
+
+test('the cool-down ends by the database’s clock, and the second grant adds to the first', async () => {
+  const person = await town.settle()
+  expect(await town.ask(person.session)).toMatchObject({ status: 200 })
+  await wind(person.address, 3_590)
+  const early = await town.ask(person.session)
+  expect(early.status).toBe(429)
+  expect(Number(early.retryAfter)).toBeGreaterThanOrEqual(1)
+  expect(Number(early.retryAfter)).toBeLessThanOrEqual(10)
+  await wind(person.address, 10)
+  expect(await town.ask(person.session)).toMatchObject({ status: 200 })
+  expect(await town.deposits(person.address)).toHaveLength(2)
+  expect(await town.spendable(person)).toBe(2n * AMOUNT)
+})
+
+test('ten users at once: ten deposits', async () => {
+  const people = await Promise.all(Array.from({ length: 10 }, () => town.settle()))
+  const answers = await Promise.all(people.map(({ session }) => town.ask(session)))
+  expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+  for (const [i, { address }] of people.entries()) expect(await town.deposits(address)).toEqual([answers[i]?.body.hash])
+})
+
+test('ten users at once on two services of one database: ten deposits, none of them refused by the ledger', async () => {
+  const people = await Promise.all(Array.from({ length: 10 }, () => town.settle()))
+  const refused: unknown[] = []
+  town.proxy.rule(({ method }) =>
+    method === 'sendTransaction'
+      ? {
+          rewrite: (sent) => {
+            if (sent.status !== 'PENDING') refused.push(sent)
+            return sent
+          },
+        }
+      : 'pass',
+  )
+  const answers = await Promise.all(
+    people.map(({ session }, i) => town.ask(session, i % 2 === 0 ? town.service : other)),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+  for (const [i, { address }] of people.entries()) expect(await town.deposits(address)).toEqual([answers[i]?.body.hash])
+  expect(refused).toEqual([])
+})
+
+test('amount and cool-down are what is configured', async () => {
+  const service = await startAnother(town, { FAUCET_AMOUNT: '0.0000007', FAUCET_COOLDOWN: '0' })
+  const person = await town.settle()
+  expect(await town.ask(person.session, service)).toMatchObject({ status: 200 })
+  expect(await town.ask(person.session, service)).toMatchObject({ status: 200 })
+  expect(await town.spendable(person)).toBe(14n)
+  await service.close()
+})
+
+test('the database holds no grant in between, once all is settled', async () => {
+  const { rows } = (await town.db.execute(
+    sql`SELECT status, count(*)::int AS count FROM faucet_grants GROUP BY status`,
+  )) as unknown as { rows: { status: string; count: number }[] }
+  expect(rows.map(({ status }) => status)).toEqual(['granted'])
+})
+
+/** The account's grant becomes older by so many seconds. */
+const wind = (address: string, seconds: number) =>
+  town.db.execute(
+    sql`UPDATE faucet_grants SET claimed_at = claimed_at - make_interval(secs => ${seconds}) WHERE account = ${address}`,
+  )

@@ -1,0 +1,208 @@
+import { Address, Asset, Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { POST } from '#app/api/funding/vault/route.ts'
+import { sendAndWait } from '#lib/cli/participants.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { type FaucetTown, openFaucetTown, startAnother } from './faucet-town.ts'
+
+let town: FaucetTown
+let session: string
+let token: string
+let underlying: string
+let native: string
+let usdc: Asset
+beforeAll(async () => {
+  town = await openFaucetTown()
+  session = await town.mint({ kind: 'idp', sub: 'anybody', issuer: 'https://login.example' })
+  token = town.network.token
+  underlying = town.devnet.deployment.contracts.underlying
+  native = Asset.native().contractId(town.network.passphrase)
+  usdc = new Asset('USDC', town.issuer.publicKey())
+}, 120_000)
+afterAll(() => town?.close())
+afterEach(() => town.proxy.rule(null))
+
+/** What the service says of a vault at `address`. */
+async function look(address: string, variables: Record<string, string> = {}) {
+  const service = await startAnother(town, { BRIDGE_VAULT_ADDRESS: address, ...variables })
+  const answer = await town.vault(session, service)
+  await service.close()
+  return answer
+}
+
+async function join(): Promise<Keypair> {
+  const keypair = Keypair.random()
+  const funded = await fetch(`${town.network.friendbotUrl}?addr=${keypair.publicKey()}`)
+  expect(funded.ok).toBe(true)
+  return keypair
+}
+
+async function perform(source: Keypair, operation: xdr.Operation): Promise<void> {
+  const { rpc: server, passphrase } = town.network
+  const account = await server.getAccount(source.publicKey())
+  const transaction = new TransactionBuilder(account, { fee: '1000000', networkPassphrase: passphrase })
+    .addOperation(operation)
+    .setTimeout(60)
+    .build()
+  const isCall = operation.body.type === 'invokeHostFunction'
+  const ready = isCall ? await server.prepareTransaction(transaction) : transaction
+  ready.sign(source)
+  await sendAndWait(town.network, ready.toXdr())
+}
+
+/** The token's instance names another asset contract, as if the token had been made over that. */
+const madeOver =
+  (contract: string) =>
+  ({ method }: { method: string }): Fault =>
+    method === 'getLedgerEntries'
+      ? { rewrite: (result) => ({ ...result, entries: entriesOver(contract, result) }) }
+      : 'pass'
+
+function entriesOver(contract: string, result: Record<string, unknown>): unknown {
+  const entries = (result.entries ?? []) as { xdr: string }[]
+  return entries.map((entry) => {
+    const data = xdr.LedgerEntryData.fromXdr(entry.xdr, 'base64')
+    if (data.type !== 'contractData' || data.contractData.val.type !== 'scvContractInstance') return entry
+    if (Address.fromScAddress(data.contractData.contract).toString() !== token) return entry
+    const { instance } = data.contractData.val
+    const storage = (instance.storage ?? []).map(({ key, val }) => {
+      const isUnderlying = JSON.stringify(key.toJson()).includes('UnderlyingAsset')
+      return new xdr.ScMapEntry({ key, val: isUnderlying ? new Address(contract).toScVal() : val })
+    })
+    const val = xdr.ScVal.scvContractInstance(new xdr.ScContractInstance({ executable: instance.executable, storage }))
+    const changed = new xdr.ContractDataEntry({ ...data.contractData, val })
+    return { ...entry, xdr: xdr.LedgerEntryData.contractData(changed).toXdr('base64') }
+  })
+}
+
+test('by default it is the token’s contract, which holds the sum of all confidential balances', async () => {
+  expect(await town.vault(session)).toEqual({
+    status: 200,
+    retryAfter: null,
+    body: { vault: token, held: '0.0000000' },
+  })
+  const people = [await town.settle(), await town.settle()]
+  for (const person of people) expect(await town.ask(person.session)).toMatchObject({ status: 200 })
+  expect((await town.vault(session)).body).toEqual({ vault: token, held: '2000.0000000' })
+  await town.overtake(await town.settle())
+  expect((await town.vault(session)).body).toEqual({ vault: token, held: '2000.0000001' })
+})
+
+describe('BRIDGE_VAULT_ADDRESS', () => {
+  test('a contract that holds nothing', async () => {
+    expect(await look(underlying)).toMatchObject({ status: 200, body: { vault: underlying, held: '0.0000000' } })
+  })
+
+  test('an account: its trustline, nothing without one, and an issuer without limit', async () => {
+    const keypair = await join()
+    const vault = keypair.publicKey()
+    const held = async () => (await look(vault)).body
+    expect(await held()).toEqual({ vault, held: '0.0000000' })
+    await perform(keypair, Operation.changeTrust({ asset: usdc }))
+    expect(await held()).toEqual({ vault, held: '0.0000000' })
+    await perform(town.issuer, Operation.payment({ destination: vault, asset: usdc, amount: '12.3456789' }))
+    expect(await held()).toEqual({ vault, held: '12.3456789' })
+    const { body } = await look(town.issuer.publicKey())
+    expect(body).toEqual({ vault: town.issuer.publicKey(), held: '922337203685.4775807' })
+  })
+
+  test('an account that is not on the ledger holds nothing', async () => {
+    const vault = Keypair.random().publicKey()
+    expect(await look(vault)).toMatchObject({ status: 200, body: { vault, held: '0.0000000' } })
+  })
+})
+
+describe('a token over the native asset', () => {
+  test('an account: its balance in XLM', async () => {
+    const vault = (await join()).publicKey()
+    town.proxy.rule(madeOver(native))
+    const { balance } = await town.network.rpc.getAccountEntry(vault)
+    expect(balance).toBeGreaterThan(0n)
+    const units = balance.toString().padStart(8, '0')
+    expect(await look(vault)).toMatchObject({
+      status: 200,
+      body: { vault, held: `${units.slice(0, -7)}.${units.slice(-7)}` },
+    })
+    const nobody = Keypair.random().publicKey()
+    expect((await look(nobody)).body).toEqual({ vault: nobody, held: '0.0000000' })
+  })
+
+  test('a contract: its balance with the asset’s contract', async () => {
+    const keypair = await join()
+    await perform(
+      keypair,
+      Operation.invokeContractFunction({
+        contract: native,
+        function: 'transfer',
+        args: [
+          new Address(keypair.publicKey()).toScVal(),
+          new Address(token).toScVal(),
+          xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: 0n, lo: 5_0000001n })),
+        ],
+      }),
+    )
+    town.proxy.rule(madeOver(native))
+    expect((await look(token)).body).toEqual({ vault: token, held: '5.0000001' })
+  })
+})
+
+describe('refusals', () => {
+  test('401 without a session, 404 for another method', async () => {
+    expect(await town.vault(undefined)).toMatchObject({ status: 401, body: { error: 'missing bearer token' } })
+    const response = await POST(new Request('http://localhost:3000/api/funding/vault', { method: 'POST' }), undefined)
+    expect([response.status, response.headers.get('allow')]).toEqual([404, 'GET, OPTIONS'])
+  })
+
+  test('501 with neither vault nor token', async () => {
+    expect(await look('', { CONFIDENTIAL_TOKEN: '' })).toMatchObject({
+      status: 501,
+      body: { error: 'no bridge vault is configured' },
+    })
+  })
+
+  test('501 when the configured token is something else, or nothing', async () => {
+    const error = 'the configured contract does not name its asset as a confidential token does'
+    for (const contract of [underlying, madeUp()]) {
+      expect(await look('', { CONFIDENTIAL_TOKEN: contract })).toMatchObject({ status: 501, body: { error } })
+    }
+  })
+
+  test('501 when the asset is not a Stellar asset', async () => {
+    town.proxy.rule(madeOver(town.devnet.deployment.contracts.verifier))
+    expect(await look('')).toMatchObject({
+      status: 501,
+      body: { error: 'the asset of the confidential token is not a Stellar asset' },
+    })
+  })
+
+  const outages: [string, Fault][] = [
+    ['answers with an error', { status: 503 }],
+    ['says that it is busy', { error: { code: -32603, message: 'busy' } }],
+    ['hangs up', { drop: true, delivered: false }],
+    ['names no ledger', { answer: { entries: [] } }],
+    ['gives another entry', { rewrite: (result) => ({ ...result, entries: [anotherEntry()] }) }],
+  ]
+  test.each(outages)('503 while the RPC %s, and an answer once it is back', async (_, fault) => {
+    const service = await startAnother(town)
+    town.proxy.rule(({ method }) => (method === 'getLedgerEntries' ? fault : 'pass'))
+    expect(await town.vault(session, service)).toEqual({
+      status: 503,
+      retryAfter: '5',
+      body: { error: 'the ledger cannot be reached' },
+    })
+    town.proxy.rule(null)
+    expect(await town.vault(session, service)).toMatchObject({ status: 200 })
+    await service.close()
+  })
+})
+
+const madeUp = () => new Asset('OTHER', town.issuer.publicKey()).contractId(town.network.passphrase)
+
+function anotherEntry() {
+  const keyHash = new Uint8Array(32)
+  return {
+    key: xdr.LedgerKey.ttl(new xdr.LedgerKeyTtl({ keyHash })).toXdr('base64'),
+    xdr: xdr.LedgerEntryData.ttl(new xdr.TtlEntry({ keyHash, liveUntilLedgerSeq: 9 })).toXdr('base64'),
+    lastModifiedLedgerSeq: 1,
+  }
+}
