@@ -2,7 +2,14 @@ import { spawnSync } from 'node:child_process'
 import { globSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-const SOURCES = ['{app,lib,drizzle}/**/*', 'instrumentation.ts', 'next.config.ts', 'postcss.config.mjs', 'package-lock.json', 'tsconfig.json']
+const SOURCES = [
+  '{app,lib,drizzle}/**/*',
+  'instrumentation.ts',
+  'next.config.ts',
+  'postcss.config.mjs',
+  'package-lock.json',
+  'tsconfig.json',
+]
 
 /** Builds the application unless there is a build that is newer than every source file. */
 export function buildIfStale(): void {
