@@ -17,14 +17,7 @@ export interface Desk {
 
 export async function openDesk(): Promise<Desk> {
   const postgres = await cloneDatabase()
-  const service = await startService(
-    readEnvironment({
-      DATABASE_URL: postgres.url,
-      SESSION_SECRET: 'a secret for tests, long enough for HS256',
-      STELLAR_RPC_URL: 'http://127.0.0.1:1',
-    }),
-  )
-  provideService(Promise.resolve(service))
+  const service = await openService(postgres.url)
   const db = await postgres.store.database()
   return {
     service,
@@ -35,4 +28,17 @@ export async function openDesk(): Promise<Desk> {
       await postgres.drop()
     },
   }
+}
+
+/** The service alone, on the database at `url`. */
+export async function openService(url: string): Promise<RunningService> {
+  const service = await startService(
+    readEnvironment({
+      DATABASE_URL: url,
+      SESSION_SECRET: 'a secret for tests, long enough for HS256',
+      STELLAR_RPC_URL: 'http://127.0.0.1:1',
+    }),
+  )
+  provideService(Promise.resolve(service))
+  return service
 }

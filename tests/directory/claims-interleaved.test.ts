@@ -1,0 +1,166 @@
+import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { RunningService } from '#lib/boot.ts'
+import { type Database, openStore, type Store } from '#lib/db.ts'
+import { changeContractor } from '#lib/directory/contractor-changes.ts'
+import { admitUser, type User } from '#lib/directory/user.ts'
+import { Refusal } from '#lib/refusal.ts'
+import {
+  findOpenTransfers,
+  markSent,
+  recordTransfer,
+  rejectTransfer,
+  resumeTransfer,
+  settleTransfer,
+} from '#lib/sponsor/transfer-record.ts'
+import { limits, PLENTY, transferNamed } from '../sponsor/quota-cases.ts'
+import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
+import { seededRandom } from '../sponsor/random.ts'
+import { FAILURE, SUCCESS } from '../sponsor/records.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { pair } from '../support/inner-transaction.ts'
+import { type OfficeEmployer, openEmployer } from '../support/office.ts'
+import { findContradictions } from './bookkeeping.ts'
+import { openService } from './desk.ts'
+
+const NOW = new Date('2026-05-01T12:00:00Z')
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let service: RunningService
+let stores: Store[]
+let db: Database
+let other: Database
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  service = await openService(clone.url)
+  stores = [openStore({ url: clone.url }), openStore({ url: clone.url })]
+  const [one, two] = await Promise.all(stores.map((store) => store.database()))
+  if (!one || !two) throw new Error('no database')
+  ;[db, other] = [one, two]
+})
+afterAll(() => clone.drop())
+
+const employ = (name: string) => openEmployer(service, db, pair(name).publicKey())
+
+/** What everybody does to everything, in any order: each returns when its own SQL transaction is through. */
+function actionsOf(
+  employers: OfficeEmployer[],
+  users: User[],
+  payees: { id: string; address: string }[][],
+  random: (below: number) => number,
+) {
+  const pick = <Item>(items: readonly Item[]): Item => items[random(items.length)] as Item
+  const transfers: string[] = []
+  const batches: { id: string; employer: OfficeEmployer }[] = []
+  let made = 0
+  const anyTransfer = () => (transfers.length === 0 ? '' : pick(transfers))
+  const instruct = async () => {
+    const index = random(employers.length)
+    const employer = employers[index] as OfficeEmployer
+    const named = (payees[index] ?? []).filter(() => random(3) > 0)
+    const batch = batches.length === 0 || random(3) === 0 ? await begin(employer) : pick(batches)
+    const instructions = named.map(({ id }) => ({ contractorId: id, encryptedAmount: 'sealed' }))
+    await employer.ask('POST', `/batches/${batch.id}/instructions`, { instructions })
+  }
+  const begin = async (employer: OfficeEmployer) => {
+    const batch = { id: String((await employer.ask('POST', '/batches', { name: 'a batch' })).body.id), employer }
+    batches.push(batch)
+    return batch
+  }
+  const lock = async () => {
+    if (batches.length === 0) return
+    const { id, employer } = pick(batches)
+    await employer.ask('POST', `/batches/${id}/ready`)
+  }
+  const claim = async (db: Database) => {
+    const index = random(employers.length)
+    const name = `${random(1_000_000)} ${++made}`
+    const account = employers[index]?.identity.sub ?? ''
+    const recipient = pick(payees[index] ?? []).address
+    const { record } = await recordTransfer(
+      db,
+      transferNamed(name, { account, recipient, createdAt: NOW }),
+      limits,
+      PLENTY,
+    )
+    transfers.push(record.innerHash)
+  }
+  const settle = async (db: Database) => {
+    const innerHash = anyTransfer()
+    if (innerHash === '') return
+    const how = [SUCCESS, SUCCESS, FAILURE, null][random(4)] ?? null
+    await settleTransfer(db, innerHash, how && { ...how, hash: innerHash }, NOW)
+  }
+  const refuse = async (db: Database) => {
+    const innerHash = anyTransfer()
+    await markSent(db, innerHash, { at: NOW, resultCode: 'txInsufficientFee' })
+    await rejectTransfer(db, innerHash, NOW)
+  }
+  const resume = (db: Database) => resumeTransfer(db, anyTransfer(), NOW)
+  const change = async (db: Database) => {
+    const index = random(employers.length)
+    const payee = pick(payees[index] ?? [])
+    const status = random(2) === 0 ? 'inactive' : 'ready'
+    const user = users[index]
+    if (user) await changeContractor(db, service.registry, user, payee.id, { status }, NOW)
+  }
+  return [instruct, instruct, lock, lock, claim, claim, claim, claim, settle, settle, settle, refuse, resume, change]
+}
+
+test.each([1, 2, 3])(
+  'seed %i: whatever happens at once, the books agree, and nobody waits in a circle',
+  async (seed) => {
+    const random = seededRandom(seed)
+    const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
+    const users = await Promise.all(employers.map(({ identity }) => admitUser(db, identity, NOW)))
+    const payees = []
+    for (const employer of employers) {
+      const names = Array.from({ length: 3 }, (_, index) => `payee ${index}`)
+      payees.push(await Promise.all(names.map((name) => employer.engage(name))))
+    }
+    const actions = actionsOf(employers, users, payees, random)
+    const failures: unknown[] = []
+    let done = 0
+    const work = async (db: Database) => {
+      while (done < 600) {
+        done += 1
+        const action = actions[random(actions.length)]
+        await action?.(db).catch((error: unknown) => {
+          if (!(error instanceof Refusal)) failures.push(error)
+        })
+      }
+    }
+    await Promise.all(Array.from({ length: 12 }, (_, index) => work(index % 2 === 0 ? db : other)))
+    expect(failures).toEqual([])
+    expect(await findContradictions(db)).toEqual([])
+    expect(await findDiscrepancies(db)).toEqual([])
+    for (const { innerHash } of await findOpenTransfers(db)) await settleTransfer(db, innerHash, null, NOW)
+    expect(await findContradictions(db)).toEqual([])
+  },
+)
+
+test('all of it really happened', async () => {
+  const { rows } = (await db.execute(
+    sql`SELECT status, count(*)::int AS count FROM payouts GROUP BY status`,
+  )) as unknown as { rows: { status: string; count: number }[] }
+  const counts = Object.fromEntries(rows.map(({ status, count }) => [status, count]))
+  expect(counts).toMatchObject({ paid: expect.any(Number), failed: expect.any(Number), canceled: expect.any(Number) })
+})
+
+test('the books do not agree when one counter is off', async () => {
+  await db.execute(sql`UPDATE batches SET payout_count = payout_count + 1 WHERE id = (SELECT id FROM batches LIMIT 1)`)
+  expect((await findContradictions(db)).length).toBeGreaterThan(0)
+})
+
+test('none of it was a deadlock', async () => {
+  await Promise.all([service, ...stores].map((each) => each.close()))
+  const client = new Client({ connectionString: clone.url })
+  await client.connect()
+  const others = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+  // A connection adds what it has counted when it ends.
+  await expect.poll(async () => (await client.query(others)).rows, { timeout: 10_000 }).toEqual([])
+  const { rows } = await client.query('SELECT * FROM pg_stat_database WHERE datname = current_database()')
+  await client.end()
+  expect(Number(rows[0]?.xact_commit)).toBeGreaterThan(1_000)
+  expect(rows[0]?.deadlocks).toBe('0')
+})
