@@ -70,7 +70,8 @@ function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
   )
 }
 
-async function readInstance(server: EntryReader, contract: string): Promise<xdr.ScContractInstance | undefined> {
+/** The instance of a contract (C…): its code and what it keeps beside. */
+export async function readInstance(server: EntryReader, contract: string): Promise<xdr.ScContractInstance | undefined> {
   const { entries } = await readEntries(server, [contractKey(contract, xdr.ScVal.scvLedgerKeyContractInstance())])
   const [entry] = entries
   if (entry?.type !== 'contractData' || entry.contractData.val.type !== 'scvContractInstance') return undefined
@@ -78,7 +79,7 @@ async function readInstance(server: EntryReader, contract: string): Promise<xdr.
 }
 
 /** A value of an instance under a unit variant of its storage keys: a vector of nothing but the variant's name. */
-function settingOf(instance: xdr.ScContractInstance | undefined, name: string): xdr.ScVal | undefined {
+export function settingOf(instance: xdr.ScContractInstance | undefined, name: string): xdr.ScVal | undefined {
   const found = instance?.storage?.find(({ key }) => {
     const [first, ...rest] = key.type === 'scvVec' ? (key.vec ?? []) : []
     return first?.type === 'scvSymbol' && first.value === name && rest.length === 0

@@ -1,0 +1,52 @@
+import { Refusal } from '#lib/refusal.ts'
+import { publicHalf } from '#lib/relay-key.ts'
+import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
+import { buildMerge } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import { findChannel, keepBalance } from './channel-record.ts'
+import type { Channel, Relay } from './relay.ts'
+import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealing.ts'
+import { submit } from './submission.ts'
+
+/**
+ * What opens the channel's spendable balance, if that covers `amount` (base units): as it was left by the last payment,
+ * else from the ledger's events, else after a merge of what the channel has received. Undefined if it has not so much.
+ * @throws Refusal `not-found` when the channel is not registered, `conflict` when its history has been lost
+ */
+export async function openBalance(relay: Relay, channel: Channel, amount: bigint): Promise<Opening | undefined> {
+  const kept = await findChannel(await relay.database(), relay.token, channel.address)
+  if (kept?.sealedOpening) {
+    const opening = await unsealOpening(relay.key, channel.address, kept.sealedOpening)
+    if (opening.value >= amount) return opening
+  }
+  const balance = await readBalance(relay, channel)
+  if (balance.spendable.value >= amount) return balance.spendable
+  if (balance.spendable.value + balance.receiving.value < amount) return undefined
+  const deployment = await relay.deployment()
+  await submit(relay.network, await buildMerge(deployment, channel.signer, balance))
+  const merged = await readBalance(relay, channel)
+  return merged.spendable.value >= amount ? merged.spendable : undefined
+}
+
+/** The channel's balance by the ledger's events, since it was last read if that still joins on. Kept, sealed. */
+export async function readBalance(relay: Relay, channel: Channel): Promise<SyncedBalance> {
+  const { database, token, key } = relay
+  const { address } = channel
+  const account = { address, vk: channel.keys.vk }
+  const deployment = await relay.deployment()
+  const kept = await findChannel(await database(), token, address)
+  const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance) : undefined
+  const balance = await syncBalance(deployment, account, since).catch((error: unknown) => {
+    // A cursor that the RPC no longer has, or a ledger that was reset: from the beginning, if that is still there.
+    if (since && error instanceof Refusal && error.code !== 'conflict') throw error
+    if (since) return syncBalance(deployment, account)
+    throw error
+  })
+  const to = publicHalf(key)
+  const [sealedBalance, sealedOpening] = await Promise.all([
+    sealBalance(to, address, balance),
+    sealOpening(to, address, balance.spendable),
+  ])
+  await keepBalance(await database(), token, address, { sealedBalance, sealedOpening })
+  return balance
+}

@@ -1,0 +1,28 @@
+import { Keypair, xdr } from '@stellar/stellar-sdk'
+import type { ChannelProblem } from '#drizzle/relay-schema.ts'
+import { accountKey } from '#lib/ledger/confidential-token.ts'
+import { readEntries } from '#lib/ledger/entries.ts'
+import type { Relay } from './relay.ts'
+
+/** A sequence number can rise no further. */
+const LAST_SEQUENCE = 2n ** 63n - 1n
+
+/**
+ * What the ledger says is wrong with a channel, be it ever so full; undefined when nothing is.
+ * @throws Refusal `unavailable`
+ */
+export async function diagnose(relay: Relay, address: string): Promise<ChannelProblem | undefined> {
+  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
+  const classic = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
+  const keys = [classic, accountKey(relay.token, address)]
+  const [account, confidential] = (await readEntries(relay.network.server, keys)).entries
+  if (account?.type !== 'account') return 'account'
+  if (account.account.seqNum >= LAST_SEQUENCE) return 'sequence'
+  return confidential ? undefined : 'registration'
+}
+
+/** Whether an address (G… or C…) can be paid. @throws Refusal `unavailable` */
+export async function isRegistered(relay: Relay, address: string): Promise<boolean> {
+  const { entries } = await readEntries(relay.network.server, [accountKey(relay.token, address)])
+  return entries[0] !== undefined
+}

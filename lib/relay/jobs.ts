@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import { and, asc, eq, inArray } from 'drizzle-orm'
+import { z } from 'zod'
+import { batchItems, batchJobs, type JobStatus } from '#drizzle/relay-schema.ts'
+import type { Identity } from '#lib/auth/session.ts'
+import { type Database, transact } from '#lib/db.ts'
+import { isId } from '#lib/directory/ids.ts'
+import { Refusal } from '#lib/refusal.ts'
+import type { PublicRelayKey } from '#lib/relay-key.ts'
+import type { JobQueue } from './queue.ts'
+import { findRecipients } from './recipients.ts'
+import { sealAmount } from './sealing.ts'
+
+const RULE = 'amounts must be 1–10 positive integers'
+
+/** Base units of the batch that runs when no amounts are given. */
+const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
+
+/** What a client sends: base units. */
+export const batchRequest = z.object(
+  {
+    amounts: z.array(z.number(RULE).int(RULE).positive(RULE), RULE).min(1, RULE).max(10, RULE).default(DEFAULT_AMOUNTS),
+  },
+  RULE,
+)
+export type BatchRequest = z.output<typeof batchRequest>
+
+/** What it takes to accept jobs: the relays' public key, and the queue that leads to them. */
+export interface BatchDesk {
+  key: PublicRelayKey
+  queue: JobQueue
+}
+
+/** @throws Refusal `not-wired` */
+export function requireBatchDesk(desk: BatchDesk | undefined): BatchDesk {
+  if (!desk) throw new Refusal('not-wired', 'batch execution is disabled')
+  return desk
+}
+
+/** Who wants a job run: a user, and the organisation whose contractors it pays. */
+export interface Client {
+  identity: Pick<Identity, 'kind' | 'sub'>
+  organisation: { id: string } | undefined
+}
+
+/**
+ * Writes a job down and queues it, in one SQL transaction. The amounts are sealed first, and from then on this process
+ * cannot read them back either.
+ * @throws Refusal `conflict` while the user has a job that runs
+ */
+export async function startJob(
+  db: Database,
+  desk: BatchDesk,
+  client: Client,
+  { amounts }: BatchRequest,
+  now: Date,
+): Promise<{ jobId: string; status: 'running' }> {
+  const id = randomUUID()
+  const { kind, sub } = client.identity
+  const recipients = await findRecipients(db, client.organisation?.id, amounts.length)
+  const items = await Promise.all(
+    amounts.map(async (amount, position) => ({
+      job: id,
+      position,
+      recipient: recipients[position] ?? null,
+      sealedAmount: await sealAmount(desk.key, { job: id, position }, BigInt(amount)),
+      quotaAccount: quotaAccount(client.identity),
+      queuedAt: now,
+    })),
+  )
+  // Before the transaction: opening the queue takes the connection that it would run on.
+  await desk.queue.open()
+  await transact(db, async (tx) => {
+    const job = { id, userKind: kind, userSub: sub, createdAt: now }
+    const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
+    if (!written) throw new Refusal('conflict', 'a batch job is running already')
+    await tx.insert(batchItems).values(items)
+    await desk.queue.send(tx, id)
+  })
+  return { jobId: id, status: 'running' }
+}
+
+/** A job as its user sees it. `createdAt` is epoch milliseconds; `i` is a position in the amounts, from 0. */
+export interface PresentedJob {
+  jobId: string
+  status: JobStatus
+  createdAt: number
+  results: { i: number; hash: string; status: 'SUCCESS' | 'FAILED' }[]
+  error?: string
+}
+
+/**
+ * A user's own job, with the results that there are so far.
+ * @throws Refusal `not-found` for a job that is not there, or somebody else's
+ */
+export async function readJob(
+  db: Database,
+  { kind, sub }: Pick<Identity, 'kind' | 'sub'>,
+  id: string,
+): Promise<PresentedJob> {
+  const [job] = isId(id)
+    ? await db
+        .select()
+        .from(batchJobs)
+        .where(and(eq(batchJobs.id, id), eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
+    : []
+  if (!job) throw new Refusal('not-found', 'unknown job')
+  const ended = await db
+    .select({ i: batchItems.position, hash: batchItems.hash, status: batchItems.status })
+    .from(batchItems)
+    .where(and(eq(batchItems.job, id), inArray(batchItems.status, ['paid', 'failed'])))
+    .orderBy(asc(batchItems.position))
+  return {
+    jobId: job.id,
+    status: job.status,
+    createdAt: job.createdAt.getTime(),
+    results: ended.map(({ i, hash, status }) => ({
+      i,
+      hash: hash ?? '',
+      status: status === 'paid' ? 'SUCCESS' : 'FAILED',
+    })),
+    ...(job.error !== null && { error: job.error }),
+  }
+}
+
+/** Under which name a user's items count against the sponsor's quotas. An idp sub may look like an account, and is none. */
+function quotaAccount({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): string {
+  return kind === 'ledger' ? sub : `${kind}:${sub}`
+}

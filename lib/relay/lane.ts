@@ -1,0 +1,81 @@
+import { type Lease, releaseLease, renewLease, takeLease } from '#lib/leases.ts'
+import { describeFailure, log } from '#lib/log.ts'
+import { findChannel, noteProblem } from './channel-record.ts'
+import { diagnose } from './diagnosis.ts'
+import { findBegun, takeItem } from './items.ts'
+import { advanceItem, type Outcome } from './payment.ts'
+import type { Channel, Relay } from './relay.ts'
+
+/** Why a lane has ended: nothing to do, another relay has the channel, it was told to, or the channel needs a rest. */
+export type LaneEnd = 'idle' | 'held' | 'stopped' | 'unfit'
+
+/**
+ * Pays items through one channel, strictly one after the other, for each starts from the balance that the last one left.
+ * First of all what the channel had begun, be it under another relay that is gone. The channel's lease keeps two relays
+ * from spoiling each other's proofs; that no item is paid twice does not rest on it.
+ */
+export async function runLane(relay: Relay, channel: Channel, goesOn: () => boolean): Promise<LaneEnd> {
+  const { address } = channel
+  const terms = { holder: relay.name, seconds: relay.times.lease }
+  const lease = await takeLease(await relay.database(), address, terms)
+  if (!lease) return 'held'
+  const hold = keepLease(relay, lease)
+  try {
+    if (!(await isFit(relay, channel))) return 'unfit'
+    while (goesOn() && hold.isHeld()) {
+      const outcome = await step(relay, channel)
+      if (outcome === 'idle' || outcome === 'unfit') return outcome
+      if (outcome === 'wait') await pause(relay, () => goesOn() && hold.isHeld())
+    }
+    return 'stopped'
+  } finally {
+    await hold.end()
+  }
+}
+
+async function step(relay: Relay, channel: Channel): Promise<Outcome | 'idle'> {
+  const db = await relay.database()
+  const item = (await findBegun(db, channel.address)) ?? (await takeItem(db, channel.address))
+  return item ? await advanceItem(relay, channel, item) : 'idle'
+}
+
+/** Asks the ledger whether the channel may pay at all, and notes the answer. */
+async function isFit(relay: Relay, { address }: Channel): Promise<boolean> {
+  const db = await relay.database()
+  const [problem, known] = await Promise.all([diagnose(relay, address), findChannel(db, relay.token, address)])
+  if (problem) await noteProblem(db, relay.token, address, problem)
+  // How much it has, and whether its history can be read, only a payment shows.
+  else if (known?.problem && known.problem !== 'balance') await noteProblem(db, relay.token, address, null)
+  return problem === undefined
+}
+
+/** Renews a lease until it is ended or lost. */
+function keepLease(relay: Relay, lease: Lease): { isHeld(): boolean; end(): Promise<void> } {
+  const { lease: seconds } = relay.times
+  let heldUntil = Date.now() + seconds * 1000
+  const renew = async () => {
+    const asked = Date.now()
+    try {
+      heldUntil = (await renewLease(await relay.database(), lease, seconds)) ? asked + seconds * 1000 : 0
+    } catch (error) {
+      log('info', 'lease not renewed', { channel: lease.account, failure: describeFailure(error) })
+    }
+  }
+  const timer = setInterval(() => void renew(), (seconds * 1000) / 3)
+  timer.unref()
+  return {
+    isHeld: () => Date.now() < heldUntil,
+    end: async () => {
+      clearInterval(timer)
+      await relay
+        .database()
+        .then((db) => releaseLease(db, lease))
+        .catch((error: unknown) => log('info', 'lease not released', { failure: describeFailure(error) }))
+    },
+  }
+}
+
+async function pause({ times }: Relay, goesOn: () => boolean): Promise<void> {
+  const until = Date.now() + times.tick * 1000
+  while (Date.now() < until && goesOn()) await new Promise((resolve) => setTimeout(resolve, 50))
+}

@@ -1,0 +1,101 @@
+import type { Lease } from '#lib/leases.ts'
+import { describeFailure, log } from '#lib/log.ts'
+import { openHolder } from '#lib/wallet/keys.ts'
+import { type LaneEnd, runLane } from './lane.ts'
+import { countRelays, isThereWork, sayPresent } from './presence.ts'
+import type { Channel, Relay } from './relay.ts'
+
+/** The lanes of one relay. */
+export interface Lanes {
+  /** There may be work: looks now, and not only at the next tick. */
+  wake(): void
+  /** Ends them; resolves when every channel has been let go. An item under way is left where it is. */
+  stop(): Promise<void>
+}
+
+interface Lane {
+  channel: Channel
+  ending: Promise<void>
+}
+
+/** A third of the time for which a relay counts as present. */
+const SAY_EVERY_MS = 3_000
+
+/**
+ * Keeps a lane running for every channel that can be had while there is work. Relays on one database share the channels
+ * evenly: each lets go of what is more than its share as soon as an item is done.
+ */
+export function openLanes(relay: Relay): Lanes {
+  const channels = relay.channels.map((signer) => ({
+    ...openHolder(signer, relay.token),
+    address: signer.publicKey(),
+  }))
+  const running = new Map<string, Lane>()
+  const resting = new Map<string, number>()
+  let share = channels.length
+  let presence: Lease | undefined
+  let saidPresent = 0
+  let stopped = false
+  let looking: Promise<void> | undefined
+  let again = false
+
+  function wake(): void {
+    if (stopped) return
+    if (looking) again = true
+    else looking = look()
+  }
+
+  async function look(): Promise<void> {
+    do {
+      again = false
+      await dispatch().catch((error: unknown) => log('info', 'lanes', { failure: describeFailure(error) }))
+    } while (again && !stopped)
+    looking = undefined
+  }
+
+  async function dispatch(): Promise<void> {
+    const db = await relay.database()
+    if (Date.now() >= saidPresent + SAY_EVERY_MS) {
+      presence = await sayPresent(db, relay.name, presence)
+      saidPresent = Date.now()
+    }
+    share = Math.ceil(channels.length / Math.max(1, await countRelays(db)))
+    if (!(await isThereWork(db))) return
+    const now = Date.now()
+    // Whoever is refused a channel by another relay goes on to the next, so each starts elsewhere.
+    for (const channel of channels) {
+      if (running.size >= share || stopped) return
+      if (running.has(channel.address) || (resting.get(channel.address) ?? 0) > now) continue
+      start(channel)
+    }
+  }
+
+  function start(channel: Channel): void {
+    const { address } = channel
+    const goesOn = () => !stopped && running.size <= share
+    const ending = runLane(relay, channel, goesOn)
+      .catch((error: unknown): LaneEnd => {
+        log('info', 'lane', { channel: address, failure: describeFailure(error) })
+        return 'held'
+      })
+      .then((end) => {
+        running.delete(address)
+        const seconds = { unfit: relay.times.rest, held: relay.times.tick, idle: 0, stopped: 0 }[end]
+        resting.set(address, Date.now() + seconds * 1000)
+        // A channel that somebody else has leaves room for another one of the share.
+        if (end === 'held' || end === 'unfit') wake()
+      })
+    running.set(address, { channel, ending })
+  }
+
+  const timer = setInterval(wake, relay.times.tick * 1000)
+  return {
+    wake,
+    stop: async () => {
+      stopped = true
+      clearInterval(timer)
+      await looking
+      await Promise.all([...running.values()].map(({ ending }) => ending))
+    },
+  }
+}

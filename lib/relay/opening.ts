@@ -1,0 +1,51 @@
+import { Address } from '@stellar/stellar-sdk'
+import { readInstance, settingOf } from '#lib/ledger/asset.ts'
+import type { Network } from '#lib/ledger/network.ts'
+import { Refusal } from '#lib/refusal.ts'
+import type { Deployment } from '#lib/wallet/deployment.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
+import { relayName } from './presence.ts'
+import { RELAY_TIMES, type Relay, type RelayTimes } from './relay.ts'
+
+/** How long a step waits for the ledger (ms) before the lane looks around: whether it still has its channel, and may go on. */
+const PATIENCE_MS = 2_000
+
+/** Puts a relay together. Asks neither ledger nor database yet. `unique`: what no other relay has for a name. */
+export function openRelay(
+  given: Omit<Relay, 'deployment' | 'name' | 'times'> & {
+    prover: Prover
+    unique: string
+    times?: Partial<RelayTimes>
+  },
+): Relay {
+  const { prover, unique, times, sponsor, ...rest } = given
+  let known: Promise<Deployment> | undefined
+  return {
+    ...rest,
+    sponsor: { ...sponsor, patience: Math.min(sponsor.patience, PATIENCE_MS) },
+    name: relayName(unique),
+    times: { ...RELAY_TIMES, ...times },
+    deployment: () => {
+      known ??= readDeployment(given.network, given.token, prover).catch((error: unknown) => {
+        known = undefined
+        throw error
+      })
+      return known
+    },
+  }
+}
+
+/** The token keeps the registry of auditors that it was made with in its instance storage. */
+async function readDeployment(network: Network, token: string, prover: Prover): Promise<Deployment> {
+  const auditor = settingOf(await readInstance(network.server, token), 'Auditor')
+  if (auditor?.type !== 'scvAddress') {
+    throw new Refusal('not-wired', 'the configured contract does not name its auditors as a confidential token does')
+  }
+  return {
+    rpc: network.server,
+    passphrase: network.passphrase,
+    token,
+    auditor: Address.fromScVal(auditor).toString(),
+    prover,
+  }
+}

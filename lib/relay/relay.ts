@@ -1,0 +1,46 @@
+import type { Keypair } from '@stellar/stellar-sdk'
+import type { Database } from '#lib/db.ts'
+import type { Network } from '#lib/ledger/network.ts'
+import type { PrivateRelayKey } from '#lib/relay-key.ts'
+import type { Sponsor } from '#lib/sponsor/transfer.ts'
+import type { Deployment } from '#lib/wallet/deployment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+
+/** What a relay works with. Any number of them may share a database, a private key, and channels. */
+export interface Relay {
+  network: Network
+  /** the confidential token, C… */
+  token: string
+  /** @throws Refusal `unavailable` until the ledger has been asked once */
+  deployment(): Promise<Deployment>
+  database(): Promise<Database>
+  sponsor: Sponsor
+  key: PrivateRelayKey
+  /** the accounts that pay, each a lane of its own */
+  channels: readonly Keypair[]
+  /** the name under which it holds leases */
+  name: string
+  times: RelayTimes
+  now: () => Date
+}
+
+/** In seconds. */
+export interface RelayTimes {
+  /** for which a channel is held at a time: so long a relay that has died keeps others off */
+  lease: number
+  /** for which a signed transfer can apply: so long an item waits for the death of one that was lost */
+  validity: number
+  /** between two looks for work that nobody has told of */
+  tick: number
+  /** between two sweeps */
+  sweep: number
+  /** before a channel with a problem is tried again */
+  rest: number
+}
+
+export const RELAY_TIMES: RelayTimes = { lease: 20, validity: 60, tick: 1, sweep: 30, rest: 30 }
+
+/** A channel as a lane uses it. */
+export interface Channel extends Holder {
+  address: string
+}

@@ -1,0 +1,87 @@
+import type { Keypair } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { type Faucet, fund } from '#lib/funding/faucet.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
+import { openHolder } from '#lib/wallet/keys.ts'
+import { readBalance } from './balance.ts'
+import { announceChannels } from './channel-record.ts'
+import { diagnose } from './diagnosis.ts'
+import type { Channel, Relay } from './relay.ts'
+import { submit } from './submission.ts'
+
+/** What a channel is given, and with less than a tenth of which it is given more, in base units. */
+export const CHANNEL_FUNDS = 1_000_000_0000000n
+
+/** How long the faucet may take for one channel (ms): it serves one at a time. */
+const FAUCET_PATIENCE = 120_000
+
+const INFO = z.object({ friendbotUrl: z.string().optional() })
+
+/**
+ * Makes every channel of the relay fit to pay: an account with XLM from friendbot, registered with the token, and with a
+ * spendable confidential balance from the faucet. What is there already is left as it is, so it may be run again, also
+ * after it was interrupted.
+ * @throws Refusal `not-wired` where the network has no friendbot, or the service no faucet; `unavailable`
+ */
+export async function prepareChannels(
+  relay: Relay,
+  faucet: Faucet | undefined,
+  say: (channel: string, step: string) => void,
+): Promise<void> {
+  const addresses = relay.channels.map((signer) => signer.publicKey())
+  await announceChannels(await relay.database(), relay.token, addresses, relay.now())
+  await Promise.all(relay.channels.map((signer) => prepareChannel(relay, faucet, signer, say)))
+}
+
+async function prepareChannel(
+  relay: Relay,
+  faucet: Faucet | undefined,
+  signer: Keypair,
+  say: (channel: string, step: string) => void,
+): Promise<void> {
+  const channel: Channel = { ...openHolder(signer, relay.token), address: signer.publicKey() }
+  const { address } = channel
+  let problem = await diagnose(relay, address)
+  if (problem === 'account') {
+    say(address, 'asking friendbot for an account')
+    await befriend(relay, address)
+    problem = await diagnose(relay, address)
+  }
+  if (problem === 'registration') {
+    say(address, 'registering with the token')
+    await submit(relay.network, await buildRegister(await relay.deployment(), channel, { auditorId: 0 }))
+  }
+  await fillUp(relay, faucet, channel, say)
+  say(address, 'ready')
+}
+
+async function fillUp(
+  relay: Relay,
+  faucet: Faucet | undefined,
+  channel: Channel,
+  say: (channel: string, step: string) => void,
+): Promise<void> {
+  const before = await readBalance(relay, channel)
+  const received = before.receiving.value
+  if (before.spendable.value + received < CHANNEL_FUNDS / 10n) {
+    if (!faucet) throw new Refusal('not-wired', 'channels are funded by the faucet, and none is configured')
+    say(channel.address, 'asking the faucet for a confidential balance')
+    const rules = { amount: CHANNEL_FUNDS, coolDown: 0, patience: FAUCET_PATIENCE }
+    await fund(await relay.database(), { ...faucet, rules }, channel.address)
+  } else if (received === 0n) return
+  say(channel.address, 'making it spendable')
+  const balance = await readBalance(relay, channel)
+  await submit(relay.network, await buildMerge(await relay.deployment(), channel.signer, balance))
+  await readBalance(relay, channel)
+}
+
+async function befriend({ network }: Relay, address: string): Promise<void> {
+  const { friendbotUrl } = await network.call('getNetwork', {}, INFO)
+  if (!friendbotUrl) throw new Refusal('not-wired', 'the network has no friendbot: create the account yourself')
+  const url = `${friendbotUrl}?addr=${address}`
+  const answer = await fetch(url, { signal: AbortSignal.timeout(60_000) }).catch((cause: unknown) => {
+    throw new Refusal('unavailable', 'friendbot cannot be reached', { cause })
+  })
+  if (!answer.ok) throw new Refusal('unavailable', `friendbot answered ${answer.status}`)
+}

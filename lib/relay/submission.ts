@@ -1,0 +1,31 @@
+import { lookUp } from '#lib/ledger/look-up.ts'
+import type { Network } from '#lib/ledger/network.ts'
+import { send } from '#lib/ledger/send.ts'
+import { Refusal } from '#lib/refusal.ts'
+import type { SignedCall } from '#lib/wallet/transaction.ts'
+
+/**
+ * Sends a call that pays its own fee until it stands on the ledger, and resolves then. Only for what does no harm when
+ * it happens twice: nothing is written down.
+ * @throws Refusal `failed` when it failed or can no longer apply; `unavailable`
+ */
+export async function submit(network: Network, call: SignedCall): Promise<void> {
+  let sentAt = -1
+  for (;;) {
+    const found = await lookUp(network, call.hash)
+    if (found.status === 'NOT_FOUND') {
+      if (found.latestLedgerCloseTime > call.maxTime) throw new Refusal('failed', 'the call expired')
+      if (sentAt < found.latestLedger) sentAt = await deliver(network, call, found.latestLedger)
+    } else if (found.status === 'SUCCESS') return
+    else throw new Refusal('failed', 'the call failed on the ledger')
+    await new Promise((resolve) => setTimeout(resolve, network.pollMs))
+  }
+}
+
+async function deliver(network: Network, call: SignedCall, ledger: number): Promise<number> {
+  const sent = await send(network, call.signedXdr)
+  if (sent.kind === 'error' && !sent.contested) {
+    throw new Refusal('failed', `the network refused the call: ${sent.resultCode}`)
+  }
+  return sent.latestLedger ?? ledger
+}
