@@ -31,8 +31,8 @@ export type PayoutStatus = (typeof PAYOUT_STATUSES)[number]
 export const CURRENCIES = ['USDC'] as const
 export type Currency = (typeof CURRENCIES)[number]
 
-/** Who acted: a user, or the service itself (a sweep, the settlement of a transfer). */
-export const ACTOR_KINDS = [...IDENTITY_KINDS, 'service'] as const
+/** Who acted: a user, the service itself (a sweep, the settlement of a transfer), or whoever is at its dashboard. */
+export const ACTOR_KINDS = [...IDENTITY_KINDS, 'service', 'operator'] as const
 export type ActorKind = (typeof ACTOR_KINDS)[number]
 
 export const AUDIT_ACTIONS = [
@@ -59,10 +59,20 @@ export const AUDIT_ACTIONS = [
   'transfer.sponsored',
   'transfer.settled',
   'transfer.refused',
+  'operator.admitted',
+  'operator.rejected',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
-export const SUBJECT_KINDS = ['organisation', 'identity', 'contractor', 'batch', 'payout', 'transfer'] as const
+export const SUBJECT_KINDS = [
+  'organisation',
+  'identity',
+  'contractor',
+  'batch',
+  'payout',
+  'transfer',
+  'sign-in',
+] as const
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /** Whole milliseconds, as a Date has: a cursor made from what was read must point at the very row. */
@@ -156,6 +166,9 @@ export const contractors = pgTable(
     index('contractors_newest')
       .on(table.organisation, table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
       .where(sql`${table.deletedAt} is null`),
+    index('contractors_newest_of_all')
+      .on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
+      .where(sql`${table.deletedAt} is null`),
     index('contractors_linked').on(table.linkedKind, table.linkedSub).where(sql`${table.deletedAt} is null`),
     index('contractors_invited_email')
       .on(table.emailFolded)
@@ -196,6 +209,7 @@ export const batches = pgTable(
       table.createdAt.desc().nullsFirst(),
       table.sequence.desc().nullsFirst(),
     ),
+    index('batches_newest_of_all').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
   ],
 )
 
@@ -280,6 +294,7 @@ export const auditLog = pgTable(
   (table) => [
     check('audit_log_actor', oneOf(table.actorKind, ACTOR_KINDS)),
     index('audit_log_newest').on(table.organisation, table.sequence.desc().nullsFirst()),
+    index('audit_log_newest_of_action').on(table.action, table.sequence.desc().nullsFirst()),
     index('audit_log_subject').on(table.subjectKind, table.subjectId, table.sequence),
   ],
 )

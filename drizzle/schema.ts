@@ -34,6 +34,8 @@ export const sponsoredTransfers = pgTable(
     account: text('account').notNull(),
     recipient: text('recipient').notNull(),
     sponsor: text('sponsor').notNull(),
+    /** breaks the tie between transfers of one moment: lists keep one order */
+    sequence: bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity(),
     /** whose quota it counts against, if not the account's own: the user whose batch job a channel pays */
     quotaAccount: text('quota_account'),
     /** the signed fee-bump envelope, base64 XDR, sent again unchanged until the outcome is known */
@@ -77,6 +79,12 @@ export const sponsoredTransfers = pgTable(
       .on(table.organisation, table.createdAt)
       .where(sql`${table.status} in ('held', 'sent')`),
     index('sponsored_transfers_payout').on(table.payout),
+    index('sponsored_transfers_newest').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
+    index('sponsored_transfers_newest_of_status').on(
+      table.status,
+      table.createdAt.desc().nullsFirst(),
+      table.sequence.desc().nullsFirst(),
+    ),
   ],
 )
 
