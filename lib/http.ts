@@ -193,10 +193,15 @@ function decodeJson(bytes: Uint8Array): unknown {
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
+  throw new Refusal('malformed', problemIn(parsed.error))
+}
+
+/** What the 400 says of a body or a query that does not parse: the first problem, with the field's name in front. */
+export function problemIn(error: z.ZodError): string {
+  const [issue] = error.issues
   const path = issue?.path ?? []
   const message = issue?.message || 'invalid'
   const field = path.join('.')
   const namesField = path.length === 0 || [String(path[0]), field].some((name) => message.startsWith(`${name} `))
-  throw new Refusal('malformed', namesField ? message : `${field}: ${message}`)
+  return namesField ? message : `${field}: ${message}`
 }

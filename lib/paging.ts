@@ -31,8 +31,13 @@ export const pageQuery = z.object({
     .regex(/^[1-9]\d{0,2}$/, `limit must be 1 to ${LARGEST_PAGE}`)
     .transform(Number)
     .refine((limit) => limit <= LARGEST_PAGE, `limit must be 1 to ${LARGEST_PAGE}`)
-    .optional(),
-  cursor: z.string().max(100, 'cursor is not one of ours').optional(),
+    .optional()
+    .meta({ description: `how many at most, 1 to ${LARGEST_PAGE}`, 'x-extension': true }),
+  cursor: z
+    .string()
+    .max(100, 'cursor is not one of ours')
+    .optional()
+    .meta({ description: 'where to go on: from the Link header of the page before', 'x-extension': true }),
 })
 
 /** @throws Refusal malformed for a cursor that is none of ours */

@@ -35,6 +35,7 @@ export function plainText(name: string, most: number) {
       if (problem) context.addIssue({ code: 'custom', message: `${name} ${problem}` })
       else if (text.trim() === '') context.addIssue({ code: 'custom', message: `${name} required` })
     })
+    .meta({ minLength: 1, maxLength: most })
 }
 
 /** The message of a field that is not there, or is but of the wrong sort: `<name> required`, `<name> <problem>`. */

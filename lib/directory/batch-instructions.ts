@@ -31,6 +31,7 @@ const encryptedAmount = z
   .max(LONGEST_AMOUNT)
   .catch('')
   .pipe(z.literal('').or(plainText('encryptedAmount', LONGEST_AMOUNT)))
+  .meta({ description: 'opaque to the service, 1 to 4096 characters; without it the row is an error' })
 
 export const newInstructions = z.object({
   instructions: z.array(

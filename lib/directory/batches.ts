@@ -16,14 +16,16 @@ export const batchShape = z.object({
   id: z.string(),
   name: z.string(),
   status: z.enum(BATCH_STATUSES),
-  payoutCount: z.int(),
-  settledCount: z.int(),
-  failedCount: z.int(),
+  payoutCount: z.int().meta({ description: 'payouts that are not canceled' }),
+  settledCount: z.int().meta({ description: 'those of them that are paid' }),
+  failedCount: z.int().meta({ description: 'those of them that failed; they can be sent again' }),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),
   completedAt: z.iso.datetime().optional(),
 })
 export type Batch = z.output<typeof batchShape>
+
+export const batchesShape = z.object({ batches: z.array(batchShape) })
 
 export const batchWithPayoutsShape = batchShape.extend({ payouts: z.array(payoutShape) })
 export type BatchWithPayouts = z.output<typeof batchWithPayoutsShape>

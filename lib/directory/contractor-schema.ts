@@ -13,6 +13,7 @@ const addressField = z
     (text) => StrKey.isValidEd25519PublicKey(text) || StrKey.isValidContract(text),
     'address must be a ledger address (G… or C…)',
   )
+  .meta({ description: 'ledger address (G… or C…)' })
 
 /** Plain decimals: no sign, no exponent, no leading zeros. Twelve digits before the point fit 64 bits of base units. */
 const POSITIVE_DECIMAL = /^(?=.*[1-9])(0|[1-9]\d{0,11})(\.\d{1,7})?$/
@@ -22,7 +23,8 @@ const rateField = z.object(
   {
     amount: z
       .string({ error: absentOr('rate.amount', 'must be a string') })
-      .regex(POSITIVE_DECIMAL, `rate.amount ${RATE_AMOUNT}`),
+      .regex(POSITIVE_DECIMAL, `rate.amount ${RATE_AMOUNT}`)
+      .meta({ description: 'a positive decimal with at most 7 decimals' }),
     currency: z.enum(CURRENCIES, { error: absentOr('rate.currency', `must be ${CURRENCIES.join(' or ')}`) }),
   },
   'rate must be an object of amount and currency',
@@ -79,8 +81,8 @@ export const contractorShape = z.object({
   status: z.enum(CONTRACTOR_STATUSES),
   createdAt: z.iso.datetime(),
   email: z.string().optional(),
-  address: z.string().optional(),
-  pvk: z.string().optional(),
+  address: z.string().optional().meta({ description: 'ledger address (G… or C…), once known' }),
+  pvk: z.string().optional().meta({ description: 'public viewing key as the ledger has it, 128 hex digits' }),
   rate: z.object({ amount: z.string(), currency: z.enum(CURRENCIES) }).optional(),
   lastPaidAt: z.iso.datetime().optional(),
 })

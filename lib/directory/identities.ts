@@ -6,13 +6,24 @@ import { type Database, transact } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { absentOr } from '#lib/text.ts'
 import { recordAudit } from './audit.ts'
-import { leaveEmptyOrganisation, lockIdentity } from './organisations.ts'
-import { admitUser, becomeEmployer, type User } from './user.ts'
+import {
+  defaultName,
+  foundOrganisation,
+  leaveEmptyOrganisation,
+  lockIdentities,
+  organisationOf,
+} from './organisations.ts'
+import { actorOf, admitUser, requireEmployer, type User } from './user.ts'
 
 const problem = absentOr('session', 'must be a valid session')
 
 /** The body of POST /me/identities: a session token of the same person's other identity. */
-export const joinedIdentity = z.object({ session: z.string({ error: problem }).min(1, 'session required') })
+export const joinedIdentity = z.object({
+  session: z
+    .string({ error: problem })
+    .min(1, 'session required')
+    .meta({ description: 'a session of the same person’s other identity' }),
+})
 
 /**
  * Brings a second identity of the same person, proved by a session of it, into the user's organisation. What is there
@@ -27,27 +38,28 @@ export async function joinIdentity(
   token: string,
   now: Date,
 ): Promise<User> {
-  const session = await otherSession(settings, token, now)
-  const employer = await becomeEmployer(db, user, now)
-  const other = await admitUser(db, session, now)
+  const other = await admitUser(db, await otherSession(settings, token, now), now)
+  // A contractor without an organisation has nothing that somebody could join.
+  if (user.records.length > 0) requireEmployer(user)
   const { kind, sub } = other.identity
-  if (other.organisation?.id !== employer.organisation) {
-    await transact(db, async (tx) => {
-      await lockIdentity(tx, other.identity)
-      if (!(await leaveEmptyOrganisation(tx, other.identity, now))) {
-        throw new Refusal('conflict', "the other session's organisation has records of its own")
-      }
-      await tx
-        .update(identities)
-        .set({ organisation: employer.organisation })
-        .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
-      await recordAudit(tx, now, {
-        ...employer,
-        action: 'identity.joined',
-        subject: { kind: 'identity', id: `${kind}:${sub}` },
-      })
+  await transact(db, async (tx) => {
+    await lockIdentities(tx, [user.identity, other.identity])
+    const organisation = await foundOrganisation(tx, user.identity, defaultName(user.identity.sub), now)
+    if ((await organisationOf(tx, other.identity))?.id === organisation.id) return
+    if (!(await leaveEmptyOrganisation(tx, other.identity, now))) {
+      throw new Refusal('conflict', "the other session's organisation has records of its own")
+    }
+    await tx
+      .update(identities)
+      .set({ organisation: organisation.id })
+      .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
+    await recordAudit(tx, now, {
+      organisation: organisation.id,
+      actor: actorOf(user.identity),
+      action: 'identity.joined',
+      subject: { kind: 'identity', id: `${kind}:${sub}` },
     })
-  }
+  })
   return await admitUser(db, user.identity, now)
 }
 

@@ -16,10 +16,13 @@ export const meShape = z.object({
   sub: z.string(),
   kind: z.enum(IDENTITY_KINDS),
   roles: z.array(z.enum(['employer', 'contractor'])),
-  needsOnboarding: z.boolean(),
+  needsOnboarding: z.boolean().meta({ description: 'whether something is left to do before being paid' }),
   employer: z.object({ orgId: z.string(), orgName: z.string() }).optional(),
   contractor: z.object({ id: z.string(), name: z.string(), status: z.enum(CONTRACTOR_STATUSES) }).optional(),
-  invite: z.object({ company: z.string(), role: z.literal('contractor'), token: z.string() }).optional(),
+  invite: z
+    .object({ company: z.string(), role: z.literal('contractor'), token: z.string() })
+    .optional()
+    .meta({ description: 'an invite for this user, to be accepted with its token' }),
 })
 export type Me = z.output<typeof meShape>
 

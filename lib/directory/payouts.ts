@@ -12,13 +12,15 @@ export const payoutShape = z.object({
   contractorId: z.string(),
   status: z.enum(PAYOUT_STATUSES),
   createdAt: z.iso.datetime(),
-  address: z.string().optional(),
-  txHash: z.string().optional(),
-  error: z.string().optional(),
-  encryptedAmount: z.string().optional(),
+  address: z.string().optional().meta({ description: 'the contractor’s address when it was instructed' }),
+  txHash: z.string().optional().meta({ description: 'hash of the transaction that pays it, once paid' }),
+  error: z.string().optional().meta({ description: 'why it failed' }),
+  encryptedAmount: z.string().optional().meta({ description: 'as it came: opaque to the service' }),
   paidAt: z.iso.datetime().optional(),
 })
 export type Payout = z.output<typeof payoutShape>
+
+export const payoutsShape = z.object({ payouts: z.array(payoutShape) })
 
 /** What PostgreSQL and ISO 8601 both write with four digits. */
 const YEARS = { first: 1, last: 9999 }
@@ -33,11 +35,14 @@ const moment = (name: string) =>
 
 /** `from` is inclusive, `to` exclusive; both speak of createdAt. */
 export const payoutsQuery = pageQuery.extend({
-  batchId: z.string().optional(),
-  contractorId: z.string().optional(),
-  status: z.enum(PAYOUT_STATUSES, `status must be one of ${PAYOUT_STATUSES.join(', ')}`).optional(),
-  from: moment('from').optional(),
-  to: moment('to').optional(),
+  batchId: z.string().optional().meta({ description: 'those of this batch' }),
+  contractorId: z.string().optional().meta({ description: 'those of this contractor' }),
+  status: z
+    .enum(PAYOUT_STATUSES, `status must be one of ${PAYOUT_STATUSES.join(', ')}`)
+    .optional()
+    .meta({ description: 'those in this status' }),
+  from: moment('from').optional().meta({ description: 'those made at this moment or later' }),
+  to: moment('to').optional().meta({ description: 'those made before this moment' }),
 })
 export type PayoutFilters = Omit<z.output<typeof payoutsQuery>, 'limit' | 'cursor'>
 

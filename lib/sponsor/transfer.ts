@@ -59,9 +59,14 @@ export function requireSponsor(sponsor: Sponsor | undefined): Sponsor {
 /** What a client sends. */
 export const transferRequest = z.object(
   {
-    signedXDR: z.string('signedXDR required').min(1, 'signedXDR required'),
-    /** the payout that the transfer pays; without it, the service finds one that fits */
-    payoutId: z.string('payoutId must be a string').optional(),
+    signedXDR: z
+      .string('signedXDR required')
+      .min(1, 'signedXDR required')
+      .meta({ description: 'the signed inner transaction, base64 XDR' }),
+    payoutId: z.string('payoutId must be a string').optional().meta({
+      description: 'the payout that the transfer pays; without it, the service finds one that fits',
+      'x-extension': true,
+    }),
   },
   'signedXDR required',
 )

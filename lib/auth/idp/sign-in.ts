@@ -1,9 +1,21 @@
 import { jwtVerify } from 'jose'
+import { z } from 'zod'
 import { Refusal } from '#lib/refusal.ts'
 import { type Identity, mintSession, type SessionSettings } from '../session.ts'
 import { openProvider, type ProviderSettings } from './provider.ts'
 import { askUserinfo } from './userinfo.ts'
 import { verifiedEmail } from './verified-email.ts'
+
+/** The body of POST /auth/idp. */
+export const providerToken = z.object(
+  {
+    token: z
+      .string('token required')
+      .min(1, 'token required')
+      .meta({ description: 'an access token of the identity provider' }),
+  },
+  'token required',
+)
 
 /** The answer of POST /auth/idp. */
 export interface ProviderSession {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Account, BASE_FEE, type Keypair, Operation, StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { z } from 'zod'
 import { signEd25519 } from '#lib/ledger/ed25519.ts'
 import { Refusal } from '#lib/refusal.ts'
 
@@ -17,12 +18,13 @@ export interface Sep10Settings {
 /** Seconds for which a challenge is valid (specification, Limits). */
 export const CHALLENGE_LIFETIME = 300
 
-/** The parameters of a challenge request. */
-export interface ChallengeRequest {
-  account?: string | undefined
-  memo?: string | undefined
-  home_domain?: string | undefined
-}
+/** The query of a challenge request (SEP-10, "Request"). */
+export const challengeQuery = z.object({
+  account: z.string().optional().meta({ description: 'the account address (G…) that signs in; required' }),
+  memo: z.string().optional().meta({ description: 'not supported: one that is not empty is refused' }),
+  home_domain: z.string().optional().meta({ description: 'none, or that of this service' }),
+})
+export type ChallengeRequest = z.output<typeof challengeQuery>
 
 /**
  * A challenge for the account to sign, base64 XDR (SEP-10, "Response"). Nothing is stored: the server's signature and

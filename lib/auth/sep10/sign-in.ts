@@ -1,9 +1,23 @@
+import { z } from 'zod'
 import type { Database } from '#lib/db.ts'
 import { type LedgerEntryReader, readAccountAuth } from '#lib/ledger/account.ts'
 import { mintSession, type SessionSettings } from '../session.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { claimChallenge } from './claim.ts'
 import { checkClientSignatures, readChallenge } from './verification.ts'
+
+const required = 'transaction required'
+
+/** The body of POST /auth/sep10/verify. */
+export const signedChallenge = z.object(
+  {
+    transaction: z
+      .string(required)
+      .min(1, required)
+      .meta({ description: 'the challenge with the wallet’s signature, base64 XDR' }),
+  },
+  required,
+)
 
 /** What a wallet may sign in with: the answer of POST /auth/sep10/verify. */
 export interface WalletSession {

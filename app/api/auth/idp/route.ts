@@ -1,10 +1,7 @@
-import { z } from 'zod'
-import { requireProvider, signInWithProvider } from '#lib/auth/idp/sign-in.ts'
+import { providerToken, requireProvider, signInWithProvider } from '#lib/auth/idp/sign-in.ts'
 import { admitSession } from '#lib/directory/user.ts'
 import { readJson, resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
-
-const body = z.object({ token: z.string('token required').min(1, 'token required') }, 'token required')
 
 /** Exchanges an access token of the identity provider for a session. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
@@ -12,7 +9,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
     const desk = await service()
     const { settings, now } = desk
     const provider = requireProvider(settings.provider)
-    const { token } = await readJson(request, body)
+    const { token } = await readJson(request, providerToken)
     return admitSession(desk, await signInWithProvider({ provider, sessions: settings.sessions }, token, now()))
   },
 })

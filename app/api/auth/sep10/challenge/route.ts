@@ -1,18 +1,11 @@
-import { z } from 'zod'
-import { buildChallenge } from '#lib/auth/sep10/challenge.ts'
+import { buildChallenge, challengeQuery } from '#lib/auth/sep10/challenge.ts'
 import { readQuery, resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
-
-const query = z.object({
-  account: z.string().optional(),
-  memo: z.string().optional(),
-  home_domain: z.string().optional(),
-})
 
 /** A SEP-10 challenge for `account` to sign. Nothing is stored. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
   GET: async (request) => {
     const { settings, now } = await service()
-    return buildChallenge(settings.sep10, readQuery(request, query), now())
+    return buildChallenge(settings.sep10, readQuery(request, challengeQuery), now())
   },
 })
