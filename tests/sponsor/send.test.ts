@@ -37,8 +37,10 @@ test('the envelope goes out as it is', async () => {
 })
 
 test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('%s leaves all open', async (status) => {
-  proxy.rule(() => answer(status))
-  expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
+  for (const errorResultXdr of [undefined, bareResult('txBadSeq')]) {
+    proxy.rule(() => answer(status, errorResultXdr))
+    expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
+  }
 })
 
 test.each([
