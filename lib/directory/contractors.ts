@@ -103,10 +103,16 @@ export function presentContractor(row: ContractorRow): Contractor {
 export const SAME_EMAIL = 'another contractor has this email'
 export const SAME_ADDRESS = 'another contractor has this address'
 
-/** What a failed write says to the caller: of two contractors with one email or address, the second is a conflict. */
+/**
+ * What a failed write says to the caller: of two contractors with one email or address the second is a conflict, and so
+ * is one for an organisation that was dissolved a moment ago.
+ */
 export function asConflict(error: unknown): unknown {
   const constraint = violatedConstraint(error)
   if (constraint === 'contractors_unique_email') return new Refusal('conflict', SAME_EMAIL)
   if (constraint === 'contractors_unique_address') return new Refusal('conflict', SAME_ADDRESS)
+  if (constraint === 'contractors_organisation_organisations_id_fk') {
+    return new Refusal('conflict', 'your organisation is not there any more')
+  }
   return error
 }

@@ -4,6 +4,8 @@ import type { Identity } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db.ts'
 import { type Actor, recordAudit } from './audit.ts'
 
+type IdentityName = Pick<Identity, 'kind' | 'sub'>
+
 export interface Organisation {
   id: string
   name: string
@@ -20,7 +22,7 @@ export function defaultName(sub: string): string {
  */
 export async function foundOrganisation(
   tx: Database,
-  identity: Pick<Identity, 'kind' | 'sub'>,
+  identity: IdentityName,
   name: string,
   now: Date,
 ): Promise<Organisation> {
@@ -79,11 +81,7 @@ export async function isEmpty(db: Database, organisation: string): Promise<boole
  * Takes `identity` out of its organisation if that is empty, and says whether it did. An organisation that nobody is
  * left in goes, unless removed contractors still refer to it. New records wait for the lock and then find it gone.
  */
-export async function leaveEmptyOrganisation(
-  tx: Database,
-  identity: Pick<Identity, 'kind' | 'sub'>,
-  now: Date,
-): Promise<boolean> {
+export async function leaveEmptyOrganisation(tx: Database, identity: IdentityName, now: Date): Promise<boolean> {
   await lockIdentity(tx, identity)
   const own = await organisationOf(tx, identity)
   if (!own) return true
@@ -111,10 +109,8 @@ export async function leaveEmptyOrganisation(
   return true
 }
 
-async function organisationOf(
-  tx: Database,
-  identity: Pick<Identity, 'kind' | 'sub'>,
-): Promise<Organisation | undefined> {
+/** The organisation that an identity belongs to. */
+export async function organisationOf(tx: Database, identity: IdentityName): Promise<Organisation | undefined> {
   const [found] = await tx
     .select({ id: organisations.id, name: organisations.name })
     .from(identities)
@@ -124,9 +120,14 @@ async function organisationOf(
 }
 
 /** Holds the row of an identity, so that what it belongs to does not change meanwhile. */
-export async function lockIdentity(tx: Database, identity: Pick<Identity, 'kind' | 'sub'>): Promise<void> {
+export async function lockIdentity(tx: Database, identity: IdentityName): Promise<void> {
   await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(identity)).for('update')
 }
 
-const isIdentity = ({ kind, sub }: Pick<Identity, 'kind' | 'sub'>) =>
-  and(eq(identities.kind, kind), eq(identities.sub, sub))
+/** The same for several, always in the same order, so that two who lock the same ones do not wait for each other. */
+export async function lockIdentities(tx: Database, several: readonly IdentityName[]): Promise<void> {
+  const nameOf = ({ kind, sub }: IdentityName) => `${kind}:${sub}`
+  for (const identity of several.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))) await lockIdentity(tx, identity)
+}
+
+const isIdentity = ({ kind, sub }: IdentityName) => and(eq(identities.kind, kind), eq(identities.sub, sub))
