@@ -1,0 +1,266 @@
+import { eq } from 'drizzle-orm'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { InviteNotice, VoidInviteNotice } from '#app/invite/[token]/invite-notice.tsx'
+import { auditLog, contractors } from '#drizzle/directory-schema.ts'
+import { inviteToken, readInviteToken } from '#lib/directory/invite-token.ts'
+import { findOpenInvite } from '#lib/directory/invites.ts'
+import { captureLog } from '../house/console.ts'
+import { type Answer, idOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, keyOf } from './recorded-rpc.ts'
+
+let office: Office
+let logged: string[]
+let users = 6_000
+let employer: string
+
+beforeAll(async () => {
+  office = await openOffice({ FRONTEND_URL: 'https://app.example/payroll/' })
+})
+afterAll(() => office.close())
+beforeEach(async () => {
+  logged = captureLog()
+  office.clock.now = NOW
+  office.rpc.isDown = false
+  employer = (await newcomer()).session
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+async function newcomer() {
+  users += 1
+  return { address: accountOf(users), session: await office.wallet(accountOf(users)) }
+}
+const create = async (body: object) => idOf(await office.call(employer, 'POST', '/contractors', body))
+const patch = (id: string, body: object) => office.call(employer, 'PATCH', `/contractors/${id}`, body)
+const refused = ({ status, body }: Answer) => [status, body.error]
+const accept = (session: string, token: string) => office.call(session, 'POST', `/invites/${token}/accept`)
+async function invite(id: string): Promise<string> {
+  const { status, body } = await office.call(employer, 'POST', `/contractors/${id}/invite`)
+  expect(status).toBe(200)
+  return String(body.inviteUrl).replace('https://app.example/payroll/invite/', '')
+}
+
+describe('POST /contractors/{id}/invite', () => {
+  test('answers with a link into the frontend, and stores no token', async () => {
+    const id = await create({ name: 'Ann' })
+    const { body } = await office.call(employer, 'POST', `/contractors/${id}/invite`)
+    expect(body).toEqual({ inviteUrl: expect.stringMatching(/^https:\/\/app\.example\/payroll\/invite\/[\w-]{70}$/) })
+    const token = String(body.inviteUrl).split('/').at(-1) ?? ''
+    const rows = [...(await office.db.select().from(contractors)), ...(await office.db.select().from(auditLog))]
+    expect(JSON.stringify(rows)).not.toContain(token)
+    await accept(employer, token)
+    expect(logged.join('\n')).not.toContain(token)
+  })
+
+  test.each(['invited', 'onboarding', 'ready'])('works for somebody %s', async (status) => {
+    const id = await create({ name: 'Ann' })
+    await patch(id, { status })
+    expect(await invite(id)).toHaveLength(70)
+  })
+
+  test('not for somebody inactive', async () => {
+    const id = await create({ name: 'Ann' })
+    await patch(id, { status: 'inactive' })
+    expect(refused(await office.call(employer, 'POST', `/contractors/${id}/invite`))).toEqual([
+      409,
+      'contractor is inactive',
+    ])
+  })
+})
+
+describe('POST /invites/{token}/accept', () => {
+  test('links the user; a wallet becomes the address', async () => {
+    const { session, address } = await newcomer()
+    const id = await create({ name: 'Ann' })
+    const { status, body } = await accept(session, await invite(id))
+    expect([status, body]).toEqual([
+      200,
+      { id, name: 'Ann', status: 'onboarding', address, createdAt: NOW.toISOString() },
+    ])
+    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    expect(row).toMatchObject({ linkedKind: 'ledger', linkedSub: address, inviteAcceptedAt: NOW })
+  })
+
+  test('is ready at once if the address is registered', async () => {
+    const { session, address } = await newcomer()
+    office.rpc.register(address, keyOf(users))
+    const { body } = await accept(session, await invite(await create({ name: 'Ann' })))
+    expect(body).toMatchObject({ status: 'ready', address, pvk: keyOf(users) })
+  })
+
+  test('does without the ledger', async () => {
+    const { session, address } = await newcomer()
+    office.rpc.register(address, keyOf(users))
+    office.rpc.isDown = true
+    const { body } = await accept(session, await invite(await create({ name: 'Ann' })))
+    expect([body.status, body.pvk]).toEqual(['onboarding', undefined])
+  })
+
+  test('a user of a provider brings no address', async () => {
+    const id = await create({ name: 'Ann', email: 'fay@b.example' })
+    const { body } = await accept(await office.user('fay', 'FAY@b.example'), await invite(id))
+    expect([body.status, body.address]).toEqual(['onboarding', undefined])
+  })
+
+  test('keeps the status of somebody who is further on', async () => {
+    const id = await create({ name: 'Ann' })
+    await patch(id, { status: 'ready' })
+    expect((await accept((await newcomer()).session, await invite(id))).body.status).toBe('ready')
+  })
+
+  test('of 20 who accept at once, one does', async () => {
+    const people = await Promise.all(Array.from({ length: 20 }, () => newcomer()))
+    const id = await create({ name: 'Ann' })
+    const token = await invite(id)
+    const answers = await Promise.all(people.map(({ session }) => accept(session, token)))
+    const winners = people.filter((_, n) => answers[n]?.status === 200)
+    expect(winners).toHaveLength(1)
+    const losers = answers.filter(({ status }) => status !== 200)
+    expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite accepted already']))
+    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    expect(row?.linkedSub).toBe(winners[0]?.address)
+    const entries = await office.db.select().from(auditLog).where(eq(auditLog.subjectId, id))
+    expect(entries.filter(({ action }) => action === 'contractor.linked')).toHaveLength(1)
+  })
+
+  test('one user who accepts 20 times at once does so once', async () => {
+    const { session } = await newcomer()
+    const token = await invite(await create({ name: 'Ann' }))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => accept(session, token)))
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(19).fill(409)])
+  })
+
+  test('is over after 14 days, to the millisecond', async () => {
+    const token = await invite(await create({ name: 'Ann' }))
+    office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
+    expect(refused(await accept((await newcomer()).session, token))).toEqual([404, 'invite not found'])
+    office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000 - 1)
+    expect((await accept((await newcomer()).session, token)).status).toBe(200)
+  })
+
+  test.each<[string, (id: string) => Promise<unknown>]>([
+    ['a newer invite', (id) => invite(id)],
+    ['another email', (id) => patch(id, { email: 'new@b.example' })],
+    ['no email any more', (id) => patch(id, { email: null })],
+    ['deactivation', (id) => patch(id, { status: 'inactive' })],
+    ['removal', (id) => office.call(employer, 'DELETE', `/contractors/${id}`)],
+  ])('is void after %s', async (_what, after) => {
+    const { session } = await newcomer()
+    const id = await create({ name: 'Ann', email: 'old@b.example' })
+    const token = await invite(id)
+    await after(id)
+    expect(refused(await accept(session, token))).toEqual([404, 'invite not found'])
+  })
+
+  test('the email in another spelling of its case voids nothing', async () => {
+    const id = await create({ name: 'Ann', email: 'old@b.example' })
+    const token = await invite(id)
+    await patch(id, { email: 'Old@B.example' })
+    expect((await accept((await newcomer()).session, token)).status).toBe(200)
+  })
+
+  test('only the newest of several invites holds, and a new one lets another user in', async () => {
+    const [first, second] = [await newcomer(), await newcomer()]
+    const id = await create({ name: 'Ann' })
+    const old = await invite(id)
+    const token = await invite(id)
+    expect((await accept(first.session, old)).status).toBe(404)
+    expect((await accept(first.session, token)).status).toBe(200)
+    expect(refused(await accept(second.session, token))).toEqual([409, 'invite accepted already'])
+    await patch(id, { address: null })
+    expect((await accept(second.session, await invite(id))).body.address).toBe(second.address)
+    expect((await office.call(first.session, 'GET', '/me')).body.contractor).toBeUndefined()
+  })
+
+  test('is for nobody else: another address, another verified email, the own organisation', async () => {
+    const person = await newcomer()
+    const byAddress = await invite(await create({ name: 'Ann', address: accountOf(6_999) }))
+    const byEmail = await invite(await create({ name: 'Bob', email: 'bob@b.example' }))
+    const somebodyElse = [403, 'this invite is for somebody else']
+    expect(refused(await accept(person.session, byAddress))).toEqual(somebodyElse)
+    expect(refused(await accept(await office.user('eve', 'eve@b.example'), byEmail))).toEqual(somebodyElse)
+    expect(refused(await accept(employer, byEmail))).toEqual([403, 'this is an invite of your own organisation'])
+    // Whoever has the link and no verified email of another kind is who it was given to.
+    expect((await accept(await office.user('bob without email'), byEmail)).status).toBe(200)
+    expect((await accept(await office.wallet(accountOf(6_999)), byAddress)).status).toBe(200)
+  })
+
+  test('not if another contractor of the organisation has the address', async () => {
+    const { session, address } = await newcomer()
+    await create({ name: 'Ann', address })
+    const token = await invite(await create({ name: 'Ann again' }))
+    expect(refused(await accept(session, token))).toEqual([409, 'another contractor has this address'])
+  })
+
+  test.each([
+    ['nothing like it', 'x'],
+    ['an id', '00000000-0000-4000-8000-000000000000'],
+    ['of the right length', 'A'.repeat(70)],
+    ['very long', 'A'.repeat(10_000)],
+    ['percent signs', '%00'],
+  ])('a token that is %s is not found', async (_what, token) => {
+    expect(refused(await accept(employer, token))).toEqual([404, 'invite not found'])
+  })
+})
+
+describe('the token', () => {
+  const secret = new Uint8Array(32).fill(1)
+  const name = { contractor: '0f8fad5b-d9cb-469f-a165-70867728950e', version: 4_000_000_000 }
+  const token = inviteToken(secret, name)
+
+  test('is read again, by the same secret alone', () => {
+    expect(readInviteToken(secret, token)).toEqual(name)
+    expect(readInviteToken(new Uint8Array(32).fill(2), token)).toBeUndefined()
+  })
+
+  test('is refused with any bit turned, and in any other spelling', () => {
+    const bytes = Buffer.from(token, 'base64url')
+    for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+      const turned = Buffer.from(bytes)
+      turned[bit >> 3] = (turned[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      expect(readInviteToken(secret, turned.toString('base64url'))).toBeUndefined()
+    }
+    for (const other of [`${token}=`, `${token}A`, token.slice(1), ` ${token}`, bytes.toString('hex'), '']) {
+      expect(readInviteToken(secret, other)).toBeUndefined()
+    }
+    expect(readInviteToken(secret, `${token.slice(0, 5)}.${token.slice(5)}`)).toBeUndefined()
+  })
+})
+
+describe('the page of an invite', () => {
+  const find = (token: string) => findOpenInvite(office.db, office.service.settings.invites, token, office.clock.now)
+
+  test('shows what is open: until it is accepted, void or expired', async () => {
+    await office.call(employer, 'PATCH', '/me', { orgName: 'Acme' })
+    const id = await create({ name: 'Ann' })
+    const token = await invite(id)
+    expect(await find(token)).toEqual({ company: 'Acme', expiresAt: new Date(NOW.getTime() + 14 * 86_400_000) })
+    expect(await find('x')).toBeUndefined()
+    office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
+    expect(await find(token)).toBeUndefined()
+    office.clock.now = NOW
+    await accept((await newcomer()).session, token)
+    expect(await find(token)).toBeUndefined()
+  })
+
+  test('escapes what people type, and says how to accept', () => {
+    const invite = { company: '<script>alert("x")</script> & Co', expiresAt: NOW }
+    const html = renderToStaticMarkup(InviteNotice({ invite, acceptUrl: 'https://pay.example/api/invites/t/accept' }))
+    expect(html).toContain('&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; Co invites you')
+    expect(html).not.toContain('<script')
+    expect(html).toContain('curl -X POST https://pay.example/api/invites/t/accept')
+    expect(html).toContain('<time dateTime="2026-04-01T12:00:00.123Z">2026-04-01</time>')
+    expect(renderToStaticMarkup(VoidInviteNotice())).toContain('does not hold any more')
+  })
+})
+
+test('without a frontend the link opens a page of the service itself', async () => {
+  const other = await openOffice()
+  const session = await other.wallet(accountOf(6_998))
+  const id = idOf(await other.call(session, 'POST', '/contractors', { name: 'Ann' }))
+  const { body } = await other.call(session, 'POST', `/contractors/${id}/invite`)
+  expect(body.inviteUrl).toMatch(/^https:\/\/pay\.example\/invite\/[\w-]{70}$/)
+  await other.close()
+})

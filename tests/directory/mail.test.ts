@@ -1,0 +1,161 @@
+import type { AddressInfo } from 'node:net'
+import { SMTPServer } from 'smtp-server'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { writeInvite } from '#lib/directory/invite-mail.ts'
+import { sendMail } from '#lib/mail.ts'
+import { captureLog } from '../house/console.ts'
+import { idOf, type Office, openOffice } from './office.ts'
+import { accountOf } from './recorded-rpc.ts'
+
+interface Letter {
+  from: string
+  to: string[]
+  raw: string
+}
+
+const letters: Letter[] = []
+/** What the server answers to a recipient, in place of taking it. */
+let refusal: Error | undefined
+let server: SMTPServer
+let office: Office
+let session: string
+let logged: string[]
+
+beforeAll(async () => {
+  server = new SMTPServer({
+    disabledCommands: ['STARTTLS'],
+    onAuth: ({ username, password }, _session, callback) =>
+      password === 'hunter2' ? callback(null, { user: username }) : callback(new Error('no')),
+    onRcptTo: (_address, _session, callback) => callback(refusal),
+    onData: (stream, { envelope }, callback) => {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('end', () => {
+        letters.push({
+          from: envelope.mailFrom ? envelope.mailFrom.address : '',
+          to: envelope.rcptTo.map(({ address }) => address),
+          raw: Buffer.concat(chunks).toString(),
+        })
+        callback()
+      })
+    },
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
+  const { port } = server.server.address() as AddressInfo
+  office = await openOffice({
+    SMTP_URL: `smtp://user:hunter2@127.0.0.1:${port}`,
+    MAIL_FROM: 'Payroll <pay@pay.example>',
+  })
+})
+afterAll(async () => {
+  await office.close()
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+})
+beforeEach(async () => {
+  logged = captureLog()
+  letters.length = 0
+  refusal = undefined
+  session = await office.wallet(accountOf(8_000))
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const create = async (body: object) => idOf(await office.call(session, 'POST', '/contractors', body))
+const invite = (id: string) => office.call(session, 'POST', `/contractors/${id}/invite`)
+
+/** The two forms of a letter: each part of a multipart/alternative, decoded. */
+function partsOf({ raw }: Letter): { head: string; text: string; html: string } {
+  const [head = ''] = raw.split('\r\n\r\n', 1)
+  const boundary = /boundary="([^"]+)"/.exec(head)?.[1] ?? ''
+  const parts = raw.split(`--${boundary}`).slice(1, -1)
+  const decode = (type: string) => {
+    const part = parts.find((one) => one.includes(`Content-Type: ${type}; charset=utf-8`)) ?? ''
+    const body = part.slice(part.indexOf('\r\n\r\n') + 4)
+    if (part.includes('base64')) return Buffer.from(body, 'base64').toString()
+    const bytes = body
+      .replace(/=\r\n/g, '')
+      .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    return part.includes('quoted-printable') ? Buffer.from(bytes, 'latin1').toString() : body
+  }
+  return { head, text: decode('text/plain'), html: decode('text/html') }
+}
+
+test('an invite goes to the contractor, in text and in HTML, with the link that was answered', async () => {
+  await office.call(session, 'PATCH', '/me', { orgName: 'Acme' })
+  const { status, body } = await invite(await create({ name: 'Ann', email: 'ann@b.example' }))
+  expect(status).toBe(200)
+  expect(letters).toHaveLength(1)
+  const [letter] = letters
+  if (!letter) throw new Error('no letter')
+  expect([letter.from, letter.to]).toEqual(['pay@pay.example', ['ann@b.example']])
+  const { head, text, html } = partsOf(letter)
+  expect(head).toMatch(/^From: Payroll <pay@pay\.example>\r$/m)
+  expect(head).toMatch(/^To: ann@b\.example\r$/m)
+  expect(head).toMatch(/^Subject: Acme invites you to be paid as a contractor\r$/m)
+  expect(head).toMatch(/^Content-Type: multipart\/alternative;/m)
+  expect(text).toContain('Hello Ann,')
+  expect(text).toContain(String(body.inviteUrl))
+  expect(html).toContain(`<a href="${body.inviteUrl}">${body.inviteUrl}</a>`)
+  expect(logged.join('\n')).not.toContain(String(body.inviteUrl))
+})
+
+test('what people type is escaped in HTML, and starts no header', async () => {
+  const company = '"><script>alert(1)</script> & 株式会社'
+  const name = `<img src=x onerror='alert("x")'>`
+  await office.call(session, 'PATCH', '/me', { orgName: company })
+  await invite(await create({ name, email: 'escape@b.example' }))
+  const [letter] = letters
+  if (!letter) throw new Error('no letter')
+  const { head, text, html } = partsOf(letter)
+  expect(text).toContain(`Hello ${name},`)
+  expect(text).toContain(company)
+  expect(html).not.toMatch(/<script|<img/)
+  expect(html).toContain('&lt;img src=x onerror=&#39;alert(&quot;x&quot;)&#39;&gt;')
+  expect(html).toContain('&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt; &amp; 株式会社')
+  expect(head.match(/^(From|To|Subject|Bcc|Cc):/gm)).toEqual(['From:', 'To:', 'Subject:'])
+})
+
+test('a line break that got into a message becomes no header and no recipient', async () => {
+  const { mail } = office.service.settings
+  if (!mail) throw new Error('no mail')
+  const company = 'Acme\r\nBcc: all@b.example\r\n\r\nfree text'
+  await sendMail(mail, writeInvite({ to: 'ann@b.example', name: 'Ann', company, link: 'https://pay.example/invite/x' }))
+  expect(letters.map(({ to }) => to)).toEqual([['ann@b.example']])
+  expect(letters[0]?.raw.split('\r\n\r\n', 1)[0]).not.toMatch(/^Bcc:/m)
+})
+
+test('an address is one address, whatever it looks like', async () => {
+  const { mail } = office.service.settings
+  if (!mail) throw new Error('no mail')
+  const message = { subject: 's', text: 't', html: 'h' }
+  await sendMail(mail, { ...message, to: 'a@b.example, c@d.example' }).catch(() => undefined)
+  expect(letters.flatMap(({ to }) => to)).not.toContain('c@d.example')
+})
+
+test('without an email nothing is sent', async () => {
+  expect((await invite(await create({ name: 'Ann' }))).status).toBe(200)
+  expect(letters).toEqual([])
+})
+
+test('a recipient whom the server refuses is 503, and the next try works', async () => {
+  const id = await create({ name: 'Ann', email: 'refused@b.example' })
+  refusal = new Error('no such user here')
+  const answer = await invite(id)
+  expect([answer.status, answer.body]).toEqual([503, { error: 'the mail could not be sent' }])
+  expect(answer.headers.get('retry-after')).toBe('60')
+  refusal = undefined
+  expect((await invite(id)).status).toBe(200)
+  expect(letters.map(({ to }) => to)).toEqual([['refused@b.example']])
+})
+
+test('a server that is not there, or refuses the password, is 503 and tells nothing of it', async () => {
+  const { mail } = office.service.settings
+  if (!mail) throw new Error('no mail')
+  const message = { to: 'a@b.example', subject: 's', text: 't', html: 'h' }
+  const unavailable = { code: 'unavailable', message: 'the mail could not be sent' }
+  await expect(sendMail({ ...mail, url: 'smtp://127.0.0.1:1' }, message)).rejects.toMatchObject(unavailable)
+  const wrong = mail.url.replace('hunter2', 'hunter3')
+  await expect(sendMail({ ...mail, url: wrong }, message)).rejects.toMatchObject(unavailable)
+  expect(letters).toEqual([])
+})
