@@ -1,0 +1,73 @@
+import { pageQuery } from '#lib/paging.ts'
+import type { Asked } from './operation.ts'
+
+/** The query of a list that has no filters. */
+export const ANY_PAGE: Asked = {
+  schema: pageQuery,
+  example: { limit: '100', cursor: 'MTc3MjQ0MjAwMDAwMC0xMg' },
+  messages: ['cursor is not one of ours'],
+}
+
+/** Of every route that looks the user up. */
+export const OTHER_PROVIDER = 'this user belongs to another identity provider'
+
+/** What the examples of the document speak of: a small firm, its contractor, and a payroll of one. */
+export const EXAMPLE = {
+  employer: 'GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2',
+  payee: 'GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6',
+  contract: 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC',
+  contractorId: '5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11',
+  batchId: '0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20',
+  payoutId: 'c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44',
+  jobId: '7a1e2f0c-0a43-4ac1-8f0e-6d5b1c9e2f33',
+  orgId: '9e3b1d77-26a4-4e0f-9a61-0b2c4d8f5a66',
+  session: 'eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl',
+  invite: 'NWYwYzdlMGEtM2M1NS00YTZlLjE.c2lnbmF0dXJl',
+  hash: '3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c',
+  pvk: '1f'.repeat(64),
+  created: '2026-03-02T09:00:00.000Z',
+  started: '2026-03-02T09:05:00.000Z',
+  paid: '2026-03-02T09:05:06.000Z',
+} as const
+
+export const CONTRACTOR_EXAMPLE = {
+  id: EXAMPLE.contractorId,
+  name: 'Ada Lovelace',
+  status: 'ready',
+  createdAt: EXAMPLE.created,
+  email: 'ada@example.com',
+  address: EXAMPLE.payee,
+  pvk: EXAMPLE.pvk,
+  rate: { amount: '4200.5', currency: 'USDC' },
+  lastPaidAt: EXAMPLE.paid,
+} as const
+
+export const BATCH_EXAMPLE = {
+  id: EXAMPLE.batchId,
+  name: 'March 2026',
+  status: 'draft',
+  payoutCount: 1,
+  settledCount: 0,
+  failedCount: 0,
+  createdAt: EXAMPLE.created,
+} as const
+
+export const PAYOUT_EXAMPLE = {
+  id: EXAMPLE.payoutId,
+  batchId: EXAMPLE.batchId,
+  contractorId: EXAMPLE.contractorId,
+  status: 'paid',
+  createdAt: EXAMPLE.created,
+  address: EXAMPLE.payee,
+  txHash: EXAMPLE.hash,
+  encryptedAmount: 'b3BhcXVlIHRvIHRoZSBzZXJ2aWNl',
+  paidAt: EXAMPLE.paid,
+} as const
+
+export const ME_EXAMPLE = {
+  sub: EXAMPLE.employer,
+  kind: 'ledger',
+  roles: ['employer'],
+  needsOnboarding: false,
+  employer: { orgId: EXAMPLE.orgId, orgName: 'Analytical Engines' },
+} as const

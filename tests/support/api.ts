@@ -1,0 +1,57 @@
+import { globSync } from 'node:fs'
+
+type Handler = (request: Request, context: { params: Promise<Record<string, string>> }) => Promise<Response>
+export type ApiMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
+
+/** A route of the interface: its path with `{name}` for each parameter, and the handlers that its file exports. */
+export interface ApiRoute {
+  file: string
+  path: string
+  handlers: Record<ApiMethod, Handler>
+}
+
+/** Every route under app/api but the one that answers for all others. */
+export async function loadRoutes(): Promise<ApiRoute[]> {
+  const files = globSync('app/api/**/route.ts').sort()
+  const routes = files.filter((file) => !file.includes('[[...'))
+  return await Promise.all(
+    routes.map(async (file) => ({
+      file,
+      path: file.slice('app/api'.length, -'/route.ts'.length).replaceAll(/\[(\w+)\]/g, '{$1}'),
+      handlers: (await import(`../../${file}`)) as Record<ApiMethod, Handler>,
+    })),
+  )
+}
+
+/** The methods that a route handles, as it says itself. */
+export async function methodsOf({ path, handlers }: ApiRoute): Promise<string[]> {
+  const url = `http://localhost:3000/api${path.replaceAll(/[{}]/g, '')}`
+  const answer = await handlers.OPTIONS(new Request(url, { method: 'OPTIONS' }), { params: Promise.resolve({}) })
+  const allowed = answer.headers.get('allow')?.split(', ') ?? []
+  return allowed.filter((method) => method !== 'OPTIONS').map((method) => method.toLowerCase())
+}
+
+/** Which of `paths`, with parameters, a path without them belongs to: the one with the fewest parameters. */
+export function matchPath<Path extends { path: string }>(paths: readonly Path[], pathname: string) {
+  const found = paths.flatMap((candidate) => {
+    const names = [...candidate.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+    const pattern = candidate.path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')
+    const match = new RegExp(`^${pattern}$`).exec(pathname)
+    if (!match) return []
+    const params = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1] ?? '')]))
+    return [{ candidate, params, count: names.length }]
+  })
+  return found.sort((one, other) => one.count - other.count)[0]
+}
+
+/** Answers a request as the running service would, through the exported handlers: a `fetch` of its own. */
+export async function openApi(): Promise<(request: Request) => Promise<Response>> {
+  const routes = await loadRoutes()
+  return async (request) => {
+    const pathname = new URL(request.url).pathname.replace(/^\/api/, '')
+    const match = matchPath(routes, pathname)
+    if (!match) throw new Error(`no route for ${pathname}`)
+    const handler = match.candidate.handlers[request.method as ApiMethod]
+    return await handler(request, { params: Promise.resolve(match.params) })
+  }
+}
