@@ -8,12 +8,15 @@ import { openDispenser } from './funding/dispenser.ts'
 import { openVault } from './funding/vault.ts'
 import { openNetwork } from './ledger/network.ts'
 import { describeFailure, log } from './log.ts'
+import { openQueue } from './relay/queue.ts'
+import { startRelay } from './relay-service.ts'
 import { provideService, type Service } from './service.ts'
 import { composeSettings, type Embedded } from './settings.ts'
 import { openFloat, readAvailableBalance } from './sponsor/float.ts'
 import { openSettlement } from './sponsor/settlement.ts'
 import type { Sponsor } from './sponsor/transfer.ts'
 import { findOpenTransfers } from './sponsor/transfer-record.ts'
+import type { Prover } from './wallet/prover.ts'
 
 /** A service and the way to end it. */
 export interface RunningService extends Service {
@@ -68,10 +71,15 @@ export async function startService(configuration: Environment): Promise<RunningS
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const registry = { network, token: settings.token }
     closers.push(openRegistrationSweep({ database: store.database, now, registry }).close)
-    const service = { settings, network, database: store.database, registry, sponsor, faucet, vault, now, close }
+    const queue = openQueue(store.database)
+    closers.push(queue.close)
+    const batch = settings.batch && { ...settings.batch, queue }
+    const parts = { sponsor, faucet, vault, queue, batch }
+    const service = { settings, network, database: store.database, registry, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     await takeUpOpenTransfers(service)
     faucet?.dispenser.wake()
+    if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service, embedded.prover))
     return service
   } catch (error) {
     await close()
@@ -79,11 +87,20 @@ export async function startService(configuration: Environment): Promise<RunningS
   }
 }
 
+/** What the embedded parts bring that is no setting. */
+interface EmbeddedParts {
+  friendbotUrl?: string
+  /** of the embedded ledger: a stand-in */
+  prover?: Prover
+  /** nobody else can reach the database, or the ledger's keys: what relays there are run here */
+  isAlone?: boolean
+}
+
 /** What is not configured is embedded, with keys of its own, and lives in DATA_DIR, which is then this process's alone. */
 async function startEmbedded(
   configuration: Environment,
   closers: (() => unknown)[],
-): Promise<Embedded & { friendbotUrl?: string }> {
+): Promise<Embedded & EmbeddedParts> {
   const embedsLedger = configuration.STELLAR_NETWORK === 'local' && !configuration.STELLAR_RPC_URL
   const embedsDatabase = !configuration.DATABASE_URL
   if (!embedsLedger && !embedsDatabase) return {}
@@ -91,6 +108,7 @@ async function startEmbedded(
   const { generateIdentityKey } = await import('./devnet/identity.ts')
   const keys = await keepKeys(configuration.DATA_DIR, generateIdentityKey)
   return {
+    isAlone: true,
     ...(embedsDatabase && { sessionSecret: keys.sessionSecret }),
     ...(embedsLedger && (await startLedger(configuration, keys, closers))),
   }
@@ -114,9 +132,10 @@ async function startLedger(
   configuration: Environment,
   keys: EmbeddedKeys,
   closers: (() => unknown)[],
-): Promise<Embedded & { friendbotUrl: string }> {
+): Promise<Embedded & EmbeddedParts & { friendbotUrl: string }> {
   const { startDevnet } = await import('./devnet/devnet.ts')
   const { identityIssuer } = await import('./devnet/identity.ts')
+  const { prover } = await import('./devnet/prover.ts')
   let answerIdentity: ReturnType<typeof identityIssuer> | undefined
   const devnet = await startDevnet({
     directory: join(configuration.DATA_DIR, 'ledger'),
@@ -132,10 +151,13 @@ async function startLedger(
   return {
     sponsorSeed: keys.sponsorSeed,
     faucetSeed: devnet.issuerSecret,
+    channelSeeds: keys.channelSeeds,
+    relayKey: keys.relayKey,
     rpcUrl: devnet.rpcUrl,
     token: devnet.deployment.contracts.token,
     provider: { issuer, audience, jwksUrl: `${issuer}/jwks`, algorithms: ['ES256'], emailClaim: 'email' },
     friendbotUrl: devnet.friendbotUrl,
+    prover,
   }
 }
 
@@ -145,6 +167,15 @@ async function fundSponsor(sponsor: Sponsor, friendbotUrl: string): Promise<void
   const address = sponsor.keypair.publicKey()
   const answer = await fetch(`${friendbotUrl}?addr=${address}`, { signal: AbortSignal.timeout(30_000) })
   if (!answer.ok) throw new Error(`friendbot answered ${answer.status} for the sponsor's account`)
+}
+
+/**
+ * A relay in this process, which makes its channels fit on the side. A port that is taken costs its two pages and
+ * nothing else.
+ */
+async function startEmbeddedRelay(service: Service, prover: Prover | undefined): Promise<() => Promise<void>> {
+  const host = await startRelay(service, { ...(prover && { prover }), prepares: true, mayBeMute: true })
+  return host.close
 }
 
 /**

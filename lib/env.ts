@@ -1,6 +1,7 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { parseUnits } from './money.ts'
+import { parsePrivateRelayKey, parsePublicRelayKey } from './relay-key.ts'
 
 /** A variable that is set to something unusable. Names the variable, never its value. */
 export class ConfigurationError extends Error {
@@ -56,6 +57,15 @@ const sender = text.regex(
 // Keys that anybody on the way could replace would verify anybody's token.
 const secureUrl = text.refine(isSecure, 'not an https URL (http is for localhost alone)')
 
+/** A key as `read` understands it. */
+const relayKey = <Key>(read: (value: string) => Key | undefined, problem: string) =>
+  text.transform((value, context) => {
+    const key = read(value)
+    if (key !== undefined) return key
+    context.addIssue(problem)
+    return z.NEVER
+  })
+
 /** What each variable may be. A variable that is absent or empty takes its default; README lists them. */
 const VARIABLES = {
   PUBLIC_URL: origin.optional(),
@@ -105,6 +115,16 @@ const VARIABLES = {
   IDP_EMAIL_CLAIM: text.default('email'),
   SMTP_URL: smtpUrl.optional(),
   MAIL_FROM: sender.optional(),
+  // On where the ledger is embedded, off elsewhere.
+  BATCH_ENABLED: z
+    .enum(['true', 'false'], 'neither true nor false')
+    .transform((value) => value === 'true')
+    .optional(),
+  RELAY_PORT: count(0, 65_535).default(3100),
+  RELAY_PUBLIC_KEY: relayKey(parsePublicRelayKey, 'not a P-256 public key as a JWK').optional(),
+  RELAY_PRIVATE_KEY: relayKey(parsePrivateRelayKey, 'not a P-256 private key as a JWK').optional(),
+  RELAY_PROVER: text.optional(),
+  CRON_SECRET: text.refine((value) => Buffer.byteLength(value) >= 16, 'shorter than 16 bytes').optional(),
   DEVNET_PORT: count(0, 65_535).default(8000),
   DEVNET_CLOSE_MS: count(50, 60_000).default(1000),
   DEVNET_PASSPHRASE: text.default('Standalone Network ; February 2017'),
@@ -148,6 +168,7 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
   }
   checkProvider(read)
   checkMail(read)
+  checkRelay(read)
   return { ...environment, DATABASE_URL: read.DATABASE_URL ?? POSTGRES_URL, PUBLIC_URL: publicUrl }
 }
 
@@ -170,6 +191,13 @@ function checkProvider({ IDP_ISSUER, IDP_AUDIENCE, IDP_JWKS_URL }: Variables): v
 function checkMail({ SMTP_URL, MAIL_FROM }: Variables): void {
   if (SMTP_URL && !MAIL_FROM) throw new ConfigurationError('MAIL_FROM', 'is needed beside SMTP_URL')
   if (MAIL_FROM && !SMTP_URL) throw new ConfigurationError('SMTP_URL', 'is needed beside MAIL_FROM')
+}
+
+/** What is sealed to another key no relay could open. */
+function checkRelay({ RELAY_PUBLIC_KEY: known, RELAY_PRIVATE_KEY: own }: Variables): void {
+  if (known && own && (known.x !== own.x || known.y !== own.y)) {
+    throw new ConfigurationError('RELAY_PUBLIC_KEY', 'is not that of RELAY_PRIVATE_KEY')
+  }
 }
 
 function isSecure(address: string): boolean {

@@ -3,16 +3,17 @@ import { z } from 'zod'
 
 const coordinate = z.string().regex(/^[A-Za-z0-9_-]{43}$/)
 const EC = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordinate, y: coordinate })
-const EC_PRIVATE = EC.extend({ d: coordinate })
+/** A P-256 private key as a JWK. */
+export const PRIVATE_RELAY_KEY = EC.extend({ d: coordinate })
 
 /** What amounts are sealed to: a P-256 key as a JWK, without whatever else came with it. */
 export type PublicRelayKey = z.output<typeof EC>
 /** What opens them; relays alone have it. */
-export type PrivateRelayKey = z.output<typeof EC_PRIVATE>
+export type PrivateRelayKey = z.output<typeof PRIVATE_RELAY_KEY>
 
 /** The JWK that `text` is, or undefined. */
 export const parsePublicRelayKey = (text: string): PublicRelayKey | undefined => parse(EC, text)
-export const parsePrivateRelayKey = (text: string): PrivateRelayKey | undefined => parse(EC_PRIVATE, text)
+export const parsePrivateRelayKey = (text: string): PrivateRelayKey | undefined => parse(PRIVATE_RELAY_KEY, text)
 
 /** The half that anybody may know. */
 export function publicHalf({ kty, crv, x, y }: PrivateRelayKey): PublicRelayKey {
@@ -21,7 +22,9 @@ export function publicHalf({ kty, crv, x, y }: PrivateRelayKey): PublicRelayKey 
 
 /** A new key of its own. */
 export function generateRelayKey(): PrivateRelayKey {
-  return EC_PRIVATE.parse(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }))
+  return PRIVATE_RELAY_KEY.parse(
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }),
+  )
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> | undefined {

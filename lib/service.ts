@@ -3,6 +3,8 @@ import type { Registry } from './directory/registration.ts'
 import type { Faucet } from './funding/faucet.ts'
 import type { Vault } from './funding/vault.ts'
 import type { Network } from './ledger/network.ts'
+import type { BatchDesk } from './relay/jobs.ts'
+import type { JobQueue } from './relay/queue.ts'
 import type { Settings } from './settings.ts'
 import type { Sponsor } from './sponsor/transfer.ts'
 
@@ -17,6 +19,10 @@ export interface Service {
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined
+  /** the way of jobs to the relays */
+  queue: JobQueue
+  /** where batch jobs are handed in */
+  batch: BatchDesk | undefined
   now: () => Date
 }
 

@@ -6,6 +6,7 @@ import type { SessionSettings } from './auth/session.ts'
 import { ConfigurationError, type Environment } from './env.ts'
 import type { FaucetRules } from './funding/faucet.ts'
 import type { MailSettings } from './mail.ts'
+import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from './relay-key.ts'
 import type { SponsorRules } from './sponsor/policy.ts'
 import type { QuotaLimits } from './sponsor/quota.ts'
 
@@ -14,6 +15,8 @@ export interface Embedded {
   sessionSecret?: string
   sponsorSeed?: string
   faucetSeed?: string
+  channelSeeds?: string[]
+  relayKey?: PrivateRelayKey
   rpcUrl?: string
   token?: string
   provider?: ProviderSettings
@@ -35,6 +38,14 @@ export interface Settings {
   vault: { address: string; token: string } | undefined
   faucet: { keypair: Keypair; token: string; rules: FaucetRules } | undefined
   sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits; patience: number } | undefined
+  /** Whether batch jobs are accepted, and what their amounts are sealed to. */
+  batch: { key: PublicRelayKey } | undefined
+  /** What a relay in this process would have: its key, its channels, the module of its prover. */
+  relay:
+    | { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: string | undefined; port: number }
+    | undefined
+  /** What a scheduler sends as a Bearer token. */
+  cronSecret: string | undefined
 }
 
 const TESTNET_RPC = 'https://soroban-testnet.stellar.org'
@@ -73,6 +84,9 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),
     sponsor: composeSponsor(environment, embedded, signer),
+    batch: composeBatch(environment, embedded),
+    relay: composeRelay(environment, embedded, token),
+    cronSecret: environment.CRON_SECRET,
   }
 }
 
@@ -145,7 +159,7 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
         ['SPONSOR_SEED', keypair],
         ['SEP10_SEED', signer],
         ...(faucetSeed ? [named('FAUCET_SEED', faucetSeed)] : []),
-        ...environment.CHANNEL_SEEDS.map((channel) => named('CHANNEL_SEEDS', channel)),
+        ...channelSeeds(environment, embedded).map((channel) => named('CHANNEL_SEEDS', channel)),
       ]),
     },
     limits: {
@@ -155,6 +169,25 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
     },
     patience: environment.TRANSFER_WAIT * 1000,
   }
+}
+
+function composeBatch(environment: Environment, embedded: Embedded): Settings['batch'] {
+  const own = environment.RELAY_PRIVATE_KEY ?? embedded.relayKey
+  const key = environment.RELAY_PUBLIC_KEY ?? (own && publicHalf(own))
+  const enabled = environment.BATCH_ENABLED ?? embedded.relayKey !== undefined
+  return enabled && key ? { key } : undefined
+}
+
+function composeRelay(environment: Environment, embedded: Embedded, token: string | undefined): Settings['relay'] {
+  // A public key of its own says that the relays are elsewhere.
+  const key = environment.RELAY_PRIVATE_KEY ?? (environment.RELAY_PUBLIC_KEY ? undefined : embedded.relayKey)
+  const channels = channelSeeds(environment, embedded).map((seed) => Keypair.fromSecret(seed))
+  if (!key || !token || channels.length === 0) return undefined
+  return { key, channels, token, prover: environment.RELAY_PROVER, port: environment.RELAY_PORT }
+}
+
+function channelSeeds(environment: Environment, embedded: Embedded): string[] {
+  return environment.CHANNEL_SEEDS.length > 0 ? environment.CHANNEL_SEEDS : (embedded.channelSeeds ?? [])
 }
 
 type NamedKey = [variable: string, key: Keypair]

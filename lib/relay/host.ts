@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import { describeFailure, log } from '#lib/log.ts'
 import { publicHalf } from '#lib/relay-key.ts'
 import { announceChannels } from './channel-record.ts'
-import { openLanes } from './lanes.ts'
+import { type Lanes, openLanes } from './lanes.ts'
 import type { JobQueue } from './queue.ts'
 import type { Relay } from './relay.ts'
 
@@ -23,7 +23,16 @@ export interface RelayHost {
  */
 export async function startHost(
   relay: Relay,
-  given: { queue: JobQueue; sweep: () => Promise<unknown>; port: number; network: string },
+  given: {
+    queue: JobQueue
+    sweep: () => Promise<unknown>
+    /** runs before the lanes do */
+    prepare: () => Promise<void>
+    port: number
+    network: string
+    /** a port that is taken is logged, and no reason not to work */
+    mayBeMute: boolean
+  },
 ): Promise<RelayHost> {
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://relay').pathname
@@ -32,24 +41,36 @@ export async function startHost(
     const body = page ?? { statusCode: 404, error: 'Not Found', message }
     response.writeHead(page ? 200 : 404, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
   })
-  const url = await listen(server, given.port)
-  const lanes = openLanes(relay)
-  const listening = keepTrying('queue', () => given.queue.work(lanes.wake))
+  const url = await listen(server, given.port).catch((error: unknown) => {
+    if (!given.mayBeMute) throw error
+    log('error', 'relay', { problem: `RELAY_PORT ${given.port} cannot be used`, failure: describeFailure(error) })
+    return undefined
+  })
+  let lanes: Lanes | undefined
+  let closed = false
+  const wake = () => lanes?.wake()
+  const opening = given.prepare().finally(() => {
+    if (!closed) lanes = openLanes(relay)
+    wake()
+  })
+  opening.catch((error: unknown) => log('error', 'channels', { failure: describeFailure(error) }))
+  const listening = keepTrying('queue', () => given.queue.work(wake))
   const beat = repeat(relay.times.sweep, async () => {
     const addresses = relay.channels.map((channel) => channel.publicKey())
     await announceChannels(await relay.database(), relay.token, addresses, relay.now())
-    lanes.wake()
+    wake()
     await given.sweep()
   })
   return {
     url,
-    wake: lanes.wake,
+    wake,
     close: async () => {
+      closed = true
       listening.end()
       server.closeAllConnections()
       server.close()
       await beat.end()
-      await lanes.stop()
+      await lanes?.stop()
     },
   }
 }

@@ -16,8 +16,8 @@ export interface Sweeping {
   database(): Promise<Database>
   now(): Date
   sponsor: Sponsor | undefined
-  registry: Registry | undefined
-  queue: JobQueue | undefined
+  registry: Registry
+  queue: JobQueue
 }
 
 /** What a sweep came upon; null for a part that failed. */
@@ -43,7 +43,7 @@ export async function sweep(given: Sweeping): Promise<Swept> {
     contractors: await part('contractors', async () =>
       registry ? await sweepRegistrations(await database(), registry, now()) : 0,
     ),
-    jobs: await part('jobs', async () => (queue ? await resumeJobs(await database(), queue, now()) : 0)),
+    jobs: await part('jobs', async () => await resumeJobs(await database(), queue, now())),
     challenges: await part('challenges', async () => {
       await purgeUsedChallenges(await database(), now())
       await forgetRelays(await database())

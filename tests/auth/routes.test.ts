@@ -6,6 +6,7 @@ import { openStore } from '#lib/db.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
 import { readEnvironment } from '#lib/env.ts'
 import { openNetwork } from '#lib/ledger/network.ts'
+import { openQueue } from '#lib/relay/queue.ts'
 import { provideService, type Service } from '#lib/service.ts'
 import { composeSettings } from '#lib/settings.ts'
 import * as idp from '../../app/api/auth/idp/route.ts'
@@ -51,6 +52,8 @@ beforeAll(async () => {
       sponsor: undefined,
       faucet: undefined,
       vault: undefined,
+      queue: openQueue(store.database),
+      batch: undefined,
       now: () => new Date(),
     }
   }

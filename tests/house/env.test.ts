@@ -1,10 +1,14 @@
 import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ConfigurationError, type Environment, readEnvironment, VARIABLE_NAMES } from '#lib/env.ts'
+import { generateRelayKey, publicHalf } from '#lib/relay-key.ts'
 
 const seedOf = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()
 const contractOf = (byte: number) => StrKey.encodeContract(new Uint8Array(32).fill(byte))
 const [seed, otherSeed, token, otherToken] = [seedOf(1), seedOf(2), contractOf(1), contractOf(2)]
+
+const relayKey = generateRelayKey()
+const relayPublic = publicHalf(relayKey)
 
 interface Case {
   /** what stands in the environment when the variable does not */
@@ -234,6 +238,39 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
       'a b@pay.example',
     ],
   },
+  BATCH_ENABLED: {
+    default: undefined,
+    good: [
+      ['true', true],
+      ['false', false],
+    ],
+    bad: ['yes', '1', 'TRUE', 'on'],
+  },
+  RELAY_PORT: { default: 3100, ...port },
+  RELAY_PUBLIC_KEY: {
+    default: undefined,
+    good: [
+      [JSON.stringify(relayPublic), relayPublic],
+      [JSON.stringify({ ...relayKey, kid: 'x' }), relayPublic],
+    ],
+    bad: [
+      'hunter2',
+      JSON.stringify(relayPublic.x),
+      JSON.stringify({ ...relayPublic, crv: 'P-384' }),
+      JSON.stringify({ ...relayPublic, y: 'hunter2' }),
+    ],
+  },
+  RELAY_PRIVATE_KEY: {
+    default: undefined,
+    good: [[JSON.stringify(relayKey), relayKey]],
+    bad: [JSON.stringify(relayPublic), JSON.stringify({ ...relayKey, d: 'hunter2' }), `${relayKey.d}`],
+  },
+  RELAY_PROVER: { default: undefined, ...anyText },
+  CRON_SECRET: {
+    default: undefined,
+    good: [['x'.repeat(16), 'x'.repeat(16)]],
+    bad: ['x'.repeat(15), 'hunter2'],
+  },
   DEVNET_PORT: { default: 8000, ...port },
   DEVNET_CLOSE_MS: {
     default: 1000,
@@ -321,6 +358,12 @@ test.each([
   [{ MAIL_FROM: 'pay@pay.example' }, 'SMTP_URL'],
 ])('half a mail, %j, is refused for want of %s', (variables, missing) => {
   expect(refusal(() => readEnvironment(variables as Record<string, string>)).variable).toBe(missing)
+})
+
+test('a public key that is not that of the private key is refused', () => {
+  const mixed = { RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(generateRelayKey())) }
+  const variables = { ...mixed, RELAY_PRIVATE_KEY: JSON.stringify(relayKey) }
+  expect(refusal(() => readEnvironment(variables)).variable).toBe('RELAY_PUBLIC_KEY')
 })
 
 describe('the environment of this process', () => {

@@ -29,7 +29,7 @@ function resolve(from: string, specifier: string): string | undefined {
   return specifier.startsWith('#') ? specifier.slice(1) : undefined
 }
 
-const COMPOSITION = ['lib/boot.ts', 'lib/settings.ts', 'lib/service.ts', 'lib/readiness.ts']
+const COMPOSITION = ['lib/boot.ts', 'lib/settings.ts', 'lib/service.ts', 'lib/readiness.ts', 'lib/relay-service.ts']
 
 /** Where a file stands: `domain` is every folder of lib that is not one of the others. */
 function layerOf(file: string): string {
@@ -45,7 +45,7 @@ function layerOf(file: string): string {
 const BELOW: Record<string, string[]> = {
   start: ['composition'],
   app: ['composition', 'domain', 'ledger', 'ground'],
-  composition: ['domain', 'ledger', 'ground'],
+  composition: ['domain', 'wallet', 'ledger', 'ground'],
   domain: ['wallet', 'ledger', 'ground', 'drizzle'],
   wallet: ['ledger', 'ground'],
   ledger: ['ground'],

@@ -9,6 +9,7 @@ import { mintSession } from '#lib/auth/session.ts'
 import { openStore } from '#lib/db.ts'
 import { readEnvironment } from '#lib/env.ts'
 import { openNetwork } from '#lib/ledger/network.ts'
+import { openQueue } from '#lib/relay/queue.ts'
 import { provideService, type Service } from '#lib/service.ts'
 import { composeSettings } from '#lib/settings.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
@@ -74,6 +75,8 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
     sponsor,
     faucet: undefined,
     vault: undefined,
+    queue: openQueue(store.database),
+    batch: undefined,
     now: clock,
     ...more,
   }

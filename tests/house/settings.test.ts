@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import { ConfigurationError, readEnvironment, VARIABLE_NAMES } from '#lib/env.ts'
+import { generateRelayKey, publicHalf } from '#lib/relay-key.ts'
 import { composeSettings, type Embedded } from '#lib/settings.ts'
 
 const keypair = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte))
@@ -14,6 +15,8 @@ const EMBEDDED: Required<Embedded> = {
   sessionSecret: `${SECRET}, embedded`,
   sponsorSeed: keypair(100).secret(),
   faucetSeed: keypair(101).secret(),
+  channelSeeds: [keypair(102).secret(), keypair(103).secret()],
+  relayKey: generateRelayKey(),
   rpcUrl: 'http://localhost:8000/rpc',
   token,
   provider: {
@@ -211,5 +214,37 @@ describe('the contracts that are sponsored', () => {
     expect(contracts({ SPONSOR_CONTRACTS: 'none' })).toEqual(new Set())
     const { token: _, ...tokenless } = EMBEDDED
     expect(contracts({}, tokenless)).toEqual(new Set())
+  })
+})
+
+describe('the relay', () => {
+  const other = generateRelayKey()
+  const own = { RELAY_PRIVATE_KEY: JSON.stringify(other), CHANNEL_SEEDS: keypair(30).secret() }
+  const bare = { SESSION_SECRET: SECRET, STELLAR_RPC_URL: 'http://rpc.example', CONFIDENTIAL_TOKEN: token }
+
+  test('is embedded with its keys, and batch jobs are on', () => {
+    const { batch, relay } = compose()
+    expect(batch).toEqual({ key: publicHalf(EMBEDDED.relayKey) })
+    expect(relay).toMatchObject({ key: EMBEDDED.relayKey, token, port: 3100, prover: undefined })
+    expect(relay?.channels.map((key) => key.secret())).toEqual(EMBEDDED.channelSeeds)
+    expect(compose({ BATCH_ENABLED: 'false' }).batch).toBeUndefined()
+  })
+
+  test('is nowhere, and batch jobs are off, where nothing is embedded', () => {
+    expect(compose(bare, {})).toMatchObject({ batch: undefined, relay: undefined })
+    expect(compose({ ...bare, BATCH_ENABLED: 'true' }, {}).batch).toBeUndefined()
+    expect(compose({ ...bare, ...own }, {}).batch).toBeUndefined()
+  })
+
+  test('has the keys that it is given', () => {
+    const { batch, relay } = compose({ ...bare, ...own, BATCH_ENABLED: 'true', RELAY_PROVER: 'a-prover' }, {})
+    expect(batch?.key).toEqual(publicHalf(other))
+    expect(relay).toMatchObject({ key: other, prover: 'a-prover' })
+    expect(relay?.channels.map((key) => key.secret())).toEqual([own.CHANNEL_SEEDS])
+  })
+
+  test('is elsewhere when only its public key is known', () => {
+    const { batch, relay } = compose({ RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(other)) })
+    expect([batch?.key, relay]).toEqual([publicHalf(other), undefined])
   })
 })

@@ -9,7 +9,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
       ok: true,
       network: settings.network.name,
       idp: settings.provider !== undefined,
-      relay: false,
+      relay: settings.batch !== undefined,
       sponsor: settings.sponsor !== undefined,
     }
   },

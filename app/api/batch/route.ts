@@ -1,0 +1,15 @@
+import { identifyUser } from '#lib/directory/user.ts'
+import { readJson, resource } from '#lib/http.ts'
+import { batchRequest, requireBatchDesk, startJob } from '#lib/relay/jobs.ts'
+import { service } from '#lib/service.ts'
+
+/** Has a confidential batch run by the relay. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
+  POST: async (request) => {
+    const desk = await service()
+    const user = await identifyUser(desk, request)
+    const batch = requireBatchDesk(desk.batch)
+    const amounts = await readJson(request, batchRequest)
+    return startJob(await desk.database(), batch, user, amounts, desk.now())
+  },
+})

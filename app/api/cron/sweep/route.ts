@@ -1,0 +1,13 @@
+import { requireScheduler } from '#lib/auth/scheduler.ts'
+import { resource } from '#lib/http.ts'
+import { sweepService } from '#lib/relay-service.ts'
+import { service } from '#lib/service.ts'
+
+/** Does what nobody waits for any more, where no process lasts that would: a scheduler calls it. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
+  GET: async (request) => {
+    const running = await service()
+    requireScheduler(running.settings.cronSecret, request)
+    return sweepService(running)
+  },
+})
