@@ -11,7 +11,7 @@ import { describeFailure, log } from './log.ts'
 import { openQueue } from './relay/queue.ts'
 import { startRelay } from './relay-service.ts'
 import { provideService, type Service } from './service.ts'
-import { composeSettings, type Embedded } from './settings.ts'
+import { composeSettings, type Embedded, type Settings } from './settings.ts'
 import { openFloat, readAvailableBalance } from './sponsor/float.ts'
 import { openSettlement } from './sponsor/settlement.ts'
 import type { Sponsor } from './sponsor/transfer.ts'
@@ -31,12 +31,19 @@ export async function boot(): Promise<void> {
   const starting = startService(environment())
   provideService(starting)
   try {
-    closeAtExit(await starting)
+    const running = await starting
+    closeAtExit(running)
+    tellPassword(running.settings)
   } catch (error) {
     log('error', 'boot', { failure: error instanceof Error ? error.message : String(error) })
     if (!(error instanceof Error) || error.name === 'Error') console.error(error)
     process.exit(1)
   }
+}
+
+/** A password of our own making is told to whoever sees the output, once in each process, and goes into no log. */
+function tellPassword({ operator, publicUrl }: Settings): void {
+  if (operator?.isMade) console.log(`The dashboard is at ${publicUrl}/overview, its password ${operator.password}`)
 }
 
 /**

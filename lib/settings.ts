@@ -1,6 +1,7 @@
 import { hkdfSync } from 'node:crypto'
 import { Keypair, Networks } from '@stellar/stellar-sdk'
 import type { ProviderSettings } from './auth/idp/provider.ts'
+import { composeOperator, type OperatorSettings } from './auth/operator.ts'
 import type { Sep10Settings } from './auth/sep10/challenge.ts'
 import type { SessionSettings } from './auth/session.ts'
 import { ConfigurationError, type Environment } from './env.ts'
@@ -46,6 +47,8 @@ export interface Settings {
     | undefined
   /** What a scheduler sends as a Bearer token. */
   cronSecret: string | undefined
+  /** Who may look at the dashboard; without it, it is closed. */
+  operator: OperatorSettings | undefined
 }
 
 const TESTNET_RPC = 'https://soroban-testnet.stellar.org'
@@ -87,6 +90,10 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     batch: composeBatch(environment, embedded),
     relay: composeRelay(environment, embedded, token),
     cronSecret: environment.CRON_SECRET,
+    operator: composeOperator(secret, {
+      password: environment.OPERATOR_PASSWORD,
+      embeddedSecret: embedded.sessionSecret,
+    }),
   }
 }
 

@@ -271,6 +271,11 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     good: [['x'.repeat(16), 'x'.repeat(16)]],
     bad: ['x'.repeat(15), 'hunter2'],
   },
+  OPERATOR_PASSWORD: {
+    default: undefined,
+    good: [['correct horse', 'correct horse']],
+    bad: ['hunter2'],
+  },
   DEVNET_PORT: { default: 8000, ...port },
   DEVNET_CLOSE_MS: {
     default: 1000,
