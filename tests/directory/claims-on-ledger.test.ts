@@ -1,0 +1,214 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { and, eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { auditLog, contractors } from '#drizzle/directory-schema.ts'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
+import type { Employer } from '../support/ground.ts'
+import { openTown, type Town } from '../support/town.ts'
+import { countFeeBumps, next, notFound, sendAnswer } from '../support/transfers.ts'
+import { findContradictions } from './bookkeeping.ts'
+import { buildPayment, findBatch, preparePayment } from './payment.ts'
+
+let town: Town
+let address: string
+beforeAll(async () => {
+  town = await openTown({ TRANSFER_WAIT: '20' })
+  address = (await enrol(town.network)).signer.publicKey()
+}, 120_000)
+afterAll(() => town.close())
+
+const prepare = (options: { batches?: number } = {}) => preparePayment(town, address, options)
+const build = (wallet: Employer, amount?: bigint) => buildPayment(town, wallet, address, amount)
+const find = findBatch
+
+afterEach(async () => {
+  town.proxy.rule(null)
+  expect(await findContradictions(town.db)).toEqual([])
+})
+
+const result = (code: 'txInsufficientBalance') =>
+  new xdr.TransactionResult({
+    feeCharged: 100n,
+    result: xdr.TransactionResultResult[code](),
+    ext: xdr.TransactionResultExt.v0(),
+  }).toXdr('base64')
+
+test('a transfer pays its payout: pending while it is on its way, then paid with the hash of the answer', async () => {
+  const { post, now, payee, office, batch } = await prepare()
+  let between: BatchWithPayouts | undefined
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction') between ??= await now()
+    return 'pass'
+  })
+  const answer = await post()
+  expect(answer).toMatchObject({ status: 200 })
+  expect(between).toMatchObject({ status: 'started', settledCount: 0, payouts: [{ status: 'pending', address }] })
+  expect(await now()).toMatchObject({
+    status: 'completed',
+    settledCount: 1,
+    completedAt: expect.any(String),
+    payouts: [{ status: 'paid', txHash: answer.body.hash, paidAt: expect.any(String) }],
+  })
+  const [row] = await town.db.select().from(contractors).where(eq(contractors.id, payee.id))
+  expect(row?.lastPaidAt?.toISOString()).toBe((await now()).payouts[0]?.paidAt)
+  expect(await office.ask('GET', `/batches/${batch.id}/status`)).toMatchObject({
+    body: { status: 'completed', settledCount: 1, failedCount: 0, payoutCount: 1 },
+  })
+})
+
+test('twenty parallel posts of one transfer, with two batches waiting: one payout is paid', async () => {
+  const { post, office, batches } = await prepare({ batches: 2 })
+  await Promise.all(Array.from({ length: 20 }, () => post()))
+  const statuses = await Promise.all(batches.map(async (batch) => (await find(office, batch)).payouts[0]?.status))
+  expect(statuses).toEqual(['paid', 'ready'])
+})
+
+test('two transfers at once claim two payouts, never one', async () => {
+  const { wallet, post, office, batches } = await prepare({ batches: 2 })
+  // The same sequence number and balance: the ledger takes one of the two.
+  const rival = await build(wallet, 1n)
+  const answers = await Promise.all([post(), rival.post()])
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 500])
+  const payouts = (await Promise.all(batches.map((batch) => find(office, batch)))).flatMap((batch) => batch.payouts)
+  expect(payouts.map(({ status }) => status).toSorted()).toEqual(['failed', 'paid'])
+  const hash = answers.find(({ status }) => status === 200)?.body.hash
+  expect(payouts.find(({ status }) => status === 'paid')?.txHash).toBe(hash)
+})
+
+describe('whatever the RPC does, the payout says what the ledger says', () => {
+  const faults: [string, () => (call: Call) => Fault][] = [
+    ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
+    ['PENDING, then lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
+    ['a connection dropped after delivery', () => next('sendTransaction', 1, { drop: true, delivered: true })],
+    ['a 500', () => next('sendTransaction', 1, { status: 500 })],
+    ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],
+  ]
+  test.each(faults)('%s', async (_, fault) => {
+    const { post, now, hash } = await prepare()
+    town.proxy.rule(fault())
+    const answer = await post()
+    expect(await countFeeBumps(town, hash)).toBe(1)
+    expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
+  })
+})
+
+test('a client that sends its inner transaction by itself: paid with the inner hash', async () => {
+  const { post, now, hash, signedXdr } = await prepare()
+  let alone = false
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && !alone) {
+      alone = true
+      await sendAndWait(town.network, signedXdr)
+    }
+    return 'pass'
+  })
+  expect(await post()).toMatchObject({ status: 200, body: { hash } })
+  expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
+})
+
+test('an ERROR: failed at once; the same transfer sent again is pending again, and paid', async () => {
+  const { post, now } = await prepare()
+  town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
+  expect((await post()).status).toBe(500)
+  const error = 'the network refused the transfer: txInsufficientBalance'
+  expect(await now()).toMatchObject({ status: 'failed', failedCount: 1, payouts: [{ status: 'failed', error }] })
+  let between: BatchWithPayouts | undefined
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction') between ??= await now()
+    return 'pass'
+  })
+  const answer = await post()
+  expect(between).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
+  expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
+})
+
+test('an ERROR, then a new transfer: the failed payout is sent again', async () => {
+  const { wallet, post, now } = await prepare()
+  town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
+  expect((await post()).status).toBe(500)
+  const answer = await (await build(wallet, 6_0000000n)).post()
+  expect(answer.status).toBe(200)
+  expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
+})
+
+describe('payoutId', () => {
+  test('names the payout', async () => {
+    const { post, office, batches } = await prepare({ batches: 2 })
+    const [first, second] = batches
+    expect((await post({ payoutId: second?.payouts[0]?.id })).status).toBe(200)
+    expect((await find(office, first ?? { id: '' })).payouts[0]?.status).toBe('ready')
+    expect((await find(office, second ?? { id: '' })).payouts[0]?.status).toBe('paid')
+  })
+
+  test('one that does not fit: 422, audited, and nothing is sent; the same transfer may then go without', async () => {
+    const { post, hash, wallet, now } = await prepare()
+    const foreign = await prepare()
+    expect(await post({ payoutId: foreign.batch.payouts[0]?.id })).toEqual({
+      status: 422,
+      body: { error: 'sponsor refused: the payout does not fit the transfer' },
+    })
+    expect(await town.row(hash)).toBeUndefined()
+    const entries = await town.db.select().from(auditLog).where(eq(auditLog.subjectId, hash))
+    expect(entries).toMatchObject([
+      { action: 'transfer.refused', actorKind: 'ledger', actorSub: wallet.address, detail: { reason: 'payout' } },
+    ])
+    expect(await now()).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
+    expect((await post()).status).toBe(200)
+  })
+
+  test.each([7, null, {}, ['x'], true])('%j is no id: 400', async (payoutId) => {
+    const wallet = { session: await session() } as Employer
+    expect(await town.post(wallet, { signedXDR: 'AAAA', payoutId })).toEqual({
+      status: 400,
+      body: { error: 'payoutId must be a string' },
+    })
+  })
+
+  let any: Promise<Employer> | undefined
+  async function session() {
+    any ??= town.employ(1n)
+    return (await any).session
+  }
+})
+
+test('a refused sponsorship is in the audit log: by whom, of what, why, and nothing more', async () => {
+  const { wallet, office, post, hash } = await prepare()
+  await sendAndWait(town.network, (await build(wallet, 1n)).signedXdr)
+  expect((await post()).status).toBe(422)
+  const [entry, ...more] = await town.db
+    .select()
+    .from(auditLog)
+    .where(and(eq(auditLog.action, 'transfer.refused'), eq(auditLog.subjectId, hash)))
+  expect(more).toEqual([])
+  expect(entry).toEqual({
+    sequence: expect.any(Number),
+    at: expect.any(Date),
+    organisation: office.organisation,
+    actorKind: 'ledger',
+    actorSub: wallet.address,
+    action: 'transfer.refused',
+    subjectKind: 'transfer',
+    subjectId: hash,
+    detail: { reason: 'would-fail' },
+  })
+})
+
+test('the audit log tells the whole way of a payout', async () => {
+  const { post, batch, hash } = await prepare()
+  await post()
+  const subjects = [batch.id, batch.payouts[0]?.id, hash]
+  const entries = await town.db.select().from(auditLog).orderBy(auditLog.sequence)
+  expect(entries.filter(({ subjectId }) => subjects.includes(subjectId)).map(({ action }) => action)).toEqual([
+    'batch.created',
+    'batch.instructed',
+    'batch.locked',
+    'payout.claimed',
+    'batch.started',
+    'transfer.sponsored',
+    'transfer.settled',
+    'payout.paid',
+    'batch.completed',
+  ])
+})
