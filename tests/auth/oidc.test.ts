@@ -1,0 +1,147 @@
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import * as idp from '#app/api/auth/idp/route.ts'
+import { type Office, openOffice } from '../directory/office.ts'
+import { accountOf } from '../directory/recorded-rpc.ts'
+import { captureLog } from '../house/console.ts'
+import { AUDIENCE, type OidcServer, openOidcServer } from './oidc-server.ts'
+import { providerKey, startTestProvider } from './provider-server.ts'
+
+let provider: OidcServer
+let office: Office
+let logged: string[]
+
+beforeAll(async () => {
+  provider = await openOidcServer()
+  office = await openOffice({ IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE })
+})
+afterAll(async () => {
+  await office.close()
+  await provider.stop()
+})
+beforeEach(() => {
+  logged = captureLog()
+  // Tokens are made at the real time.
+  office.clock.now = new Date()
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+async function exchange(token: string) {
+  const headers = { 'content-type': 'application/json' }
+  const request = new Request('https://pay.example/api/auth/idp', {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ token }),
+  })
+  const response = await idp.POST(request, {})
+  return { response, status: response.status, body: (await response.json()) as Record<string, string> }
+}
+const me = async (session: string | undefined) => (await office.call(session, 'GET', '/me')).body
+
+describe('a real OpenID provider', () => {
+  test('that is not there yet is 503, and asked again by the next who comes', async () => {
+    await provider.start()
+    const { access_token } = await provider.logIn('alice')
+    await provider.stop()
+    const { response, status, body } = await exchange(access_token)
+    expect([status, body]).toEqual([503, { error: 'the identity provider cannot be reached' }])
+    expect(response.headers.get('retry-after')).toBe('10')
+    await provider.start()
+    expect((await exchange(access_token)).status).toBe(200)
+  })
+
+  test('lets a user in with a JWT access token of a login with code and PKCE', async () => {
+    const { access_token } = await provider.logIn('alice')
+    expect(decodeProtectedHeader(access_token)).toMatchObject({ alg: 'ES256', typ: 'at+jwt' })
+    expect(decodeJwt(access_token)).toMatchObject({ iss: provider.issuer, aud: AUDIENCE, sub: 'alice' })
+    const { status, body } = await exchange(access_token)
+    expect([status, body]).toEqual([200, { session: expect.any(String), kind: 'idp', sub: 'alice' }])
+    expect(await me(body.session)).toMatchObject({ sub: 'alice', kind: 'idp', roles: ['employer'] })
+    expect(logged.join('\n')).not.toContain(access_token)
+  })
+
+  test('vouches for an email, by which an invite is found', async () => {
+    const employer = await office.wallet(accountOf(9_100))
+    await office.call(employer, 'POST', '/contractors', { name: 'Alice', email: 'alice@B.example' })
+    const { body } = await exchange((await provider.logIn('alice')).access_token)
+    expect((await me(body.session)).invite).toMatchObject({ role: 'contractor' })
+  })
+
+  test('does not vouch for an email that it has not verified', async () => {
+    const employer = await office.wallet(accountOf(9_101))
+    await office.call(employer, 'POST', '/contractors', { name: 'Bob', email: 'bob@b.example' })
+    const { body } = await exchange((await provider.logIn('bob')).access_token)
+    expect(decodeJwt(body.session ?? '').email).toBeUndefined()
+    expect((await me(body.session)).invite).toBeUndefined()
+  })
+
+  test('whose userinfo refuses the token lets the user in without an email', async () => {
+    const { status, body } = await exchange((await provider.logIn('carol')).access_token)
+    expect(status).toBe(200)
+    expect(decodeJwt(body.session ?? '').email).toBeUndefined()
+    expect(logged.some((line) => line.includes('userinfo answered 401'))).toBe(true)
+  })
+
+  test('gives ID tokens that are no access tokens', async () => {
+    const { status, body } = await exchange((await provider.logIn('alice')).id_token)
+    expect([status, body]).toEqual([401, { error: 'invalid identity token' }])
+  })
+
+  test('rotates its keys: the new one is found, tokens of the old one end with it', async () => {
+    const old = (await provider.logIn('alice')).access_token
+    expect((await exchange(old)).status).toBe(200)
+    await provider.rotate()
+    const fresh = (await provider.logIn('alice')).access_token
+    expect(decodeProtectedHeader(fresh).kid).not.toBe(decodeProtectedHeader(old).kid)
+    // Keys are not asked for twice in half a minute, whoever comes with a strange one.
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 31_000 })
+    expect((await exchange(fresh)).status).toBe(200)
+    expect((await exchange(old)).status).toBe(401)
+  })
+
+  test('that is down lets in who can be verified with the keys at hand, and a stranger gets 401 or 503', async () => {
+    const { access_token } = await provider.logIn('alice')
+    expect((await exchange(access_token)).status).toBe(200)
+    await provider.stop()
+    expect((await exchange(access_token)).status).toBe(200)
+    const stranger = await (await providerKey('strange')).sign({ ...decodeJwt(access_token) })
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 62_000 })
+    expect((await exchange(stranger)).status).toBe(503)
+    await provider.start()
+    expect((await exchange(stranger)).status).toBe(401)
+  })
+})
+
+test('a session ends with the token of the provider', async () => {
+  const { access_token } = await provider.logIn('alice')
+  const { body } = await exchange(access_token)
+  expect(decodeJwt(body.session ?? '').exp).toBe(decodeJwt(access_token).exp)
+})
+
+describe('a provider that is no issuer of discovery (Privy)', () => {
+  test('lets a user in by an access token, and not by an identity token', async () => {
+    const keys = await startTestProvider()
+    const key = await providerKey('privy')
+    keys.documents.set('/jwks.json', { body: { keys: [key.jwk] } })
+    const privy = await openOffice({
+      IDP_ISSUER: 'privy.io',
+      IDP_AUDIENCE: 'app-id',
+      IDP_JWKS_URL: `${keys.origin}/jwks.json`,
+      IDP_ALGS: 'ES256',
+    })
+    privy.clock.now = new Date()
+    const now = Math.floor(Date.now() / 1000)
+    const claims = { iss: 'privy.io', aud: 'app-id', sub: 'did:privy:cm123', sid: 's1', iat: now, exp: now + 3600 }
+    const { status, body } = await exchange(await key.sign(claims, { typ: 'JWT' }))
+    expect([status, body]).toEqual([200, { session: expect.any(String), kind: 'idp', sub: 'did:privy:cm123' }])
+    expect(await me(body.session)).toMatchObject({ kind: 'idp', sub: 'did:privy:cm123', roles: ['employer'] })
+    const linked = JSON.stringify([{ type: 'email', address: 'a@b.example', lv: now }])
+    const identity = await key.sign({ ...claims, sid: undefined, linked_accounts: linked }, { typ: 'JWT' })
+    expect((await exchange(identity)).status).toBe(401)
+    await privy.close()
+    await keys.close()
+  })
+})

@@ -1,0 +1,112 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { verifyAccessToken } from '#lib/auth/idp/sign-in.ts'
+import { captureLog } from '../house/console.ts'
+import { NOW, NOW_SECONDS } from './challenges.ts'
+import { type ProviderKey, providerKey } from './provider-server.ts'
+
+let origin: string
+let key: ProviderKey
+let tenant = 0
+let issuer: string
+let endpoint: string | undefined
+let userinfo: (request: IncomingMessage, response: ServerResponse) => void
+let asked: (string | undefined)[]
+
+const listener = createServer((request, response) => {
+  const json = (body: object) => response.end(JSON.stringify(body))
+  if (request.url?.endsWith('/openid-configuration')) {
+    json({ issuer, jwks_uri: `${origin}/jwks`, userinfo_endpoint: endpoint })
+  } else if (request.url === '/jwks') json({ keys: [key.jwk] })
+  else if (request.url?.startsWith('/me')) {
+    asked.push(request.headers.authorization)
+    userinfo(request, response)
+  } else response.writeHead(404).end()
+})
+
+beforeAll(async () => {
+  key = await providerKey('k1')
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const bound = listener.address()
+  if (typeof bound !== 'object' || !bound) throw new Error('not listening')
+  origin = `http://127.0.0.1:${bound.port}`
+})
+afterAll(
+  () =>
+    new Promise<void>((resolve) => {
+      listener.close(() => resolve())
+      listener.closeAllConnections()
+    }),
+)
+beforeEach(() => {
+  captureLog()
+  tenant += 1
+  issuer = `${origin}/tenant-${tenant}`
+  endpoint = `${origin}/me`
+  asked = []
+  userinfo = (_request, response) => response.end(JSON.stringify(VERIFIED))
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const VERIFIED = { sub: 'user-1', email: 'ann@b.example', email_verified: true }
+
+async function signIn(more: object = {}) {
+  const claims = { iss: issuer, aud: 'us', sub: 'user-1', iat: NOW_SECONDS, exp: NOW_SECONDS + 600, ...more }
+  const token = await key.sign(claims)
+  const settings = { issuer, audience: 'us', algorithms: ['ES256'], emailClaim: 'email' }
+  const { identity } = await verifyAccessToken(settings, token, NOW)
+  return { token, identity }
+}
+
+test('is asked with the access token where the token says nothing of an email', async () => {
+  const { token, identity } = await signIn()
+  expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer, email: 'ann@b.example' })
+  expect(asked).toEqual([`Bearer ${token}`])
+})
+
+test.each([
+  ['a verified email', { email: 'own@b.example', email_verified: true }, 'own@b.example'],
+  ['an email that is not verified', { email: 'own@b.example', email_verified: false }, undefined],
+])('is not asked where the token has %s', async (_what, more, email) => {
+  expect((await signIn(more)).identity.email).toBe(email)
+  expect(asked).toEqual([])
+})
+
+test('is not asked for a token that fails', async () => {
+  await expect(signIn({ aud: 'them' })).rejects.toMatchObject({ code: 'unauthenticated' })
+  expect(asked).toEqual([])
+})
+
+test.each([undefined, 'http://id.example/me', 'nonsense', 7])('is not asked at %j', async (address) => {
+  endpoint = address as string | undefined
+  expect((await signIn()).identity.email).toBeUndefined()
+  expect(asked).toEqual([])
+})
+
+describe('the user comes in without an email', () => {
+  const answer = (body: unknown, status = 200) => {
+    return (_request: IncomingMessage, response: ServerResponse) =>
+      void response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body))
+  }
+  test.each<[string, typeof userinfo]>([
+    ['of another user', answer({ ...VERIFIED, sub: 'user-2' })],
+    ['of nobody', answer({ ...VERIFIED, sub: undefined })],
+    ['that is not verified', answer({ ...VERIFIED, email_verified: false })],
+    ['verified as text', answer({ ...VERIFIED, email_verified: 'true' })],
+    ['that is no address', answer({ ...VERIFIED, email: 'ann' })],
+    ['refused', answer({ error: 'invalid_token' }, 401)],
+    ['with status 500', answer(VERIFIED, 500)],
+    ['that is no JSON', answer('eyJhbGciOi.J.x')],
+    ['that is a list', answer([VERIFIED])],
+    ['without end', answer({ ...VERIFIED, filler: 'x'.repeat(600_000) })],
+    ['elsewhere', (_request, response) => response.writeHead(302, { location: '/me2' }).end()],
+    ['hung up on', (request) => request.socket.destroy()],
+  ])('from an answer %s', async (_what, respond) => {
+    userinfo = respond
+    const { identity } = await signIn()
+    expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer })
+    expect(asked).toHaveLength(1)
+  })
+})
