@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { describeFailure, log } from './log.ts'
 import { formatUnits } from './money.ts'
+import { readRelayState } from './relay/state.ts'
 import type { Service } from './service.ts'
 
 /** Whether one thing that the service needs is there, and in words why not. */
@@ -15,6 +16,7 @@ export interface Readiness {
   database: Check
   ledger: Check
   sponsor: Check
+  relay: Check
 }
 
 /** A last ledger older than this (seconds) means that the RPC has lost the network. */
@@ -38,12 +40,13 @@ export function readiness(service: Service): Promise<Readiness> {
 }
 
 async function look(service: Service): Promise<Readiness> {
-  const [database, ledger, sponsor] = await Promise.all([
+  const [database, ledger, sponsor, relay] = await Promise.all([
     attempt('the database cannot be reached', () => lookAtDatabase(service)),
     attempt('the ledger cannot be reached', () => lookAtLedger(service)),
     attempt('the sponsor cannot be looked up', () => lookAtSponsor(service)),
+    attempt('the relays cannot be looked up', () => lookAtRelays(service)),
   ])
-  return { ok: database.ok && ledger.ok && sponsor.ok, database, ledger, sponsor }
+  return { ok: database.ok && ledger.ok && sponsor.ok && relay.ok, database, ledger, sponsor, relay }
 }
 
 async function attempt(problem: string, check: () => Promise<Check>): Promise<Check> {
@@ -77,4 +80,12 @@ async function lookAtSponsor({ sponsor }: Service): Promise<Check> {
   const available = await sponsor.readBalance()
   const low = available < sponsor.rules.maxFee * LOW_FLOAT_TRANSFERS
   return { ok: !low, ...(low && { problem: 'the float is low' }), address, availableXlm: formatUnits(available) }
+}
+
+/** Relays run anywhere on the same database. A channel that cannot pay leaves its items to the others, and is told of. */
+async function lookAtRelays({ settings, database, now }: Service): Promise<Check> {
+  if (!settings.batch || !settings.token) return { ok: true, configured: false }
+  const { relays, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
+  const problem = relays === 0 ? 'no relay is running' : canPay ? problems.join('; ') : 'no channel can pay'
+  return { ok: relays > 0 && canPay, relays, channels, ...(problem && { problem }) }
 }

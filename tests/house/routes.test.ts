@@ -131,6 +131,7 @@ describe('GET /ready', () => {
         database: { ok: true },
         ledger: { ok: true, latestLedger: 41, age: 3 },
         sponsor: { ok: true, address, availableXlm: '50.0000000' },
+        relay: { ok: true, configured: false },
       },
     })
   })
@@ -160,6 +161,7 @@ describe('GET /ready', () => {
         database: { ok: true },
         ledger: { ok: false, problem: 'the ledger cannot be reached' },
         sponsor: { ok: false, problem: 'the sponsor cannot be looked up' },
+        relay: { ok: true, configured: false },
       },
     })
   })
