@@ -1,0 +1,65 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { openStore, type Store } from '#lib/db.ts'
+import { sweepRegistrations } from '#lib/directory/promotion.ts'
+import { provideService } from '#lib/service.ts'
+import { captureLog } from '../house/console.ts'
+import { fieldsOf, idOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, keyOf } from './recorded-rpc.ts'
+
+/** PGlite is one connection: a verb that asks the database for another inside its transaction never ends. */
+let pglite: Store
+let office: Office
+
+beforeAll(async () => {
+  office = await openOffice()
+  pglite = openStore({ directory: null })
+  provideService(Promise.resolve({ ...office.service, database: pglite.database, now: () => NOW }))
+})
+afterAll(async () => {
+  await pglite.close()
+  await office.close()
+})
+beforeEach(() => {
+  captureLog()
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+test('every verb of the directory runs on the embedded database', async () => {
+  const [employer, person] = [await office.wallet(accountOf(1)), await office.wallet(accountOf(2))]
+  const user = await office.user('gil', 'gil@b.example')
+  const call = async (session: string, ...given: [Parameters<Office['call']>[1], string, unknown?]) => {
+    const answer = await office.call(session, ...given)
+    expect([given, answer.status, answer.body.error]).toEqual([given, 200, undefined])
+    return answer
+  }
+  await call(employer, 'PATCH', '/me', { orgName: 'Acme' })
+  await call(employer, 'POST', '/me/identities', { session: user })
+  const rows = Array.from({ length: 30 }, (_, n) => ({
+    name: `n${n}`,
+    email: `n${n}@b.example`,
+    address: accountOf(100 + n),
+  }))
+  office.rpc.register(accountOf(100), keyOf(100))
+  await call(employer, 'POST', '/contractors/bulk', { rows: [...rows, ...rows] })
+  const id = idOf(
+    await call(employer, 'POST', '/contractors', { name: 'Ann', rate: { amount: '1', currency: 'USDC' } }),
+  )
+  const names: unknown[] = []
+  for (let query = '?limit=10'; query !== ''; ) {
+    const page = await call(user, 'GET', `/contractors${query}`)
+    names.push(...fieldsOf(page, 'contractors', 'name'))
+    query = /^<([^>]*)>/.exec(page.headers.get('link') ?? '')?.[1] ?? ''
+  }
+  expect(names).toEqual(['Ann', ...rows.map(({ name }) => name).reverse()])
+  const { body } = await call(employer, 'POST', `/contractors/${id}/invite`)
+  await call(person, 'GET', '/me')
+  await call(person, 'POST', `/invites/${String(body.inviteUrl).split('/').at(-1)}/accept`)
+  expect((await call(person, 'GET', '/me')).body).toMatchObject({ roles: ['contractor'], contractor: { id } })
+  office.rpc.register(accountOf(2), keyOf(2))
+  expect(await sweepRegistrations(await pglite.database(), office.service.registry, NOW)).toBe(1)
+  expect((await call(person, 'GET', `/contractors/${id}`)).body).toMatchObject({ status: 'ready', pvk: keyOf(2) })
+  await call(employer, 'PATCH', `/contractors/${id}`, { status: 'inactive' })
+  await call(employer, 'DELETE', `/contractors/${id}`)
+})
