@@ -56,22 +56,26 @@ function position(cursor: string): Position {
 
 const decode = (cursor: string) => Buffer.from(cursor, 'base64url').toString('latin1')
 
-function cursorOf({ createdAt, sequence }: Position): string {
+/** A position as the `cursor` of a query, for whoever links to the next page. */
+export function cursorOf({ createdAt, sequence }: Position): string {
   return Buffer.from(`${createdAt.getTime()}-${sequence}`).toString('base64url')
 }
 
+/** What a list is ordered by. */
+interface Columns {
+  createdAt: AnyColumn
+  sequence: AnyColumn | SQL
+}
+
 /** The condition for records after `page.after`, for an index on (…, createdAt desc, sequence desc). */
-export function afterPosition(
-  columns: { createdAt: AnyColumn; sequence: AnyColumn },
-  page: PageRequest,
-): SQL | undefined {
+export function afterPosition(columns: Columns, page: PageRequest): SQL | undefined {
   if (!page.after) return undefined
   const moment = sql`${page.after.createdAt.toISOString()}::timestamptz`
   return sql`(${columns.createdAt}, ${columns.sequence}) < (${moment}, ${page.after.sequence})`
 }
 
 /** The order of every list. */
-export function newestFirst(columns: { createdAt: AnyColumn; sequence: AnyColumn }): [SQL, SQL] {
+export function newestFirst(columns: Columns): [SQL, SQL] {
   return [sql`${columns.createdAt} desc`, sql`${columns.sequence} desc`]
 }
 

@@ -1,0 +1,36 @@
+import type { TransferStatus } from '#drizzle/schema.ts'
+
+/** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
+const CONTRACT_ERRORS: Record<number, string> = {
+  3501: 'sender or recipient is not registered',
+  3506: 'the proof is stale or wrong: the balance has moved on since it was made',
+  3507: 'the data of the call is malformed',
+  3514: 'a point or a field of the call is not canonical',
+}
+
+const RESULT_CODES: Record<string, string> = {
+  txBadSeq: 'the sequence number is not the next one: another transaction of the account was first',
+  txBadAuth: 'a signature does not hold on the ledger',
+  txInsufficientFee: 'the network asked for a higher fee',
+  txInsufficientBalance: 'an account could not pay',
+  txTooLate: 'it came after its maxTime',
+  txSorobanInvalid: 'the declared resources are not valid',
+}
+
+/** Why a transfer is where it is, in words; empty where there is nothing to explain. */
+export function explainTransfer(transfer: {
+  status: TransferStatus
+  resultCode: string | null
+  contractError: number | null
+}): string {
+  const { status, resultCode, contractError } = transfer
+  if (status === 'success') return ''
+  if (status === 'dead') return 'it expired before it reached the ledger; nothing was paid'
+  if (contractError !== null) {
+    const words = CONTRACT_ERRORS[contractError]
+    return words ? `${words} (contract error ${contractError})` : `contract error ${contractError}`
+  }
+  if (resultCode === null || resultCode === 'txSuccess') return ''
+  const words = RESULT_CODES[resultCode]
+  return words ? `${words} (${resultCode})` : resultCode
+}

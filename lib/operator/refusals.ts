@@ -1,0 +1,46 @@
+import { and, desc, eq, lt } from 'drizzle-orm'
+import { auditLog } from '#drizzle/directory-schema.ts'
+import type { Database } from '#lib/db.ts'
+import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
+
+/** A transfer that the sponsor did not pay for. */
+export interface RefusalLine {
+  sequence: number
+  createdAt: Date
+  account: string
+  /** hash of the inner transaction, hex */
+  innerHash: string
+  /** the code of the reason, and its words */
+  reason: string
+  words: string
+}
+
+/** What the sponsor has refused, newest first, as the audit log has it. */
+export async function listRefusals(db: Database, page: PageRequest): Promise<Page<RefusalLine>> {
+  const rows = await db
+    .select({
+      sequence: auditLog.sequence,
+      createdAt: auditLog.at,
+      account: auditLog.actorSub,
+      innerHash: auditLog.subjectId,
+      detail: auditLog.detail,
+    })
+    .from(auditLog)
+    .where(
+      and(
+        eq(auditLog.action, 'transfer.refused'),
+        page.after === undefined ? undefined : lt(auditLog.sequence, page.after.sequence),
+      ),
+    )
+    .orderBy(desc(auditLog.sequence))
+    .limit(rowsToRead(page))
+  const { items, next } = cutPage(rows, page)
+  return { items: items.map(({ detail, ...line }) => ({ ...line, ...wordsOf(detail.reason) })), next }
+}
+
+function wordsOf(reason: unknown): Pick<RefusalLine, 'reason' | 'words'> {
+  const code = String(reason)
+  const words: Record<string, string> = REFUSAL_REASONS
+  return { reason: code, words: words[code] ?? code }
+}
