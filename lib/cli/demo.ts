@@ -1,63 +1,69 @@
-import { StrKey, type xdr } from '@stellar/stellar-sdk'
 import { devnetKeys } from '#lib/devnet/keys.ts'
+import type { BatchProgress } from '#lib/directory/batches.ts'
 import { environment } from '#lib/env.ts'
 import { formatUnits, parseUnits } from '#lib/money.ts'
-import { syncBalance } from '#lib/wallet/balance.ts'
-import { buildTransfer } from '#lib/wallet/calls.ts'
-import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
-import { endow, enrol, openTestNetwork, type TestNetwork } from './participants.ts'
+import {
+  acceptInvite,
+  followBatch,
+  importAndInvite,
+  type Payee,
+  prepareBatch,
+  readPayoutHashes,
+  sealAmount,
+} from './demo/back-office.ts'
+import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './demo/payment.ts'
+import { endow, enrol, openTestNetwork } from './participants.ts'
 import { payrollClient } from './payroll-client.ts'
 import { answers, type Serving, startServing } from './serve.ts'
 
 /** Who is paid what, in test USDC. */
-const PAYROLL = [
-  { name: 'Ada Lovelace', pay: '4250' },
-  { name: 'Grace Hopper', pay: '3980.5' },
-  { name: 'Alan Turing', pay: '4100.25' },
-  { name: 'Katherine Johnson', pay: '4475' },
-  { name: 'Edsger Dijkstra', pay: '3720.0000001' },
+const PAYROLL: readonly Payee[] = [
+  { name: 'Ada Lovelace', email: 'ada@example.com', pay: '4250' },
+  { name: 'Grace Hopper', email: 'grace@example.com', pay: '3980.5' },
+  { name: 'Alan Turing', email: 'alan@example.com', pay: '4100.25' },
+  { name: 'Katherine Johnson', email: 'katherine@example.com', pay: '4475' },
+  { name: 'Edsger Dijkstra', email: 'edsger@example.com', pay: '3720.0000001' },
 ]
-
-interface Payment {
-  name: string
-  sent: bigint
-  hash: string
-  ledger: number
-  feeStroops: bigint
-  paidBy: string
-}
 
 const say = (line = '') => console.log(line)
 
 /** Runs one payroll through the service. Resolves to whatever turned out otherwise than promised. */
 async function runPayroll(base: string, deploymentUrl: string): Promise<string[]> {
   const network = await openTestNetwork(deploymentUrl)
-  const issuer = devnetKeys(network.passphrase).issuer
   const client = payrollClient(base)
 
   say('Making an employer and five contractors on the ledger …')
-  const [employer, ...contractors] = await Promise.all([enrol(network), ...PAYROLL.map(() => enrol(network))])
+  const [employer, ...holders] = await Promise.all([enrol(network), ...PAYROLL.map(() => enrol(network))])
   if (!employer) throw new Error('no employer')
   const total = PAYROLL.reduce((sum, { pay }) => sum + parseUnits(pay), 0n)
   say(`Giving the employer ${formatUnits(2n * total)} test USDC, confidentially …`)
-  let opening = await endow(network, issuer, employer, 2n * total)
+  let opening = await endow(network, devnetKeys(network.passphrase).issuer, employer, 2n * total)
 
-  say('Signing in with the wallet (SEP-10) …')
+  say('Signing in with the wallet (SEP-10), importing the contractors, inviting each …')
   const session = await client.signIn(employer.signer)
+  const invited = await importAndInvite(client, session, PAYROLL)
+  const hired = PAYROLL.map((payee, index) => ({ ...payee, ...both(invited[index], holders[index]) }))
+  const statuses = await Promise.all(hired.map(({ holder, token }) => acceptInvite(client, holder.signer, token)))
+  say(`Invites accepted by the contractors' own wallets: ${statuses.join(', ')}`)
+
+  const instructions = hired.map(({ id, pay }) => ({
+    contractorId: id,
+    encryptedAmount: sealAmount(employer.keys.vk, pay),
+  }))
+  const batch = await prepareBatch(client, session, 'The payroll', instructions)
   const before = await nativeBalance(network, employer)
+  const ended = followBatch(client, session, batch.id, (progress) => say(`  ${describe(progress)}`))
   const payments: Payment[] = []
-  for (const [index, { name, pay }] of PAYROLL.entries()) {
-    const contractor = contractors[index]
-    if (!contractor) throw new Error('a contractor is missing')
+  for (const { name, pay, holder } of hired) {
     const sent = parseUnits(pay)
-    const { next, ...payment } = await payOne(network, employer, opening, { to: contractor, sent }, (signedXdr) =>
+    const { next, ...payment } = await payOne(network, employer, opening, { to: holder, sent }, (signedXdr) =>
       client.transfer(session, signedXdr),
     )
     opening = next
     payments.push({ name, sent, ...payment })
-    say(`  ${index + 1}/${PAYROLL.length} paid ${name}: ${payment.hash.slice(0, 12)}… in ledger ${payment.ledger}`)
   }
+  const { status } = await ended
   const after = await nativeBalance(network, employer)
 
   say()
@@ -67,70 +73,33 @@ async function runPayroll(base: string, deploymentUrl: string): Promise<string[]
     `Employer's XLM before: ${formatUnits(before)}  after: ${formatUnits(after)}  spent: ${formatUnits(before - after)}`,
   )
   say()
-  const received = await Promise.all(contractors.map((contractor) => decryptedBalance(network, contractor)))
+  const received = await Promise.all(holders.map((holder) => decryptedBalance(network, holder)))
   for (const [index, { name, sent }] of payments.entries()) {
     say(
       `${name.padEnd(18)} sent ${formatUnits(sent)}  decrypted by the contractor ${formatUnits(received[index] ?? -1n)}`,
     )
   }
+  const kept = await readPayoutHashes(client, session, batch.id)
   return [
+    ...(status === 'completed' ? [] : [`the batch is ${status}`]),
     ...(before === after ? [] : ['the employer spent XLM']),
     ...payments.filter(({ sent }, index) => received[index] !== sent).map(({ name }) => `${name} reads another amount`),
+    ...payments
+      .filter(({ hash }, index) => kept.get(batch.payoutIds[index] ?? '') !== hash)
+      .map(({ name }) => `the payout of ${name} has another hash`),
     ...payments
       .filter(({ paidBy }) => paidBy === employer.signer.publicKey())
       .map(({ name }) => `the employer paid the fee for ${name}`),
   ]
 }
 
-async function payOne(
-  network: TestNetwork,
-  employer: Holder,
-  opening: Opening,
-  { to, sent }: { to: Holder; sent: bigint },
-  transfer: (signedXdr: string) => Promise<string>,
-): Promise<Omit<Payment, 'name' | 'sent'> & { next: Opening }> {
-  const built = await buildTransfer(network, employer, { to: to.signer.publicKey(), amount: sent, opening })
-  const hash = await transfer(built.signedXdr)
-  const found = await network.rpc.getTransaction(hash)
-  if (found.status !== 'SUCCESS') throw new Error(`transaction ${hash} is not on the ledger`)
-  return {
-    hash,
-    ledger: found.ledger,
-    feeStroops: found.resultXdr.feeCharged,
-    paidBy: feeSource(found.envelopeXdr),
-    next: built.next,
-  }
+function both(record: { id: string; token: string } | undefined, holder: Holder | undefined) {
+  if (!record || !holder) throw new Error('a contractor is missing')
+  return { ...record, holder }
 }
 
-function feeSource(envelope: xdr.TransactionEnvelope): string {
-  if (envelope.type === 'envelopeTypeTxFeeBump' && envelope.feeBump.tx.feeSource.type === 'keyTypeEd25519') {
-    return StrKey.encodeEd25519PublicKey(envelope.feeBump.tx.feeSource.ed25519.toBytes())
-  }
-  throw new Error('the transfer does not stand on the ledger as a fee bump')
-}
-
-async function nativeBalance(network: TestNetwork, { signer }: Holder): Promise<bigint> {
-  return (await network.rpc.getAccountEntry(signer.publicKey())).balance
-}
-
-async function decryptedBalance(network: TestNetwork, { signer, keys }: Holder): Promise<bigint> {
-  const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
-  return balance.receiving.value + balance.spendable.value
-}
-
-function table(payments: readonly Payment[]): string {
-  const rows = [
-    ['contractor', 'transaction', 'ledger', 'fee (XLM)', 'paid by'],
-    ...payments.map(({ name, hash, ledger, feeStroops, paidBy }) => [
-      name,
-      hash,
-      String(ledger),
-      formatUnits(feeStroops),
-      `${paidBy.slice(0, 4)}…${paidBy.slice(-4)} (sponsor)`,
-    ]),
-  ]
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n')
+function describe({ status, settledCount, payoutCount }: BatchProgress): string {
+  return `batch ${status.padEnd(9)}  ${'■'.repeat(settledCount)}${'□'.repeat(payoutCount - settledCount)}  ${settledCount}/${payoutCount} paid`
 }
 
 async function main(): Promise<void> {

@@ -22,6 +22,13 @@ export interface PayrollClient {
   signIn(wallet: Keypair): Promise<string>
   /** Has a signed confidential transfer sponsored. Resolves to the hash under which it stands on the ledger. */
   transfer(session: string, signedXDR: string): Promise<string>
+  /** Asks for `path`, with GET or, if there is a body, with POST. Throws ServiceError. */
+  ask<Schema extends z.ZodType>(
+    schema: Schema,
+    session: string,
+    path: string,
+    body?: unknown,
+  ): Promise<z.output<Schema>>
 }
 
 export function payrollClient(base: string): PayrollClient {
@@ -37,6 +44,7 @@ export function payrollClient(base: string): PayrollClient {
       const { hash } = await ask(TRANSFER, `${base}/api/transfer`, { signedXDR }, session)
       return hash
     },
+    ask: (schema, session, path, body) => ask(schema, `${base}/api${path}`, body, session),
   }
 }
 

@@ -1,0 +1,72 @@
+import { StrKey, type xdr } from '@stellar/stellar-sdk'
+import { formatUnits } from '#lib/money.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import type { TestNetwork } from '../participants.ts'
+
+/** A payment as it stands on the ledger; `sent` in base units. */
+export interface Payment {
+  name: string
+  sent: bigint
+  hash: string
+  ledger: number
+  feeStroops: bigint
+  paidBy: string
+}
+
+/** Builds and signs one confidential transfer, has `transfer` take it to the ledger, and reads there what it cost. */
+export async function payOne(
+  network: TestNetwork,
+  employer: Holder,
+  opening: Opening,
+  { to, sent }: { to: Holder; sent: bigint },
+  transfer: (signedXdr: string) => Promise<string>,
+): Promise<Omit<Payment, 'name' | 'sent'> & { next: Opening }> {
+  const built = await buildTransfer(network, employer, { to: to.signer.publicKey(), amount: sent, opening })
+  const hash = await transfer(built.signedXdr)
+  const found = await network.rpc.getTransaction(hash)
+  if (found.status !== 'SUCCESS') throw new Error(`transaction ${hash} is not on the ledger`)
+  return {
+    hash,
+    ledger: found.ledger,
+    feeStroops: found.resultXdr.feeCharged,
+    paidBy: feeSource(found.envelopeXdr),
+    next: built.next,
+  }
+}
+
+function feeSource(envelope: xdr.TransactionEnvelope): string {
+  if (envelope.type === 'envelopeTypeTxFeeBump' && envelope.feeBump.tx.feeSource.type === 'keyTypeEd25519') {
+    return StrKey.encodeEd25519PublicKey(envelope.feeBump.tx.feeSource.ed25519.toBytes())
+  }
+  throw new Error('the transfer does not stand on the ledger as a fee bump')
+}
+
+/** What an account owns of XLM, in stroops. */
+export async function nativeBalance(network: TestNetwork, { signer }: Holder): Promise<bigint> {
+  return (await network.rpc.getAccountEntry(signer.publicKey())).balance
+}
+
+/** What an account was paid and has, in base units: only the holder's viewing secret tells. */
+export async function decryptedBalance(network: TestNetwork, { signer, keys }: Holder): Promise<bigint> {
+  const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+  return balance.receiving.value + balance.spendable.value
+}
+
+/** The payments as a table of text. */
+export function table(payments: readonly Payment[]): string {
+  const rows = [
+    ['contractor', 'transaction', 'ledger', 'fee (XLM)', 'paid by'],
+    ...payments.map(({ name, hash, ledger, feeStroops, paidBy }) => [
+      name,
+      hash,
+      String(ledger),
+      formatUnits(feeStroops),
+      `${paidBy.slice(0, 4)}…${paidBy.slice(-4)} (sponsor)`,
+    ]),
+  ]
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n')
+}
