@@ -1,0 +1,115 @@
+import { eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  auditLog,
+  type BatchStatus,
+  batches,
+  contractors,
+  type PayoutStatus,
+  payouts,
+} from '#drizzle/directory-schema.ts'
+import { captureLog } from '../house/console.ts'
+import { idOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, keyOf } from './recorded-rpc.ts'
+
+let office: Office
+let session: string
+let users = 12_000
+
+beforeAll(async () => {
+  office = await openOffice()
+})
+afterAll(() => office.close())
+beforeEach(async () => {
+  captureLog()
+  users += 1
+  session = await office.wallet(accountOf(users))
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+/** A payout of `contractor` in every status, each in a batch of its own. */
+async function payInEveryStatus(contractor: string): Promise<void> {
+  const [row] = await office.db.select().from(contractors).where(eq(contractors.id, contractor))
+  const organisation = row?.organisation ?? ''
+  const hash = 'ab'.repeat(32)
+  const cases: [PayoutStatus, BatchStatus, object][] = [
+    ['draft', 'draft', { payoutCount: 1 }],
+    ['ready', 'ready', { payoutCount: 1 }],
+    ['pending', 'started', { payoutCount: 1 }],
+    ['paid', 'completed', { payoutCount: 1, settledCount: 1 }],
+    ['failed', 'failed', { payoutCount: 1, failedCount: 1 }],
+  ]
+  for (const [status, batchStatus, counts] of cases) {
+    const [batch] = await office.db
+      .insert(batches)
+      .values({ organisation, name: status, status: batchStatus, ...counts })
+      .returning({ id: batches.id })
+    await office.db.insert(payouts).values({
+      organisation,
+      batch: batch?.id ?? '',
+      contractor,
+      status,
+      encryptedAmount: 'sealed',
+      ...(status === 'pending' && { transfer: hash }),
+      ...(status === 'paid' && { txHash: hash, paidAt: NOW }),
+    })
+  }
+}
+
+/** The status of each payout with its batch's status and counts, by the name of the batch. */
+async function standing(contractor: string): Promise<Record<string, unknown[]>> {
+  const rows = await office.db
+    .select({ name: batches.name, status: payouts.status, batch: batches.status, count: batches.payoutCount })
+    .from(payouts)
+    .innerJoin(batches, eq(batches.id, payouts.batch))
+    .where(eq(payouts.contractor, contractor))
+  return Object.fromEntries(rows.map(({ name, status, batch, count }) => [name, [status, batch, count]]))
+}
+
+const AFTER = {
+  draft: ['canceled', 'draft', 0],
+  ready: ['canceled', 'ready', 0],
+  pending: ['pending', 'started', 1],
+  paid: ['paid', 'completed', 1],
+  failed: ['failed', 'failed', 1],
+}
+
+describe.each<[string, (id: string) => Promise<{ status: number }>]>([
+  ['deactivating', (id) => office.call(session, 'PATCH', `/contractors/${id}`, { status: 'inactive' })],
+  ['removing', (id) => office.call(session, 'DELETE', `/contractors/${id}`)],
+])('%s a contractor', (_name, act) => {
+  test('cancels what is not on its way, counts it no more, and leaves the rest', async () => {
+    office.rpc.register(accountOf(13_000), keyOf(1))
+    const id = idOf(await office.call(session, 'POST', '/contractors', { name: 'Ann', address: accountOf(13_000) }))
+    await payInEveryStatus(id)
+    expect((await act(id)).status).toBe(200)
+    expect(await standing(id)).toEqual(AFTER)
+    const entries = await office.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.actorSub, accountOf(users)))
+    expect(entries.filter(({ action }) => action === 'payout.canceled')).toHaveLength(2)
+  })
+
+  test('cancels nothing of anybody else', async () => {
+    const [ann, bob] = [
+      idOf(await office.call(session, 'POST', '/contractors', { name: 'Ann' })),
+      idOf(await office.call(session, 'POST', '/contractors', { name: 'Bob' })),
+    ]
+    await payInEveryStatus(bob)
+    const before = await standing(bob)
+    await act(ann)
+    expect(await standing(bob)).toEqual(before)
+  })
+})
+
+test('whoever is active again finds its canceled payouts still canceled', async () => {
+  const id = idOf(await office.call(session, 'POST', '/contractors', { name: 'Ann' }))
+  await payInEveryStatus(id)
+  for (const status of ['inactive', 'ready', 'inactive']) {
+    expect((await office.call(session, 'PATCH', `/contractors/${id}`, { status })).body.status).toBe(status)
+  }
+  expect(await standing(id)).toEqual(AFTER)
+})
