@@ -63,6 +63,13 @@ describe('a real OpenID provider', () => {
     expect(logged.join('\n')).not.toContain(access_token)
   })
 
+  test('signing in founds the organisation: an invite that comes later takes nothing away', async () => {
+    const { body } = await exchange((await provider.logIn('dora')).access_token)
+    const employer = await office.wallet(accountOf(9_102))
+    await office.call(employer, 'POST', '/contractors', { name: 'Dora', email: 'dora@b.example' })
+    expect(await me(body.session)).toMatchObject({ roles: ['employer'], invite: { role: 'contractor' } })
+  })
+
   test('vouches for an email, by which an invite is found', async () => {
     const employer = await office.wallet(accountOf(9_100))
     await office.call(employer, 'POST', '/contractors', { name: 'Alice', email: 'alice@B.example' })
