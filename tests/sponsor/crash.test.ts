@@ -3,8 +3,11 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/participants.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
+import { findContradictions } from '../directory/bookkeeping.ts'
+import { findBatch } from '../directory/payment.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { type Employer, type Ground, openGround } from '../support/ground.ts'
+import { openEmployerAt } from '../support/office.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { countFeeBumps, expectSettled } from '../support/transfers.ts'
@@ -98,6 +101,10 @@ async function waitForBlocked(): Promise<void> {
 
 const lockRow = (_: Employer, hash: string) =>
   `SELECT 1 FROM sponsored_transfers WHERE inner_hash = '${hash}' FOR UPDATE`
+const ownRows = ({ address }: Employer) =>
+  `organisation = (SELECT organisation FROM identities WHERE sub = '${address}') FOR UPDATE`
+const lockBatch = (employer: Employer) => `SELECT 1 FROM batches WHERE ${ownRows(employer)}`
+const lockContractor = (employer: Employer) => `SELECT 1 FROM contractors WHERE ${ownRows(employer)}`
 const lockBudget = () => `SELECT 1 FROM quotas WHERE account = '*' FOR UPDATE`
 
 const STEPS: [string, Step][] = [
@@ -108,15 +115,27 @@ const STEPS: [string, Step][] = [
     'before the row is written',
     atLock(() => 'LOCK TABLE sponsored_transfers IN EXCLUSIVE MODE', 'simulateTransaction'),
   ],
-  ['between the row and the quota', atLock(lockBudget, 'simulateTransaction')],
+  ['between the row and the payout', atLock(lockBatch, 'simulateTransaction')],
+  ['between the payout and the quota', atLock(lockBudget, 'simulateTransaction')],
   ['after the commit, before it is sent', atCall('sendTransaction', { delivered: false })],
   ['after it is sent, before the answer', atCall('sendTransaction', { delivered: true })],
   ['before the row says that it was sent', atLock(lockRow, 'sendTransaction')],
   ['before the first look', atCall('getTransaction', { delivered: false })],
   ['at a look, before its answer', atCall('getTransaction', { delivered: true })],
   ['before the row is settled', atLock(lockRow, 'getTransaction')],
-  ['between the row and the quota of the settlement', atLock(lockBudget, 'getTransaction')],
+  ['between the row and the contractor of the settlement', atLock(lockContractor, 'getTransaction')],
+  ['between the contractor and the payout of the settlement', atLock(lockBatch, 'getTransaction')],
+  ['between the payout and the quota of the settlement', atLock(lockBudget, 'getTransaction')],
 ]
+
+/** A locked batch with one payout to the payee, and a second that must stay as it is. */
+async function openBatch(employer: Employer) {
+  const office = await openEmployerAt(base, ground.db, employer)
+  const contractor = await office.engage('the payee', { address: payee })
+  const batch = await office.prepare([contractor])
+  const other = await office.prepare([contractor])
+  return { office, batch, other }
+}
 
 test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async (_, step) => {
   const employer = await ground.employ()
@@ -125,6 +144,7 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   await ground.db.execute(
     sql`INSERT INTO quotas (account, day) VALUES ('*', ${new Date().toISOString().slice(0, 10)}) ON CONFLICT DO NOTHING`,
   )
+  const { office, batch, other } = await openBatch(employer)
   const { signedXdr, hash } = await buildTransfer(ground.network, employer, transfer)
   const { reached, letGo } = step(hash, employer)
   const cut = post(employer, signedXdr).then(
@@ -143,12 +163,19 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   expect(await countFeeBumps(ground, hash)).toBe(1)
   expect(await ground.row(hash)).toMatchObject({ status: 'success' })
   await expectSettled(ground, employer, hash)
+  expect(await findBatch(office, batch)).toMatchObject({
+    status: 'completed',
+    payouts: [{ status: 'paid', txHash: (answer.body as { hash: string }).hash }],
+  })
+  expect(await findBatch(office, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
+  expect(await findContradictions(ground.db)).toEqual([])
   const floats = await ground.db.query.sponsorFloats.findMany()
   expect(floats.map(({ held }) => held)).toEqual([0n])
 })
 
 test('what was open at a SIGKILL is settled by the next process, though nobody asks', async () => {
   const employer = await ground.employ()
+  const { office, batch, other } = await openBatch(employer)
   const transfer = { to: payee, amount: 7n, opening: employer.opening }
   const { signedXdr, hash } = await buildTransfer(ground.network, employer, transfer)
   const { reached, letGo } = atCall('sendTransaction', { delivered: false })(hash, employer)
@@ -161,4 +188,7 @@ test('what was open at a SIGKILL is settled by the next process, though nobody a
   await expect.poll(async () => (await ground.row(hash))?.status, { timeout: 20_000 }).toBe('success')
   expect(await countFeeBumps(ground, hash)).toBe(1)
   await expectSettled(ground, employer, hash)
+  expect(await findContradictions(ground.db)).toEqual([])
+  expect(await findBatch(office, batch)).toMatchObject({ status: 'completed', payouts: [{ status: 'paid' }] })
+  expect(await findBatch(office, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
 })

@@ -82,12 +82,33 @@ export async function openUser(service: Service, identity: Identity): Promise<Of
 
 /** The employer whose wallet is `address`; signing in founds its organisation. */
 export async function openEmployer(service: Service, db: Database, address: string): Promise<OfficeEmployer> {
-  const user = await openUser(service, { kind: 'ledger', sub: address })
+  return await employ(await openUser(service, { kind: 'ledger', sub: address }), db)
+}
+
+/** The same at a service that is another process, which answers at `base`. */
+export async function openEmployerAt(
+  base: string,
+  db: Database,
+  { address, session }: { address: string; session: string },
+): Promise<OfficeEmployer> {
+  const ask = async <Body>(method: string, path: string, body?: unknown): Promise<OfficeAnswer<Body>> => {
+    const response = await fetch(`${base}/api${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${session}`, 'Content-Type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, body: (await response.json()) as Body, link: undefined }
+  }
+  return await employ({ identity: { kind: 'ledger', sub: address }, ask }, db)
+}
+
+async function employ(user: OfficeUser, db: Database): Promise<OfficeEmployer> {
   await user.ask('GET', '/payouts')
+  const { kind, sub } = user.identity
   const [row] = await db
     .select({ organisation: identities.organisation })
     .from(identities)
-    .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, address)))
+    .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
   const organisation = row?.organisation
   if (!organisation) throw new Error('no organisation was founded')
   return {
@@ -95,7 +116,7 @@ export async function openEmployer(service: Service, db: Database, address: stri
     organisation,
     engage: async (name, fields = {}) => {
       const address = pair(`${organisation} ${name}`).publicKey()
-      const expires = new Date(service.now().getTime() + 14 * 86_400_000)
+      const expires = new Date(Date.now() + 14 * 86_400_000)
       const [made] = await db
         .insert(contractors)
         .values({ organisation, name, status: 'ready', address, inviteExpiresAt: expires, ...fields })
