@@ -125,6 +125,7 @@ const VARIABLES = {
   RELAY_PRIVATE_KEY: relayKey(parsePrivateRelayKey, 'not a P-256 private key as a JWK').optional(),
   RELAY_PROVER: text.optional(),
   CRON_SECRET: text.refine((value) => Buffer.byteLength(value) >= 16, 'shorter than 16 bytes').optional(),
+  METRICS_TOKEN: text.refine((value) => Buffer.byteLength(value) >= 16, 'shorter than 16 bytes').optional(),
   OPERATOR_PASSWORD: text.refine((value) => value.length >= 8, 'shorter than 8 characters').optional(),
   DEVNET_PORT: count(0, 65_535).default(8000),
   DEVNET_CLOSE_MS: count(50, 60_000).default(1000),

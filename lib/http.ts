@@ -3,6 +3,7 @@ import { databaseFailure } from './db.ts'
 import { environment } from './env.ts'
 import { describeFailure, log } from './log.ts'
 import { Refusal, type RefusalCode } from './refusal.ts'
+import { measureRequest } from './request-measure.ts'
 
 const STATUS = {
   malformed: 400,
@@ -53,12 +54,14 @@ export function resource<Context = unknown>(
     const response = handler
       ? await answered(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
       : routeNotFound(request, allow)
+    const ms = performance.now() - started
     log('info', 'request', {
       method: request.method,
       path: loggedPath(request),
       status: response.status,
-      ms: Math.round(performance.now() - started),
+      ms: Math.round(ms),
     })
+    await measureRequest(request, context, { status: response.status, seconds: ms / 1000 })
     return allowOrigin(request, response)
   }
   return {
@@ -150,16 +153,34 @@ function preflight(allow: string): Response {
 export async function readJson<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
   const bytes = await readBody(request)
   if (bytes.length === 0) return parse(schema, {})
-  const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type !== 'application/json') throw new Refusal('unsupported-media', 'the body must be application/json')
+  if (mediaType(request) !== 'application/json') {
+    throw new Refusal('unsupported-media', 'the body must be application/json')
+  }
   return parse(schema, decodeJson(bytes))
+}
+
+/** The same, or the fields of a form (application/x-www-form-urlencoded), as SEP-10 wants it. */
+export async function readJsonOrForm<Schema extends z.ZodType>(
+  request: Request,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  if (mediaType(request) !== 'application/x-www-form-urlencoded') return await readJson(request, schema)
+  return parse(schema, firstOfEach(new URLSearchParams(decodeText(await readBody(request)))))
+}
+
+function mediaType(request: Request): string | undefined {
+  return request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
 }
 
 /** The query of a request, parsed by `schema`; of a repeated parameter the first counts. */
 export function readQuery<Schema extends z.ZodType>(request: Request, schema: Schema): z.output<Schema> {
-  const query: Record<string, string> = {}
-  for (const [name, value] of new URL(request.url).searchParams) query[name] ??= value
-  return parse(schema, query)
+  return parse(schema, firstOfEach(new URL(request.url).searchParams))
+}
+
+function firstOfEach(parameters: URLSearchParams): Record<string, string> {
+  const first: Record<string, string> = {}
+  for (const [name, value] of parameters) first[name] ??= value
+  return first
 }
 
 async function readBody(request: Request): Promise<Uint8Array> {
@@ -184,9 +205,17 @@ async function readBody(request: Request): Promise<Uint8Array> {
 
 function decodeJson(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    return JSON.parse(decodeText(bytes))
   } catch {
     throw new Refusal('malformed', 'the body is not JSON in UTF-8')
+  }
+}
+
+function decodeText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new Refusal('malformed', 'the body is not UTF-8')
   }
 }
 

@@ -47,6 +47,8 @@ export interface Settings {
     | undefined
   /** What a scheduler sends as a Bearer token. */
   cronSecret: string | undefined
+  /** What whoever reads the metrics sends as a Bearer token. */
+  metricsToken: string | undefined
   /** Who may look at the dashboard; without it, it is closed. */
   operator: OperatorSettings | undefined
 }
@@ -90,6 +92,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     batch: composeBatch(environment, embedded),
     relay: composeRelay(environment, embedded, token),
     cronSecret: environment.CRON_SECRET,
+    metricsToken: environment.METRICS_TOKEN,
     operator: composeOperator(secret, {
       password: environment.OPERATOR_PASSWORD,
       embeddedSecret: embedded.sessionSecret,

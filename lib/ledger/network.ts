@@ -1,5 +1,6 @@
 import { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { count } from '#lib/measure.ts'
 import { Refusal } from '#lib/refusal.ts'
 
 /** How long one RPC call may take before it counts as unanswered. */
@@ -31,16 +32,39 @@ export function openNetwork(given: { name: string; passphrase: string; rpcUrl: s
   const server = new rpc.Server(given.rpcUrl, { allowHttp: given.rpcUrl.startsWith('http:') })
   // The constructor's own timeout option is ignored by the SDK.
   server.httpClient.defaults.timeout = CALL_TIMEOUT_MS
+  countCalls(server.httpClient)
   return {
     ...given,
     server,
     call: async (method, params, schema) => {
       try {
-        return schema.parse(await post(given.rpcUrl, method, params))
+        return schema.parse(await counted(method, () => post(given.rpcUrl, method, params)))
       } catch (cause) {
         throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
       }
     },
+  }
+}
+
+async function counted<Answer>(method: string, call: () => Promise<Answer>): Promise<Answer> {
+  count('rpc-calls', { method })
+  try {
+    return await call()
+  } catch (error) {
+    count('rpc-errors', { method })
+    throw error
+  }
+}
+
+/** The SDK's client sends every call by `post`, and takes an error object for an answer. */
+function countCalls(client: rpc.Server['httpClient']): void {
+  const post = client.post.bind(client)
+  client.post = async <Body>(url: string, data?: { method?: string }, config?: Parameters<typeof post>[2]) => {
+    const method = data?.method ?? 'unknown'
+    const response = await counted(method, () => post<Body>(url, data, config))
+    const { data: answer } = response
+    if (typeof answer === 'object' && answer !== null && 'error' in answer) count('rpc-errors', { method })
+    return response
   }
 }
 

@@ -1,9 +1,5 @@
-import {
-  createDocument,
-  type ZodOpenApiOperationObject,
-  type ZodOpenApiOverrideFunction,
-  type ZodOpenApiPathsObject,
-} from 'zod-openapi'
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi'
+import type { ZodOpenApiOverrideContext } from 'zod-openapi/api'
 import { batchProgressShape, batchShape } from '#lib/directory/batches.ts'
 import { contractorShape } from '#lib/directory/contractor-schema.ts'
 import { meShape } from '#lib/directory/me.ts'
@@ -83,7 +79,7 @@ function presentPaths(): ZodOpenApiPathsObject {
 }
 
 /** What zod says of a type by itself says less to a reader than its format does. */
-const simplify: ZodOpenApiOverrideFunction = ({ jsonSchema, zodSchema }) => {
+function simplify({ jsonSchema, zodSchema }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
   if (jsonSchema.type === 'integer' && jsonSchema.maximum === Number.MAX_SAFE_INTEGER) {
     delete jsonSchema.minimum

@@ -23,7 +23,7 @@ const UNAUTHENTICATED: Record<OperationCaller, readonly string[]> = {
   session: SESSION_MESSAGES,
   employer: SESSION_MESSAGES,
   metrics: ['missing bearer token', 'invalid metrics token'],
-  cron: ['missing bearer token', 'invalid cron secret'],
+  cron: ['missing bearer token', 'invalid scheduler token'],
 }
 const BODY_MESSAGES = ['the body is not JSON in UTF-8', 'the body ended early']
 

@@ -271,6 +271,11 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     good: [['x'.repeat(16), 'x'.repeat(16)]],
     bad: ['x'.repeat(15), 'hunter2'],
   },
+  METRICS_TOKEN: {
+    default: undefined,
+    good: [['x'.repeat(16), 'x'.repeat(16)]],
+    bad: ['x'.repeat(15), 'hunter2'],
+  },
   OPERATOR_PASSWORD: {
     default: undefined,
     good: [['correct horse', 'correct horse']],

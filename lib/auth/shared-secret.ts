@@ -1,0 +1,21 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Refusal } from '#lib/refusal.ts'
+
+/**
+ * Lets in who sends `Authorization: Bearer <secret>`: a machine that the operator has told.
+ * @param says the 501 where there is no such secret, and the 401 for another one
+ * @throws Refusal `unauthenticated`; `not-wired`
+ */
+export function requireSecret(
+  secret: string | undefined,
+  request: Request,
+  says: { unset: string; wrong: string },
+): void {
+  const [, token] = request.headers.get('authorization')?.match(/^bearer +(\S.*)$/i) ?? []
+  if (token === undefined) throw new Refusal('unauthenticated', 'missing bearer token')
+  if (secret === undefined) throw new Refusal('not-wired', says.unset)
+  if (!timingSafeEqual(digest(token), digest(secret))) throw new Refusal('unauthenticated', says.wrong)
+}
+
+/** Of one length, whatever was sent. */
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
