@@ -1,13 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
-import { DrizzleQueryError } from 'drizzle-orm'
+import { DrizzleQueryError, sql } from 'drizzle-orm'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { migrate as migratePg } from 'drizzle-orm/node-postgres/migrator'
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
-import { Client, Pool } from 'pg'
+import { Client, Pool, type PoolClient } from 'pg'
 import * as directory from '#drizzle/directory-schema.ts'
 import * as relay from '#drizzle/relay-schema.ts'
 import * as transfers from '#drizzle/schema.ts'
@@ -31,6 +31,9 @@ export type StoreLocation = { directory: string | null } | { url: string }
 
 // Written out literally so that the files are traced into a standalone build.
 const MIGRATIONS = path.join(process.cwd(), 'drizzle', 'migrations')
+
+/** How long a statement may stay without an answer before its connection is given up. */
+const SILENCE_MS = 20_000
 
 /** Any 64-bit number of our own: two instances that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_220_130_419_663_201n
@@ -69,10 +72,13 @@ async function connectPglite(directory: string | null): Promise<Connection> {
 }
 
 async function connectPg(url: string): Promise<Connection> {
-  const pool = new Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 10_000, query_timeout: 15_000 })
+  const pool = new Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 10_000, query_timeout: SILENCE_MS })
   // A connection that breaks, idle or in use, is replaced at next use; without listeners it would end the process.
   pool.on('error', logBrokenConnection)
-  pool.on('connect', (client) => client.on('error', logBrokenConnection))
+  pool.on('connect', (client) => {
+    client.on('error', logBrokenConnection)
+    endWhenSilent(client)
+  })
   try {
     const database = drizzlePg(pool, { schema })
     await underMigrationLock(url, () => migratePg(database, { migrationsFolder: MIGRATIONS }))
@@ -81,6 +87,24 @@ async function connectPg(url: string): Promise<Connection> {
     await pool.end()
     throw error
   }
+}
+
+/**
+ * A statement that gets no answer leaves its connection in the middle of something, perhaps of a transaction. Given back
+ * to the pool, it would run other people's statements inside that. So it is ended, and the server rolls back.
+ */
+function endWhenSilent(client: PoolClient): void {
+  client.query = new Proxy(client.query, {
+    apply: (query, self, args) => {
+      const answer: unknown = Reflect.apply(query, self, args)
+      if (answer instanceof Promise) {
+        answer.catch((error: unknown) => {
+          if (sqlState(error) === undefined) void client.end().catch(logBrokenConnection)
+        })
+      }
+      return answer
+    },
+  })
 }
 
 function logBrokenConnection(error: Error): void {
@@ -94,6 +118,8 @@ async function underMigrationLock(url: string, migrate: () => Promise<void>): Pr
   await client.connect()
   try {
     await client.query('BEGIN')
+    // An instance that froze while it migrated must not stop all others for ever.
+    await client.query("SET LOCAL lock_timeout = '60s'")
     await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
     await migrate()
     await client.query('COMMIT')
@@ -133,6 +159,13 @@ function rowsOf(result: { rows: unknown[] } | { rows: unknown[] }[]): Record<str
 const ATTEMPTS = 3
 
 /**
+ * The server's own limits on a transaction: it aborts and says so, in whatever pooler's connection it runs. They are
+ * shorter than the silence after which a connection is given up.
+ */
+const LIMITS = sql`SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
+  set_config('idle_in_transaction_session_timeout', '15s', true)`
+
+/**
  * Runs `work` in one SQL transaction, again when PostgreSQL asks for it (deadlock, serialisation failure).
  * Inside, only `tx` may be used: PGlite is one connection, and waiting for another would be for ever.
  * @throws Refusal `unavailable` when no transaction can be begun
@@ -141,9 +174,10 @@ export async function transact<Result>(db: Database, work: (tx: Database) => Pro
   for (let attempt = 1; ; attempt += 1) {
     let begun = false
     try {
-      return await db.transaction((tx) => {
+      return await db.transaction(async (tx) => {
         begun = true
-        return work(tx)
+        await tx.execute(LIMITS)
+        return await work(tx)
       })
     } catch (error) {
       if (!begun) throw unreachable(error)
@@ -171,11 +205,12 @@ export function violatedConstraint(error: unknown): string | undefined {
 
 /**
  * Whether the database could not be reached, as opposed to having refused: SQLSTATE classes 08 (connection),
- * 53 (resources) and 57 (shutdown), or a query that failed without any state.
+ * 53 (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), or a
+ * query that failed without any state.
  */
 export function isUnreachable(error: unknown): boolean {
   const state = sqlState(error)
-  return state === undefined ? error instanceof DrizzleQueryError : /^(08|53|57)/.test(state)
+  return state === undefined ? error instanceof DrizzleQueryError : /^(08|53|57|55P03|25P03)/.test(state)
 }
 
 function unreachable(cause: unknown): Refusal {

@@ -1,8 +1,10 @@
 import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openStore, sqlState, transact } from '#lib/db.ts'
+import { isUnreachable, openStore, sqlState, transact } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { startSilentProxy } from '../support/silent-proxy.ts'
 
 let postgres: Awaited<ReturnType<typeof cloneDatabase>>
 beforeAll(async () => {
@@ -62,4 +64,44 @@ test('a deadlock is tried again until both transactions are through', async () =
   await Promise.all([cross('a', 'b'), cross('b', 'a')])
   const rows = await db.query.sponsorFloats.findMany()
   expect(rows.map((row) => row.held)).toEqual([2n, 2n])
+})
+
+test('a lock held beyond the limits is unavailable, and leaves no half transaction behind in the pool', async () => {
+  const db = await postgres.store.database()
+  const holder = new Client({ connectionString: postgres.url })
+  await holder.connect()
+  await holder.query("INSERT INTO sponsor_floats (sponsor) VALUES ('held')")
+  await holder.query('BEGIN')
+  await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
+  const stalled = transact(db, async (tx) => {
+    await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
+    await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)
+  })
+  await expect(stalled).rejects.toSatisfy(isUnreachable)
+  await holder.query('ROLLBACK')
+  await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('after')`)
+  const { rows } = await holder.query("SELECT sponsor FROM sponsor_floats WHERE sponsor IN ('half', 'after')")
+  expect(rows).toEqual([{ sponsor: 'after' }])
+  await holder.end()
+})
+
+test('a connection whose statement is never answered is given up, not given back', async () => {
+  const silent = await startSilentProxy(postgres.url)
+  const store = openStore({ url: silent.url })
+  const db = await store.database()
+  const stalled = transact(db, async (tx) => {
+    await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('lost')`)
+    silent.fall()
+    await tx.execute(sql`SELECT 1`)
+  })
+  await expect(stalled).rejects.toSatisfy(isUnreachable)
+  silent.wake()
+  await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('next')`)
+  const other = await postgres.store.database()
+  const rows = await other.query.sponsorFloats.findMany()
+  const names = rows.map(({ sponsor }) => sponsor)
+  expect(names).toContain('next')
+  expect(names).not.toContain('lost')
+  await store.close()
+  await silent.close()
 })

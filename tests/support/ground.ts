@@ -39,7 +39,7 @@ export interface Ground {
 
 /** @param variables on top of the ground's own configuration */
 export async function openGround(variables: Record<string, string> = {}): Promise<Ground> {
-  const passphrase = 'Standalone Network ; February 2017'
+  const passphrase = variables.DEVNET_PASSPHRASE ?? 'Standalone Network ; February 2017'
   const devnet = await startDevnet({ directory: null, port: 0, closeMs: 200, passphrase })
   const proxy = await startFaultProxy(devnet.rpcUrl)
   const postgres = await cloneDatabase()

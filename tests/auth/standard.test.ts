@@ -1,0 +1,94 @@
+import { Keypair, Networks, StellarToml, TransactionBuilder } from '@stellar/stellar-sdk'
+import { SigningKeypair, Wallet } from '@stellar/typescript-wallet-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { GET as getToml } from '#app/.well-known/stellar.toml/route.ts'
+import * as sep10 from '#app/api/auth/sep10/route.ts'
+import { verifySession } from '#lib/auth/session.ts'
+import { listen } from '../support/listen.ts'
+import { freePort } from '../support/port.ts'
+import { openTown, type Town } from '../support/town.ts'
+
+let town: Town
+let server: Awaited<ReturnType<typeof listen>>
+let base: string
+
+/** The wallet SDK takes a home domain without a port, so this one is reached through what axios takes for a proxy. */
+const domain = 'payroll.test'
+
+beforeAll(async () => {
+  const port = await freePort()
+  base = `http://127.0.0.1:${port}`
+  process.env.http_proxy = base
+  // The wallet SDK speaks plain HTTP on this network only.
+  town = await openTown({ PUBLIC_URL: `http://${domain}`, DEVNET_PASSPHRASE: Networks.TESTNET })
+  server = await listen(port, { '/.well-known/stellar.toml': { GET: getToml }, '/api/auth/sep10': sep10 })
+}, 120_000)
+afterAll(async () => {
+  delete process.env.http_proxy
+  await server?.close()
+  await town?.close()
+})
+
+async function signedChallenge(wallet: Keypair): Promise<string> {
+  const answer = await fetch(`${base}/api/auth/sep10?account=${wallet.publicKey()}`)
+  const challenge = (await answer.json()) as { transaction: string; network_passphrase: string }
+  expect(Object.keys(challenge).sort()).toEqual(['network_passphrase', 'transaction'])
+  const transaction = TransactionBuilder.fromXdr(challenge.transaction, challenge.network_passphrase)
+  transaction.sign(wallet)
+  return transaction.toXdr()
+}
+
+test('the SDF’s wallet SDK finds its way by stellar.toml and signs in', async () => {
+  const anchor = Wallet.TestNet().anchor({ homeDomain: domain, allowHttp: true })
+  const auth = await anchor.sep10()
+  const wallet = Keypair.random()
+  const { token } = await auth.authenticate({ accountKp: SigningKeypair.fromSecret(wallet.secret()) })
+  const session = await verifySession(town.service.settings.sessions, token, new Date())
+  expect(session).toMatchObject({ kind: 'ledger', sub: wallet.publicKey() })
+})
+
+test('stellar.toml is what SEP-1 asks for, as the SDK reads it', async () => {
+  const response = await fetch(`${base}/.well-known/stellar.toml`)
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain/)
+  expect(response.headers.get('access-control-allow-origin')).toBe('*')
+  const toml = await StellarToml.Resolver.resolve(domain, { allowHttp: true })
+  expect(toml).toEqual({
+    VERSION: '2.7.0',
+    NETWORK_PASSPHRASE: Networks.TESTNET,
+    SIGNING_KEY: town.service.settings.sep10.signer.publicKey(),
+    WEB_AUTH_ENDPOINT: `http://${domain}/api/auth/sep10`,
+    CURRENCIES: [],
+    DOCUMENTATION: { ORG_NAME: 'Confidential payroll', ORG_URL: `http://${domain}` },
+  })
+})
+
+test.each([
+  'application/json',
+  'application/x-www-form-urlencoded',
+  'application/x-www-form-urlencoded; charset=utf-8',
+])('the token is given for a body of type %s', async (type) => {
+  const wallet = Keypair.random()
+  const transaction = await signedChallenge(wallet)
+  const body = type === 'application/json' ? JSON.stringify({ transaction }) : new URLSearchParams({ transaction })
+  const headers = { 'Content-Type': type }
+  const response = await fetch(`${base}/api/auth/sep10`, { method: 'POST', headers, body: String(body) })
+  const answer = (await response.json()) as { token: string }
+  expect(response.status).toBe(200)
+  expect(answer).toMatchObject({ session: answer.token, kind: 'ledger', sub: wallet.publicKey() })
+})
+
+test.each([
+  ['no body', undefined, undefined],
+  ['an empty form', 'application/x-www-form-urlencoded', ''],
+  ['a form without the field', 'application/x-www-form-urlencoded', 'token=1'],
+  ['a form that is not UTF-8', 'application/x-www-form-urlencoded', Buffer.from([0x74, 0xff, 0xfe])],
+  ['an object for a string', 'application/json', '{"transaction":{}}'],
+])('%s is 400 with an error', async (_, type, body) => {
+  const response = await fetch(`${base}/api/auth/sep10`, {
+    method: 'POST',
+    headers: type ? { 'Content-Type': type } : {},
+    ...(body !== undefined && { body }),
+  })
+  expect(response.status).toBe(400)
+  expect(await response.json()).toEqual({ error: expect.any(String) })
+})

@@ -1,0 +1,44 @@
+import { connect, createServer, type Socket } from 'node:net'
+
+/** A way to PostgreSQL that can fall silent: what is sent then is swallowed, and nothing comes back. */
+export async function startSilentProxy(
+  databaseUrl: string,
+): Promise<{ url: string; fall(): void; wake(): void; close(): Promise<void> }> {
+  const url = new URL(databaseUrl)
+  const { hostname, port } = url
+  let silent = false
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname)
+    client.on('data', (data) => void (silent || upstream.write(data)))
+    upstream.on('data', (data) => void (silent || client.write(data)))
+    for (const [socket, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(socket)
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        sockets.delete(socket)
+        other.destroy()
+      })
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (typeof address !== 'object' || !address) throw new Error('no address')
+  url.port = String(address.port)
+  return {
+    url: url.href,
+    fall: () => {
+      silent = true
+    },
+    wake: () => {
+      silent = false
+    },
+    close: () => {
+      for (const socket of sockets) socket.destroy()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+}
