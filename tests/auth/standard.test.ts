@@ -51,7 +51,7 @@ test('stellar.toml is what SEP-1 asks for, as the SDK reads it', async () => {
   const response = await fetch(`${base}/.well-known/stellar.toml`)
   expect(response.headers.get('content-type')).toMatch(/^text\/plain/)
   expect(response.headers.get('access-control-allow-origin')).toBe('*')
-  const toml = await StellarToml.Resolver.resolve(domain, { allowHttp: true })
+  const toml = await StellarToml.Resolver.resolve(new URL(base).host, { allowHttp: true })
   expect(toml).toEqual({
     VERSION: '2.7.0',
     NETWORK_PASSPHRASE: Networks.TESTNET,
