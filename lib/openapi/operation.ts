@@ -27,6 +27,8 @@ export interface Asked {
   example: Record<string, unknown>
   /** what the route parses first, where it leaves some fields to its verb */
   parsedBy?: z.ZodType
+  /** whether it may come as a form, too */
+  form?: true
   /** what the schema leaves to the verb to refuse: further messages of the 400 */
   messages?: readonly string[]
 }

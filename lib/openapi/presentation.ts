@@ -73,7 +73,10 @@ export function presentOperation(operation: Operation): ZodOpenApiOperationObjec
     ...(body && {
       requestBody: {
         required: !body.schema.safeParse({}).success,
-        content: { 'application/json': { schema: body.schema, example: body.example } },
+        content: {
+          'application/json': { schema: body.schema, example: body.example },
+          ...(body.form && { 'application/x-www-form-urlencoded': { schema: body.schema, example: body.example } }),
+        },
       },
     }),
     responses: presentResponses(operation),
@@ -127,7 +130,12 @@ const slugOf = (message: string) =>
 function messagesOf(operation: Omit<Operation, 'answer'>): Record<number, readonly string[]> {
   const { caller, query, body, refusals = {}, failure, selfContained } = operation
   const sort: Record<number, readonly string[]> = {
-    400: [...problemsOfAsked(query, true), ...problemsOfAsked(body, false), ...(body ? BODY_MESSAGES : [])],
+    400: [
+      ...problemsOfAsked(query, true),
+      ...problemsOfAsked(body, false),
+      ...(body ? BODY_MESSAGES : []),
+      ...(body?.form ? ['the body is not UTF-8'] : []),
+    ],
     401: UNAUTHENTICATED[caller],
     403: caller === 'employer' ? ['employer role required', OTHER_PROVIDER] : [],
     413: body ? ['the body is larger than 256 KiB'] : [],

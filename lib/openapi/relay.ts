@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { JOB_STATUSES } from '#drizzle/relay-schema.ts'
 import { batchRequest, type PresentedJob } from '#lib/relay/jobs.ts'
+import type { Swept } from '#lib/relay/sweep.ts'
 import { EXAMPLE, OTHER_PROVIDER } from './examples.ts'
 import type { Operation } from './operation.ts'
 
@@ -21,6 +22,19 @@ export const jobShape = z.object({
     .meta({ description: 'one for each transfer that has ended' }),
   error: z.string().optional().meta({ description: 'why the first of those that failed did' }),
 }) satisfies z.ZodType<PresentedJob>
+
+const swept = (what: string) =>
+  z
+    .int()
+    .nullable()
+    .meta({ description: `${what}; null if that part failed` })
+
+const sweptShape = z.object({
+  transfers: swept('open transfers that were looked after'),
+  contractors: swept('contractors that became ready'),
+  jobs: swept('jobs that were queued again'),
+  challenges: z.literal('purged').nullable(),
+}) satisfies z.ZodType<Swept>
 
 const shared = { group: 'Relay', caller: 'session' } as const
 
@@ -65,5 +79,22 @@ export const RELAY_OPERATIONS: Operation[] = [
       },
     },
     refusals: { 404: ['unknown job'] },
+  },
+  {
+    id: 'sweep',
+    method: 'get',
+    path: '/cron/sweep',
+    group: 'Relay',
+    caller: 'cron',
+    extension: true,
+    selfContained: true,
+    summary: 'Do what nobody waits for any more',
+    description: 'For a scheduler, where no process lasts that would do it by itself.',
+    answer: {
+      description: 'What there was to do',
+      schema: sweptShape,
+      example: { transfers: 0, contractors: 2, jobs: 0, challenges: 'purged' },
+    },
+    refusals: { 501: ['no CRON_SECRET is configured'] },
   },
 ]

@@ -19,58 +19,87 @@ export const challengeShape = z.object({
 
 const CHALLENGE = 'AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…'
 
+/** What both ways to a challenge have in common: the two routes of the specification, and the one URL of SEP-10. */
+const challenge = {
+  method: 'get',
+  group: 'Sessions',
+  caller: 'anybody',
+  summary: 'Get a challenge for a wallet to sign',
+  query: {
+    schema: challengeQuery,
+    example: { account: EXAMPLE.employer, memo: '', home_domain: 'localhost:3000' },
+    messages: [
+      'account required',
+      'account must be an account address (G…); muxed and contract accounts cannot sign in',
+      "account is the server's own signing key",
+      'memo is not supported',
+      'home_domain is not served here; it is {home domain}',
+    ],
+  },
+  answer: {
+    description: 'The challenge',
+    schema: challengeShape,
+    example: { transaction: CHALLENGE, network_passphrase: 'Test SDF Network ; September 2015' },
+  },
+  selfContained: true,
+} satisfies Partial<Operation>
+
+const signIn = {
+  method: 'post',
+  group: 'Sessions',
+  caller: 'anybody',
+  summary: 'Exchange a signed challenge for a session',
+  body: {
+    schema: signedChallenge,
+    example: { transaction: CHALLENGE },
+    messages: [
+      'invalid challenge: it has expired',
+      'invalid challenge: it has been used already',
+      'invalid challenge: it is not signed by the account',
+      'invalid challenge: it has a signature that is not of a signer of the account',
+      'invalid challenge: {reason}',
+    ],
+  },
+  answer: {
+    description: 'A session of the account',
+    schema: sessionShape,
+    example: { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.employer },
+  },
+  refusals: { 503: ['the ledger cannot be reached'] },
+} satisfies Partial<Operation>
+
 export const SESSION_OPERATIONS: Operation[] = [
   {
+    ...challenge,
     id: 'getChallenge',
-    method: 'get',
     path: '/auth/sep10/challenge',
-    group: 'Sessions',
-    caller: 'anybody',
-    summary: 'Get a challenge for a wallet to sign',
     description: 'SEP-10. The challenge is valid for 5 minutes and can be used once. Nothing is stored.',
-    query: {
-      schema: challengeQuery,
-      example: { account: EXAMPLE.employer, memo: '', home_domain: 'localhost:3000' },
-      messages: [
-        'account required',
-        'account must be an account address (G…); muxed and contract accounts cannot sign in',
-        "account is the server's own signing key",
-        'memo is not supported',
-        'home_domain is not served here; it is {home domain}',
-      ],
-    },
-    answer: {
-      description: 'The challenge',
-      schema: challengeShape,
-      example: { transaction: CHALLENGE, network_passphrase: 'Test SDF Network ; September 2015' },
-    },
-    selfContained: true,
   },
   {
+    ...signIn,
     id: 'signInWithWallet',
-    method: 'post',
     path: '/auth/sep10/verify',
-    group: 'Sessions',
-    caller: 'anybody',
-    summary: 'Exchange a signed challenge for a session',
     description: 'The first sign-in founds an organisation, unless somebody has invited the user.',
-    body: {
-      schema: signedChallenge,
-      example: { transaction: CHALLENGE },
-      messages: [
-        'invalid challenge: it has expired',
-        'invalid challenge: it has been used already',
-        'invalid challenge: it is not signed by the account',
-        'invalid challenge: it has a signature that is not of a signer of the account',
-        'invalid challenge: {reason}',
-      ],
-    },
+  },
+  {
+    ...challenge,
+    id: 'getStandardChallenge',
+    path: '/auth/sep10',
+    extension: true,
+    description: 'The same at the one URL that SEP-10 knows, as stellar.toml names it.',
+  },
+  {
+    ...signIn,
+    id: 'signInWithStandard',
+    path: '/auth/sep10',
+    extension: true,
+    description: 'The same at the one URL that SEP-10 knows: JSON or a form, and the session is its `token` as well.',
+    body: { ...signIn.body, form: true },
     answer: {
-      description: 'A session of the account',
-      schema: sessionShape,
-      example: { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.employer },
+      ...signIn.answer,
+      schema: sessionShape.extend({ token: z.string().meta({ description: 'the session, as SEP-10 names it' }) }),
+      example: { token: EXAMPLE.session, ...signIn.answer.example },
     },
-    refusals: { 503: ['the ledger cannot be reached'] },
   },
   {
     id: 'signInWithProvider',
