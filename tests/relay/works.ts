@@ -15,6 +15,7 @@ import { provideService } from '#lib/service.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { type Ground, openGround } from '../support/ground.ts'
+import { QUICK } from './quick.ts'
 
 /** Somebody who has batches run. */
 export interface Client {
@@ -29,9 +30,6 @@ export interface Job {
   results: { i: number; hash: string; status: string }[]
   error?: string
 }
-
-/** Short, so that what waits for another relay's death or for a rest does not wait for long. */
-export const QUICK: Partial<RelayTimes> = { lease: 3, validity: 15, tick: 0.2, sweep: 2, rest: 2 }
 
 /** A ground with a service on it that accepts batches, and with channels for relays. */
 export interface Works extends Ground {

@@ -1,0 +1,32 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+
+/** A relay in a process of its own. */
+export interface RelayChild {
+  /** the JSON lines that it has logged so far */
+  log: Record<string, unknown>[]
+  /** SIGKILL; resolves once it is gone */
+  kill(): Promise<void>
+}
+
+/** Starts a relay with nothing but `variables` for configuration, and resolves once it is at work. */
+export async function startChild(variables: Record<string, string>): Promise<RelayChild> {
+  const child = fork(new URL('relay-process.ts', import.meta.url), {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    env: { PATH: process.env.PATH, ...variables } as unknown as NodeJS.ProcessEnv,
+    execArgv: [],
+  })
+  const log: Record<string, unknown>[] = []
+  if (child.stdout) createInterface(child.stdout).on('line', (line) => log.push(JSON.parse(line)))
+  const gone = once(child, 'exit')
+  const [said] = await Promise.race([once(child, 'message'), gone])
+  if (said !== 'at work') throw new Error(`the relay ended with ${said}`)
+  return {
+    log,
+    kill: async () => {
+      child.kill('SIGKILL')
+      await gone
+    },
+  }
+}
