@@ -1,3 +1,4 @@
+import { measureDirectory } from './bench/directory.ts'
 import { startPostgres } from './bench/postgres.ts'
 import { measureSep10 } from './bench/sep10.ts'
 import { setStage } from './bench/stage.ts'
@@ -18,6 +19,9 @@ const stage = await setStage({
 try {
   for (const measure of await measureCrowd(stage)) show(measure)
   for (const measure of await measureChain(stage)) show(measure)
+  for (const { name, found, goal } of await measureDirectory(stage, postgres.url)) {
+    console.log(`${name.padEnd(46)} ${found.padEnd(60)}  (goal: ${goal})`)
+  }
 } finally {
   await stage.close()
   await postgres.stop()
