@@ -1,0 +1,165 @@
+import { sql } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { POST } from '#app/api/batch/route.ts'
+import { mintSession } from '#lib/auth/session.ts'
+import { provideService } from '#lib/service.ts'
+import { captureLog } from '../house/console.ts'
+import { openWorks, type Works } from './works.ts'
+
+let works: Works
+beforeAll(async () => {
+  works = await openWorks({ channels: 2 })
+}, 120_000)
+afterAll(() => works?.close())
+afterEach(() => {
+  vi.restoreAllMocks()
+  provideService(Promise.resolve(works.service))
+})
+
+const RULE = 'amounts must be 1–10 positive integers'
+
+describe('amounts', () => {
+  const bad: [string, unknown][] = [
+    ['none', []],
+    ['eleven', Array.from({ length: 11 }, () => 1)],
+    ['zero', [1, 0]],
+    ['a negative one', [-1]],
+    ['a fraction', [1.5]],
+    ['a string', ['1']],
+    ['2^53', [2 ** 53]],
+    ['beyond a double', [1e300]],
+    ['null', null],
+    ['null in it', [null]],
+    ['a number', 5],
+    ['an object', { 0: 1 }],
+    ['nested', [[1]]],
+    ['true', [true]],
+  ]
+  test.each(bad)('%s: 400', async (_, amounts) => {
+    const client = await works.client()
+    expect(await works.post(client, { amounts })).toEqual({ status: 400, body: { error: RULE } })
+  })
+
+  test.each([[[1]], [[2 ** 53 - 1]], [Array.from({ length: 10 }, (_, i) => i + 1)]])(
+    '%j are taken',
+    async (amounts) => {
+      const client = await works.client()
+      const { status, body } = await works.post(client, { amounts })
+      expect([status, body.status]).toEqual([200, 'running'])
+      expect(body.jobId).toMatch(/^[0-9a-f-]{36}$/)
+      expect(Object.keys(body).sort()).toEqual(['jobId', 'status'])
+    },
+  )
+
+  test('a body that is not an object: 400; no body, or none for us: the default batch of three', async () => {
+    const client = await works.client()
+    expect((await works.post(client, [1])).body).toEqual({ error: RULE })
+    const { body } = await works.post(client)
+    const items = await works.db.execute(sql`SELECT 1 FROM batch_items WHERE job = ${String(body.jobId)}`)
+    expect((items as unknown as { rows: unknown[] }).rows).toHaveLength(3)
+    expect((await works.post(await works.client(), { notes: 'x' })).status).toBe(200)
+  })
+})
+
+describe('a job', () => {
+  test('is one at a time for each user: 409; of ten requests at once one is taken', async () => {
+    const client = await works.client()
+    const answers = await Promise.all(Array.from({ length: 10 }, () => works.post(client, { amounts: [1] })))
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 409)])
+    expect(answers.find(({ status }) => status === 409)?.body).toEqual({ error: 'a batch job is running already' })
+    expect((await works.post(await works.client(), { amounts: [1] })).status).toBe(200)
+  })
+
+  test('is its user’s alone: 404 unknown job for others, for what is no id, and for what is not there', async () => {
+    const client = await works.client()
+    const { jobId } = (await works.post(client, { amounts: [1] })).body as { jobId: string }
+    const own = await works.read(client, jobId)
+    expect(own).toMatchObject({ status: 200, body: { jobId, status: 'running', results: [] } })
+    expect(Number.isInteger(own.body.createdAt) && Math.abs(Date.now() - own.body.createdAt) < 60_000).toBe(true)
+    const unknown = { status: 404, body: { error: 'unknown job' } }
+    expect(await works.read(await works.client(), jobId)).toEqual(unknown)
+    expect(
+      await works.read(
+        client,
+        jobId.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
+      ),
+    ).toEqual(unknown)
+    expect(await works.read(client, "1' OR 1=1")).toEqual(unknown)
+  })
+
+  test('belongs to a kind of user too: an idp user whose sub is an account sees nothing of the account’s', async () => {
+    const client = await works.client()
+    const { jobId } = (await works.post(client, { amounts: [1] })).body as { jobId: string }
+    const identity = { kind: 'idp', sub: client.address, issuer: 'https://login.example' } as const
+    const session = await mintSession(works.service.settings.sessions, identity, new Date())
+    expect((await works.read({ ...client, session }, jobId)).status).toBe(404)
+    expect((await works.post({ ...client, session }, { amounts: [1] })).status).toBe(200)
+  })
+
+  test('needs a session: 401', async () => {
+    const response = await POST(new Request('http://localhost:3000/api/batch', { method: 'POST' }), undefined)
+    expect([response.status, await response.json()]).toEqual([401, { error: 'missing bearer token' }])
+  })
+
+  test('is 501 where batches are off, whatever the body says', async () => {
+    provideService(Promise.resolve({ ...works.service, batch: undefined }))
+    const client = await works.client()
+    expect(await works.post(client, { amounts: [] })).toEqual({
+      status: 501,
+      body: { error: 'batch execution is disabled' },
+    })
+  })
+})
+
+/** Every table of every schema, as text. */
+async function dump(): Promise<string> {
+  const { rows } = (await works.db.execute(
+    sql`SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables
+        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
+  )) as unknown as { rows: { name: string }[] }
+  const tables = await Promise.all(
+    rows.map(async ({ name }) => [
+      name,
+      await works.db.execute(sql.raw(`SELECT row_to_json(t) AS row FROM ${name} t`)),
+    ]),
+  )
+  return JSON.stringify(tables.map(([name, result]) => [name, (result as unknown as { rows: unknown[] }).rows]))
+}
+
+test('no amount is in any table, nor in the log, before, while and after a job runs', async () => {
+  const lines = captureLog()
+  const client = await works.client()
+  const amounts = [834_025_198_331, 912_837_465_019]
+  const { jobId } = (await works.post(client, { amounts })).body as { jobId: string }
+  const dumps = [await dump()]
+  const relay = await works.relay()
+  try {
+    while ((await works.read(client, jobId)).body.status === 'running') dumps.push(await dump())
+  } finally {
+    await relay.close()
+  }
+  expect((await works.read(client, jobId)).body).toMatchObject({ status: 'completed' })
+  dumps.push(await dump())
+  expect(dumps.length).toBeGreaterThan(3)
+  expect(dumps[0]).toContain(jobId)
+  expect(dumps.some((each) => each.includes('"status":"signed"'))).toBe(true)
+  const spellings = amounts.flatMap((amount) => [
+    String(amount),
+    amount.toString(16),
+    `${Math.floor(amount / 1e7)}.${String(amount % 1e7).padStart(7, '0')}`,
+    Buffer.from(String(amount)).toString('base64').replace(/=+$/, ''),
+    Buffer.from(String(amount).padStart(16, '0')).toString('base64').replace(/=+$/, ''),
+  ])
+  for (const text of [...dumps, lines.join('\n')]) {
+    expect(spellings.filter((spelling) => text.includes(spelling))).toEqual([])
+  }
+  expect(lines.some((line) => line.includes('item paid') && line.includes(jobId))).toBe(true)
+  const items = await works.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, jobId) })
+  expect(items.map((item) => [item.sealedAmount, item.sealedOpening, item.signedXdr])).toEqual([
+    [null, null, null],
+    [null, null, null],
+  ])
+  for (const { queuedAt, sentAt, settledAt } of items) {
+    expect([queuedAt, sentAt, settledAt].map(Number)).toEqual([queuedAt, sentAt, settledAt].map(Number).sort())
+  }
+})
