@@ -1,0 +1,173 @@
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import * as directory from '#drizzle/directory-schema.ts'
+import * as relay from '#drizzle/relay-schema.ts'
+import * as transfers from '#drizzle/schema.ts'
+import type { Database } from '#lib/db.ts'
+import { listBatches, readBatchProgress } from '#lib/directory/batches.ts'
+import { listPayouts, type PayoutFilters } from '#lib/directory/payouts.ts'
+import type { PageRequest } from '#lib/paging.ts'
+import { findOpenTransfersOf, recordTransfer } from '#lib/sponsor/transfer-record.ts'
+import { limits, PLENTY, transferNamed } from '../sponsor/quota-cases.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { pair } from '../support/inner-transaction.ts'
+
+/** Every query that a verb makes is captured, and planned again on tables of the size that matters. */
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let pool: Pool
+let db: Database
+let captured: { query: string; params: unknown[] }[] = []
+let organisation: string
+let contractor: string
+let few: string
+let many: string
+
+const MANY = 10_000
+const ALL = 100_000
+
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  pool = new Pool({ connectionString: clone.url })
+  const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
+  db = drizzle(pool, { schema: { ...transfers, ...directory, ...relay }, logger })
+  await pool.query(`INSERT INTO organisations (name) VALUES ('one'), ('two')`)
+  const { rows } = await pool.query(`SELECT id FROM organisations ORDER BY name`)
+  organisation = rows[0].id
+  for (const { id } of rows) await fill(id)
+  await pool.query(`UPDATE batches SET payout_count = (SELECT count(*) FROM payouts WHERE batch = batches.id AND status <> 'canceled'),
+    failed_count = (SELECT count(*) FROM payouts WHERE batch = batches.id AND status = 'failed')`)
+  const sizes = await pool.query('SELECT batch FROM payouts WHERE organisation = $1 GROUP BY batch ORDER BY count(*)', [
+    organisation,
+  ])
+  few = sizes.rows[0].batch
+  many = sizes.rows.at(-1).batch
+  await pool.query(`INSERT INTO batches (organisation, name) SELECT $1, 'b' FROM generate_series(1, 20000)`, [
+    organisation,
+  ])
+  await pool.query('ANALYZE')
+  contractor = (await pool.query('SELECT id FROM contractors WHERE organisation = $1 LIMIT 1', [organisation])).rows[0]
+    .id
+}, 120_000)
+afterAll(async () => {
+  await pool.end()
+  await clone.drop()
+})
+
+/** Half of all payouts for each of two organisations, in batches of `MANY`, and a small one. */
+async function fill(id: string): Promise<void> {
+  await pool.query(
+    `INSERT INTO contractors (organisation, name, status, address, invite_expires_at)
+      SELECT $1, 'payee', 'ready', 'G' || n, now() FROM generate_series(1, ${MANY}) n`,
+    [id],
+  )
+  for (const [index, size] of [...Array(ALL / 2 / MANY).fill(MANY), 10].entries()) {
+    const batch = await pool.query(
+      `INSERT INTO batches (organisation, name, status, payout_count) VALUES ($1, 'b', 'ready', $2) RETURNING id`,
+      [id, size],
+    )
+    await pool.query(
+      `INSERT INTO payouts (organisation, batch, contractor, address, status, encrypted_amount, created_at)
+        SELECT $1, $2, id, address, (ARRAY['ready', 'failed', 'canceled'])[1 + sequence % 3], 'sealed',
+          now() - $3 * interval '1 hour' - sequence * interval '1 millisecond'
+        FROM contractors WHERE organisation = $1 LIMIT $4`,
+      [id, batch.rows[0].id, index, size],
+    )
+  }
+}
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Actual Rows': number
+  Plans?: Plan[]
+}
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+/** The plans, as they ran, of the queries that `work` made on tables that grow. */
+async function plansOf(work: () => Promise<unknown>): Promise<Plan[][]> {
+  captured = []
+  await work()
+  const queries = captured.filter(({ query }) => query.startsWith('select'))
+  const plans: Plan[][] = []
+  for (const { query, params } of queries) {
+    const { rows } = await pool.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${query}`, params)
+    plans.push(nodesOf(rows[0]['QUERY PLAN'][0].Plan))
+  }
+  return plans
+}
+
+test('the progress of a batch is one row by its key, whatever its size', async () => {
+  const [small, large] = [few, many].map((batch) => () => readBatchProgress(db, { organisation }, batch))
+  for (const read of [small, large]) {
+    const plans = await plansOf(async () => read?.())
+    expect(plans).toHaveLength(1)
+    expect(plans[0]).toMatchObject([{ 'Node Type': 'Index Scan', 'Relation Name': 'batches', 'Actual Rows': 1 }])
+  }
+  expect((await small?.())?.payoutCount).toBeLessThanOrEqual(10)
+  expect((await large?.())?.payoutCount).toBeGreaterThan(MANY / 2)
+})
+
+const PAGE: PageRequest = { limit: 100, after: undefined }
+const LAST: PageRequest = { limit: 100, after: { createdAt: new Date(Date.now() - 3.9 * 3_600_000), sequence: 1 } }
+
+describe('a page of payouts follows an index, and reads no more than it shows', () => {
+  const filters: [string, () => PayoutFilters][] = [
+    ['all', () => ({})],
+    ['by batch', () => ({ batchId: many })],
+    ['by contractor', () => ({ contractorId: contractor })],
+    ['by status', () => ({ status: 'failed' })],
+    ['in a time', () => ({ from: new Date(Date.now() - 3 * 3_600_000), to: new Date() })],
+  ]
+  describe.each([
+    ['first', PAGE],
+    ['late', LAST],
+  ])('the %s', (_, page) => {
+    test.each(filters)('%s', async (_name, of) => {
+      const [plan, ...more] = await plansOf(() => listPayouts(db, { organisation, contractors: [] }, of(), page))
+      expect(more).toEqual([])
+      expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
+      expect(Math.max(...(plan ?? []).map((node) => node['Actual Rows']))).toBeLessThanOrEqual(page.limit + 1)
+    })
+  })
+
+  test('those of a contractor who is no employer', async () => {
+    const plans = await plansOf(() => listPayouts(db, { organisation: undefined, contractors: [contractor] }, {}, PAGE))
+    expect(plans.flat().map((node) => node['Node Type'])).not.toContain('Seq Scan')
+    expect(plans).toHaveLength(1)
+  })
+})
+
+test('the open transfers of an organisation, by index', async () => {
+  await pool.query(
+    `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, sponsor, envelope, bid, max_time,
+        quota_day, since_ledger, status, settled_at, organisation)
+      SELECT 'i' || n, 'o' || n, 'a', 'r', 's', 'e', 1, 1, 'd', 1, 'success', now(), $1 FROM generate_series(1, 20000) n`,
+    [organisation],
+  )
+  await pool.query('ANALYZE sponsored_transfers')
+  const [plan] = await plansOf(() => findOpenTransfersOf(db, [organisation]))
+  expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
+})
+
+test('a claim looks at the payouts of its recipient alone', async () => {
+  const account = pair('wallet of the plans').publicKey()
+  await pool.query(`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', $1, $2)`, [
+    account,
+    organisation,
+  ])
+  const plans = await plansOf(() => {
+    const transfer = transferNamed('planned', { account, recipient: 'G1' })
+    return recordTransfer(db, transfer, limits, PLENTY)
+  })
+  const onPayouts = plans.flat().filter((node) => node['Relation Name'] === 'payouts')
+  expect(onPayouts.length).toBeGreaterThan(0)
+  expect(onPayouts.map((node) => node['Node Type'])).not.toContain('Seq Scan')
+  expect(Math.max(...onPayouts.map((node) => node['Actual Rows']))).toBeLessThanOrEqual(6)
+})
+
+test('a page of batches, by index', async () => {
+  const [plan] = await plansOf(() => listBatches(db, { organisation }, PAGE))
+  expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
+})
