@@ -44,7 +44,7 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
     description: '`ready` if the address is registered with the confidential token, else `invited`.',
     body: { schema: newContractor, example: { name, email, address, rate } },
     answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
-    refusals: { 409: TAKEN },
+    refusals: { 409: [...TAKEN, 'your organisation is not there any more'] },
   },
   {
     ...shared,

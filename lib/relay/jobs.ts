@@ -19,7 +19,12 @@ const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
 /** What a client sends: base units. */
 export const batchRequest = z.object(
   {
-    amounts: z.array(z.number(RULE).int(RULE).positive(RULE), RULE).min(1, RULE).max(10, RULE).default(DEFAULT_AMOUNTS),
+    amounts: z
+      .array(z.number(RULE).int(RULE).positive(RULE), RULE)
+      .min(1, RULE)
+      .max(10, RULE)
+      .default(DEFAULT_AMOUNTS)
+      .meta({ description: 'base units of each transfer' }),
   },
   RULE,
 )

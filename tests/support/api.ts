@@ -18,7 +18,7 @@ export async function loadRoutes(): Promise<ApiRoute[]> {
     routes.map(async (file) => ({
       file,
       path: file.slice('app/api'.length, -'/route.ts'.length).replaceAll(/\[(\w+)\]/g, '{$1}'),
-      handlers: (await import(`../../${file}`)) as Record<ApiMethod, Handler>,
+      handlers: (await import(new URL(`../../${file}`, import.meta.url).href)) as Record<ApiMethod, Handler>,
     })),
   )
 }
