@@ -1,10 +1,11 @@
-import { and, eq } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import { batches, payouts } from '#drizzle/directory-schema.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { recordAudit } from './audit.ts'
 import { BATCH_COLUMNS, type Batch, batchNotFound, ownBatch, presentBatch } from './batches.ts'
 import { isId } from './ids.ts'
+import { BATCH_MOVES, PAYOUT_MOVES, statusesBefore } from './moves.ts'
 import type { Employer } from './user.ts'
 
 /**
@@ -18,13 +19,13 @@ export async function lockBatch(db: Database, employer: Employer, id: string, no
     const [locked] = await tx
       .update(batches)
       .set({ status: 'ready' })
-      .where(and(ownBatch(employer, id), eq(batches.status, 'draft')))
+      .where(and(ownBatch(employer, id), inArray(batches.status, statusesBefore(BATCH_MOVES, 'ready'))))
       .returning(BATCH_COLUMNS)
     if (!locked) return await findReady(tx, employer, id)
     await tx
       .update(payouts)
       .set({ status: 'ready' })
-      .where(and(eq(payouts.batch, id), eq(payouts.status, 'draft')))
+      .where(and(eq(payouts.batch, id), inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'ready'))))
     const { organisation, actor } = employer
     const subject = { kind: 'batch' as const, id }
     await recordAudit(tx, now, { organisation, actor, action: 'batch.locked', subject })

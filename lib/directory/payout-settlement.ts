@@ -3,6 +3,7 @@ import { contractors, payouts } from '#drizzle/directory-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { type Actor, recordAudit } from './audit.ts'
 import { countPayouts, type HeldBatch, holdBatches } from './batch-progress.ts'
+import { PAYOUT_MOVES, statusesBefore } from './moves.ts'
 import { batchOf } from './payout-claims.ts'
 
 /** What became of a transfer, as its payout shows it. */
@@ -36,7 +37,7 @@ async function pay(
   txHash: string,
   now: Date,
 ): Promise<void> {
-  for (const from of ['pending', 'failed'] as const) {
+  for (const from of statusesBefore(PAYOUT_MOVES, 'paid')) {
     const condition = and(eq(payouts.id, payout), eq(payouts.status, from))
     const paid = { status: 'paid' as const, transfer, txHash, paidAt: now, error: null }
     if (!(await move(tx, batch, condition, paid, now))) continue
@@ -52,7 +53,8 @@ async function fail(
   error: string,
   now: Date,
 ): Promise<void> {
-  const condition = and(eq(payouts.id, payout), eq(payouts.status, 'pending'), eq(payouts.transfer, transfer))
+  const before = inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'failed'))
+  const condition = and(eq(payouts.id, payout), before, eq(payouts.transfer, transfer))
   if (!(await move(tx, batch, condition, { status: 'failed', error }, now))) return
   await countPayouts(tx, [batch], { failed: 1 }, { actor: ACTOR, now })
 }

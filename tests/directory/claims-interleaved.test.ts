@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RunningService } from '#lib/boot.ts'
 import { type Database, openStore, type Store } from '#lib/db.ts'
 import { changeContractor } from '#lib/directory/contractor-changes.ts'
+import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/moves.ts'
 import { admitUser, type User } from '#lib/directory/user.ts'
 import { Refusal } from '#lib/refusal.ts'
 import {
@@ -37,8 +38,31 @@ beforeAll(async () => {
   const [one, two] = await Promise.all(stores.map((store) => store.database()))
   if (!one || !two) throw new Error('no database')
   ;[db, other] = [one, two]
+  for (const table of ['payouts', 'batches']) await watchMoves(table)
 })
 afterAll(() => clone.drop())
+
+/** Has the database write down every move of a status. */
+async function watchMoves(table: string): Promise<void> {
+  await db.execute(
+    sql.raw(`
+    CREATE TABLE ${table}_moves (before text, after text, PRIMARY KEY (before, after));
+    CREATE FUNCTION note_${table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO ${table}_moves VALUES (OLD.status, NEW.status) ON CONFLICT DO NOTHING; RETURN NULL; END $$;
+    CREATE TRIGGER watch AFTER UPDATE OF status ON ${table} FOR EACH ROW
+      WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION note_${table}()`),
+  )
+}
+
+async function movesOf(table: string): Promise<string[]> {
+  const { rows } = (await db.execute(sql.raw(`SELECT before, after FROM ${table}_moves`))) as unknown as {
+    rows: { before: string; after: string }[]
+  }
+  return rows.map(({ before, after }) => `${before} → ${after}`).toSorted()
+}
+
+const movesIn = (table: Record<string, readonly string[]>) =>
+  Object.entries(table).flatMap(([before, all]) => all.map((after) => `${before} → ${after}`))
 
 const employ = (name: string) => openEmployer(service, db, pair(name).publicKey())
 
@@ -139,12 +163,14 @@ test.each([1, 2, 3])(
   },
 )
 
-test('all of it really happened', async () => {
-  const { rows } = (await db.execute(
-    sql`SELECT status, count(*)::int AS count FROM payouts GROUP BY status`,
-  )) as unknown as { rows: { status: string; count: number }[] }
-  const counts = Object.fromEntries(rows.map(({ status, count }) => [status, count]))
-  expect(counts).toMatchObject({ paid: expect.any(Number), failed: expect.any(Number), canceled: expect.any(Number) })
+test('every move that happened is in the table of moves', async () => {
+  const [payouts, batches] = [await movesOf('payouts'), await movesOf('batches')]
+  expect(payouts.filter((move) => !movesIn(PAYOUT_MOVES).includes(move))).toEqual([])
+  expect(payouts).toEqual(
+    expect.arrayContaining(['draft → ready', 'ready → pending', 'pending → paid', 'ready → canceled']),
+  )
+  expect(batches.filter((move) => !movesIn(BATCH_MOVES).includes(move))).toEqual([])
+  expect(batches).toEqual(expect.arrayContaining(['draft → ready', 'ready → started', 'started → failed']))
 })
 
 test('the books do not agree when one counter is off', async () => {
