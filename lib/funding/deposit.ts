@@ -1,8 +1,8 @@
-import { Account, Keypair, xdr } from '@stellar/stellar-sdk'
-import { readEntries } from '#lib/ledger/entries.ts'
+import { Account, type Keypair } from '@stellar/stellar-sdk'
 import { lookUp } from '#lib/ledger/look-up.ts'
 import type { Network } from '#lib/ledger/network.ts'
 import { contractErrorOf, decodeResult, resultCodeOf } from '#lib/ledger/result.ts'
+import { readSequence } from '#lib/ledger/sequence.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import type { GrantEnding, SignedDeposit } from './grant-record.ts'
@@ -82,29 +82,4 @@ export async function lookAtDeposit(
   return {
     ended: { status: 'returned', resultCode, contractError: contractErrorOf(answer.diagnosticEventsXdr ?? []) },
   }
-}
-
-/**
- * Whether something else has used the deposit's sequence number, so that it can never apply: the ledger has the number
- * for used, and an answer that has seen at least as many ledgers does not know the deposit.
- * @throws Refusal `unavailable`
- */
-export async function isOvertaken(network: Network, deposit: SignedDeposit): Promise<boolean> {
-  const { sequence, latestLedger } = await readSequence(network, deposit.faucet)
-  if (sequence === undefined || sequence < deposit.sequence) return false
-  const answer = await lookUp(network, deposit.hash)
-  return (
-    answer.status === 'NOT_FOUND' && answer.latestLedger >= latestLedger && answer.oldestLedger <= deposit.sinceLedger
-  )
-}
-
-async function readSequence(
-  network: Network,
-  address: string,
-): Promise<{ sequence: bigint | undefined; latestLedger: number }> {
-  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
-  const key = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
-  const { entries, latestLedger } = await readEntries(network.server, [key])
-  const [entry] = entries
-  return { sequence: entry?.type === 'account' ? entry.account.seqNum : undefined, latestLedger }
 }

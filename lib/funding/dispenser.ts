@@ -125,8 +125,9 @@ export function openDispenser(given: Depositor & { database: () => Promise<Datab
     wake,
     stop: async () => {
       stopped = true
-      await running
+      // Those who wait give back what is not signed, while there is a database to do it in.
       for (const { finish } of [...waiters]) finish(undefined)
+      await running
     },
   }
 }

@@ -1,9 +1,11 @@
 import type { Database } from '#lib/db.ts'
 import { type Lease, underLease } from '#lib/leases.ts'
+import type { Network } from '#lib/ledger/network.ts'
 import { send } from '#lib/ledger/send.ts'
+import { isSequenceUsedByAnother } from '#lib/ledger/sequence.ts'
 import { log } from '#lib/log.ts'
 import { Refusal } from '#lib/refusal.ts'
-import { type Depositor, isOvertaken, lookAtDeposit, signDeposit } from './deposit.ts'
+import { type Depositor, lookAtDeposit, signDeposit } from './deposit.ts'
 import {
   type Grant,
   noteRefusal,
@@ -61,10 +63,17 @@ async function deliver({ db, depositor }: Dispensing, grant: Grant, deposit: Sig
   const { network } = depositor
   const sent = await send(network, deposit.envelope)
   if (sent.kind !== 'error') return false
-  await noteRefusal(db, grant, sent.resultCode)
-  log('info', 'faucet deposit refused', { hash: deposit.hash, code: sent.resultCode })
+  if (sent.resultCode !== grant.resultCode) {
+    await noteRefusal(db, grant, sent.resultCode)
+    log('info', 'faucet deposit refused', { hash: deposit.hash, code: sent.resultCode })
+  }
   if (sent.resultCode !== 'txBadSeq' || !(await isOvertaken(network, deposit))) return false
   return await unsignGrant(db, grant)
+}
+
+/** Whether something else has used the deposit's sequence number: another program with the faucet's key, as a rule. */
+function isOvertaken(network: Network, { faucet, sequence, hash, sinceLedger }: SignedDeposit): Promise<boolean> {
+  return isSequenceUsedByAnother(network, { account: faucet, sequence, hash, startLedger: sinceLedger })
 }
 
 /** Signs, writes down, and only then sends. */

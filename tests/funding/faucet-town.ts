@@ -1,4 +1,4 @@
-import type { Keypair } from '@stellar/stellar-sdk'
+import { type Keypair, TransactionBuilder, type xdr } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { POST } from '#app/api/funding/faucet/route.ts'
 import { GET } from '#app/api/funding/vault/route.ts'
@@ -46,6 +46,8 @@ export interface FaucetTown extends Town {
   spendable(person: Person): Promise<bigint>
   /** a deposit of somebody else's making that uses the faucet's next sequence number, and stands on the ledger */
   overtake(person: Person): Promise<void>
+  /** a transaction of one operation that stands on the ledger */
+  perform(source: Keypair, operation: xdr.Operation): Promise<void>
   /** the faucet's lease runs out now, by the database's clock */
   expireLease(): Promise<void>
 }
@@ -103,6 +105,17 @@ export async function openFaucetTown(variables: Record<string, string> = {}): Pr
     overtake: async ({ address }) => {
       const { signedXdr } = await buildDeposit(network, issuer, { to: address, amount: 1n })
       await sendAndWait(network, signedXdr)
+    },
+    perform: async (source, operation) => {
+      const account = await network.rpc.getAccount(source.publicKey())
+      const transaction = new TransactionBuilder(account, { fee: '1000000', networkPassphrase: network.passphrase })
+        .addOperation(operation)
+        .setTimeout(60)
+        .build()
+      const isCall = operation.body.type === 'invokeHostFunction'
+      const ready = isCall ? await network.rpc.prepareTransaction(transaction) : transaction
+      ready.sign(source)
+      await sendAndWait(network, ready.toXdr())
     },
     expireLease: async () => {
       await db.execute(sql`UPDATE leases SET until = clock_timestamp() WHERE account = ${issuer.publicKey()}`)

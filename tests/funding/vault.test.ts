@@ -1,7 +1,6 @@
-import { Address, Asset, Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { Address, Asset, Keypair, Operation, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { POST } from '#app/api/funding/vault/route.ts'
-import { sendAndWait } from '#lib/cli/participants.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { type FaucetTown, openFaucetTown, startAnother } from './faucet-town.ts'
 
@@ -35,19 +34,6 @@ async function join(): Promise<Keypair> {
   const funded = await fetch(`${town.network.friendbotUrl}?addr=${keypair.publicKey()}`)
   expect(funded.ok).toBe(true)
   return keypair
-}
-
-async function perform(source: Keypair, operation: xdr.Operation): Promise<void> {
-  const { rpc: server, passphrase } = town.network
-  const account = await server.getAccount(source.publicKey())
-  const transaction = new TransactionBuilder(account, { fee: '1000000', networkPassphrase: passphrase })
-    .addOperation(operation)
-    .setTimeout(60)
-    .build()
-  const isCall = operation.body.type === 'invokeHostFunction'
-  const ready = isCall ? await server.prepareTransaction(transaction) : transaction
-  ready.sign(source)
-  await sendAndWait(town.network, ready.toXdr())
 }
 
 /** The token's instance names another asset contract, as if the token had been made over that. */
@@ -98,9 +84,9 @@ describe('BRIDGE_VAULT_ADDRESS', () => {
     const vault = keypair.publicKey()
     const held = async () => (await look(vault)).body
     expect(await held()).toEqual({ vault, held: '0.0000000' })
-    await perform(keypair, Operation.changeTrust({ asset: usdc }))
+    await town.perform(keypair, Operation.changeTrust({ asset: usdc }))
     expect(await held()).toEqual({ vault, held: '0.0000000' })
-    await perform(town.issuer, Operation.payment({ destination: vault, asset: usdc, amount: '12.3456789' }))
+    await town.perform(town.issuer, Operation.payment({ destination: vault, asset: usdc, amount: '12.3456789' }))
     expect(await held()).toEqual({ vault, held: '12.3456789' })
     const { body } = await look(town.issuer.publicKey())
     expect(body).toEqual({ vault: town.issuer.publicKey(), held: '922337203685.4775807' })
@@ -129,7 +115,7 @@ describe('a token over the native asset', () => {
 
   test('a contract: its balance with the asset’s contract', async () => {
     const keypair = await join()
-    await perform(
+    await town.perform(
       keypair,
       Operation.invokeContractFunction({
         contract: native,

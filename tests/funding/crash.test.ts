@@ -1,0 +1,191 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Asset, Keypair, Operation } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { faucetGrants } from '#drizzle/schema.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { type FaucetTown, type Grant, openFaucetTown, type Person, startAnother } from './faucet-town.ts'
+
+let town: FaucetTown
+beforeAll(async () => {
+  town = await openFaucetTown()
+}, 120_000)
+afterAll(() => town?.close())
+afterEach(() => town.proxy.rule(null))
+
+/** A service in a process of its own that asks for `person`. */
+function startProcess({ session }: Person, variables: Record<string, string> = {}): ChildProcess {
+  const program = new URL('faucet-process.ts', import.meta.url).pathname
+  return spawn(process.execPath, [program], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...town.variables, ...variables, SESSION: session },
+  })
+}
+
+/** SIGKILL, once the process is at the step. */
+async function killAt(reached: Promise<void>, child: ChildProcess): Promise<void> {
+  const gone = once(child, 'exit')
+  await Promise.race([reached, gone.then(() => Promise.reject(new Error('the process ended by itself')))])
+  child.kill('SIGKILL')
+  await gone
+  expect(child.signalCode).toBe('SIGKILL')
+}
+
+/** Resolves once the process is at the step, which it does not get past before it is killed. */
+type Step = (person: Person) => { reached: Promise<void>; letGo: () => Promise<void> }
+
+/** It has asked the RPC this; `delivered` lets the call through and withholds the answer. */
+const atCall =
+  (method: string, { delivered }: { delivered: boolean }): Step =>
+  () => {
+    const reached = new Promise<void>((resolve) => {
+      town.proxy.rule((call): Fault => {
+        if (call.method !== method) return 'pass'
+        // The network has a moment to take in what was delivered.
+        setTimeout(resolve, delivered ? 50 : 0)
+        return { hang: true, delivered }
+      })
+    })
+    return { reached, letGo: async () => town.proxy.rule(null) }
+  }
+
+/** It waits for the row of the grant, which this test has locked since the process first called `when`. */
+const atRow =
+  (when: string): Step =>
+  ({ address }) => {
+    const holder = new Client({ connectionString: town.databaseUrl })
+    const take = async () => {
+      await holder.connect()
+      await holder.query('BEGIN')
+      await holder.query('SELECT 1 FROM faucet_grants WHERE account = $1 FOR UPDATE', [address])
+    }
+    const reached = new Promise<void>((resolve, reject) => {
+      let taken: Promise<void> | undefined
+      town.proxy.rule(async (call): Promise<Fault> => {
+        if (call.method !== when) return 'pass'
+        taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
+        await taken
+        return 'pass'
+      })
+    })
+    return {
+      reached,
+      letGo: async () => {
+        town.proxy.rule(null)
+        await holder.end()
+      },
+    }
+  }
+
+async function waitForBlocked(): Promise<void> {
+  for (;;) {
+    const { rows } = (await town.db.execute(
+      sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    )) as unknown as { rows: unknown[] }
+    if (rows.length > 0) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** The step, and what stands in the database when the process is gone; what it has asked for may still be done. */
+const STEPS: [string, Step, Grant['status'] | 'none', Grant['status']?][] = [
+  ['before the grant is claimed', atCall('getLedgerEntries', { delivered: false }), 'none'],
+  ['before the deposit is simulated', atCall('simulateTransaction', { delivered: false }), 'claimed'],
+  ['after it is simulated, before it is written down', atCall('simulateTransaction', { delivered: true }), 'claimed'],
+  ['while it is written down', atRow('simulateTransaction'), 'claimed'],
+  ['between record and sending', atCall('sendTransaction', { delivered: false }), 'signed'],
+  ['after it is sent, before the answer', atCall('sendTransaction', { delivered: true }), 'signed'],
+  ['before the first look', atCall('getTransaction', { delivered: false }), 'signed'],
+  ['at a look, before its answer', atCall('getTransaction', { delivered: true }), 'signed'],
+  ['while the grant is settled', atRow('getTransaction'), 'signed', 'granted'],
+]
+
+test.each(STEPS)('SIGKILL %s: the next who looks takes it up, and there is one deposit', async (_, step, left, or) => {
+  const person = await town.settle()
+  const { reached, letGo } = step(person)
+  const child = startProcess(person)
+  await killAt(reached, child)
+  await letGo()
+  const before = await town.grant(person.address)
+  expect([left, or]).toContain(before?.status ?? 'none')
+  // Whoever comes before the lease has run out waits for it; here that is now.
+  await town.expireLease()
+  expect((await town.ask(person.session)).status).toBe(left === 'none' ? 200 : 429)
+  await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 20_000 }).toBe('granted')
+  const after = await town.grant(person.address)
+  expect(await town.deposits(person.address)).toEqual([after?.hash])
+  // What was written down is what stands on the ledger.
+  if (before?.hash) expect(after?.hash).toBe(before.hash)
+})
+
+test('what was open at a SIGKILL is taken up by the next process at its start, after the lease has run out by itself', async () => {
+  const person = await town.settle()
+  const { reached, letGo } = atCall('sendTransaction', { delivered: false })(person)
+  const child = startProcess(person)
+  await killAt(reached, child)
+  await letGo()
+  const service = await startAnother(town)
+  await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 40_000 }).toBe('granted')
+  expect(await town.deposits(person.address)).toHaveLength(1)
+  await service.close()
+})
+
+test('a service that is closed in between gives the lease back, and another goes on at once', async () => {
+  const service = await startAnother(town)
+  const person = await town.settle()
+  const { reached, letGo } = atCall('sendTransaction', { delivered: false })(person)
+  const asked = town.ask(person.session, service)
+  await reached
+  await service.close()
+  expect(await asked).toMatchObject({ status: 503 })
+  const { rows } = (await town.db.execute(
+    sql`SELECT until <= clock_timestamp() AS free FROM leases WHERE account = ${town.issuer.publicKey()}`,
+  )) as unknown as { rows: { free: boolean }[] }
+  expect(rows).toEqual([{ free: true }])
+  await letGo()
+  expect(await town.ask(person.session)).toMatchObject({ status: 429 })
+  await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 20_000 }).toBe('granted')
+  expect(await town.deposits(person.address)).toHaveLength(1)
+})
+
+test('a deposit of another faucet, whose key is gone, is sent and settled all the same', async () => {
+  const { network, issuer } = town
+  const former = Keypair.random()
+  await fetch(`${network.friendbotUrl}?addr=${former.publicKey()}`)
+  const usdc = new Asset('USDC', issuer.publicKey())
+  await town.perform(former, Operation.changeTrust({ asset: usdc }))
+  await town.perform(issuer, Operation.payment({ destination: former.publicKey(), asset: usdc, amount: '1500' }))
+
+  const person = await town.settle()
+  const { reached, letGo } = atCall('sendTransaction', { delivered: false })(person)
+  const child = startProcess(person, { FAUCET_SEED: former.secret() })
+  await killAt(reached, child)
+  await letGo()
+  expect(await town.grant(person.address)).toMatchObject({ status: 'signed', faucet: former.publicKey() })
+
+  const follower = await town.settle()
+  expect(await town.ask(follower.session)).toMatchObject({ status: 200 })
+  await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 20_000 }).toBe('granted')
+  expect(await town.deposits(person.address)).toHaveLength(1)
+  expect(await town.grant(follower.address)).toMatchObject({ faucet: issuer.publicKey() })
+})
+
+test('two grants of one faucet are never signed at once', async () => {
+  const [one, two] = [await town.settle(), await town.settle()]
+  const signed = {
+    amount: 1n,
+    status: 'signed' as const,
+    faucet: 'a faucet',
+    envelope: '',
+    sequence: 1n,
+    maxTime: 1,
+    sinceLedger: 1,
+  }
+  await town.db.insert(faucetGrants).values({ ...signed, account: one.address, hash: '1' })
+  await expect(
+    town.db.insert(faucetGrants).values({ ...signed, account: two.address, hash: '2' }),
+  ).rejects.toMatchObject({ cause: { constraint: 'faucet_grants_one_at_a_time' } })
+  await town.db.execute(sql`DELETE FROM faucet_grants WHERE account = ${one.address}`)
+})

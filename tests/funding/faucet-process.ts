@@ -1,0 +1,13 @@
+import { POST } from '#app/api/funding/faucet/route.ts'
+import { startService } from '#lib/boot.ts'
+import { readEnvironment } from '#lib/env.ts'
+import { provideService } from '#lib/service.ts'
+
+/** A service in a process of its own, which asks itself once for whoever SESSION is and prints the status. */
+provideService(startService(readEnvironment(process.env)))
+const headers = { Authorization: `Bearer ${process.env.SESSION}` }
+const response = await POST(
+  new Request('http://localhost:3000/api/funding/faucet', { method: 'POST', headers }),
+  undefined,
+)
+process.stdout.write(`answered ${response.status}\n`)

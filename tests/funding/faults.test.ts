@@ -1,0 +1,268 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { releaseLease, takeLease } from '#lib/leases.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
+import { next, notFound, sendAnswer } from '../support/transfers.ts'
+import { type FaucetTown, openFaucetTown, type Person, startAnother } from './faucet-town.ts'
+
+let town: FaucetTown
+beforeAll(async () => {
+  town = await openFaucetTown()
+}, 120_000)
+afterAll(() => town?.close())
+afterEach(() => town.proxy.rule(null))
+
+const result = (code: 'txInsufficientBalance' | 'txBadSeq' | 'txInsufficientFee') =>
+  new xdr.TransactionResult({
+    feeCharged: 100n,
+    result: xdr.TransactionResultResult[code](),
+    ext: xdr.TransactionResultExt.v0(),
+  }).toXdr('base64')
+
+/** One deposit, whose hash is the answer, and the faucet serves the next. */
+async function expectGranted(person: Person, answer: { status: number; body: Record<string, unknown> }): Promise<void> {
+  expect(answer).toMatchObject({ status: 200 })
+  expect(await town.deposits(person.address)).toEqual([answer.body.hash])
+  town.proxy.rule(null)
+  const follower = await town.settle()
+  expect(await town.ask(follower.session)).toMatchObject({ status: 200 })
+  expect(await town.deposits(person.address)).toHaveLength(1)
+}
+
+describe('whatever the RPC does: one deposit', () => {
+  const faults: [string, () => (call: Call) => Fault][] = [
+    ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
+    ['PENDING, then lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
+    ['DUPLICATE, never delivered', () => next('sendTransaction', 1, { answer: sendAnswer('DUPLICATE') })],
+    ['ERROR, once', () => next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) })],
+    [
+      'delivered, but answered with txBAD_SEQ',
+      () => next('sendTransaction', 1, { rewrite: () => sendAnswer('ERROR', result('txBadSeq')) }),
+    ],
+    ['txBAD_SEQ, not delivered', () => next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txBadSeq')) })],
+    ['a connection dropped before delivery', () => next('sendTransaction', 1, { drop: true, delivered: false })],
+    ['a connection dropped after delivery', () => next('sendTransaction', 1, { drop: true, delivered: true })],
+    ['a hang before delivery', () => next('sendTransaction', 1, { hang: true, delivered: false })],
+    ['a hang after delivery', () => next('sendTransaction', 1, { hang: true, delivered: true })],
+    ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],
+    ['look-ups that fail for a while', () => next('getTransaction', 6, { status: 500 })],
+    ['a look-up that hangs', () => next('getTransaction', 1, { hang: true, delivered: false })],
+    [
+      'look-ups that say the opposite of their result',
+      () =>
+        next('getTransaction', 12, {
+          rewrite: (found) => (found.status === 'SUCCESS' ? { ...found, status: 'FAILED' } : found),
+        }),
+    ],
+    ['a simulation that fails on the way', () => next('simulateTransaction', 2, { status: 500 })],
+    ['a simulation that hangs', () => next('simulateTransaction', 1, { hang: true, delivered: false })],
+  ]
+  test.each(faults)('%s', async (_, fault) => {
+    const person = await town.settle()
+    town.proxy.rule(fault())
+    await expectGranted(person, await town.ask(person.session))
+  })
+})
+
+test('the RPC is away when it is asked: 503, and the cool-down has not begun', async () => {
+  const person = await town.settle()
+  town.proxy.rule(() => ({ status: 503 }))
+  expect(await town.ask(person.session)).toEqual({
+    status: 503,
+    retryAfter: '5',
+    body: { error: 'the ledger cannot be reached' },
+  })
+  expect(await town.grant(person.address)).toBeUndefined()
+  town.proxy.rule(null)
+  expect(await town.ask(person.session)).toMatchObject({ status: 200 })
+})
+
+describe('a sequence number that somebody else uses', () => {
+  test('between signing and sending: the account is read again, and the deposit signed anew', async () => {
+    const person = await town.settle()
+    const rival = await town.settle()
+    let overtaken = false
+    const sent: unknown[] = []
+    town.proxy.rule(async ({ method, params }): Promise<Fault> => {
+      if (method !== 'sendTransaction') return 'pass'
+      sent.push(params.transaction)
+      if (!overtaken) {
+        overtaken = true
+        await town.overtake(rival)
+      }
+      return 'pass'
+    })
+    await expectGranted(person, await town.ask(person.session))
+    expect(new Set(sent).size).toBe(2)
+    expect(await town.deposits(rival.address)).toHaveLength(1)
+  })
+
+  test('an RPC that hides what it has, and shows the number as used: nothing is signed anew', async () => {
+    const person = await town.settle()
+    let hidden = 0
+    const sent = new Set<unknown>()
+    town.proxy.rule(({ method, params }): Fault => {
+      if (method === 'sendTransaction') {
+        sent.add(params.transaction)
+        // Delivered, and on the ledger by the time the network is asked again.
+        return { rewrite: () => sendAnswer('ERROR', result('txBadSeq')) }
+      }
+      if (method !== 'getTransaction' || hidden === 12) return 'pass'
+      hidden += 1
+      return { rewrite: notFound }
+    })
+    await expectGranted(person, await town.ask(person.session))
+    expect(hidden).toBe(12)
+    expect(sent.size).toBe(1)
+  })
+
+  test('used without a transaction to show for it: the grant is given back once it is dead', async () => {
+    const person = await town.settle()
+    const rival = await town.settle()
+    let overtaken = false
+    town.proxy.rule(async ({ method }): Promise<Fault> => {
+      if (method === 'sendTransaction' && !overtaken) {
+        overtaken = true
+        await town.overtake(rival)
+      }
+      return method === 'getTransactions' ? { rewrite: (page) => ({ ...page, transactions: [] }) } : 'pass'
+    })
+    expect(await town.ask(person.session)).toMatchObject({ status: 500 })
+    expect(await town.grant(person.address)).toMatchObject({ status: 'returned', resultCode: 'txTooLate' })
+    town.proxy.rule(null)
+    await expectGranted(person, await town.ask(person.session))
+  }, 90_000)
+})
+
+test('a holder that has lost the lease while it signs sends nothing; the next one does', async () => {
+  const person = await town.settle()
+  const faucet = town.issuer.publicKey()
+  const taken = Promise.withResolvers<NonNullable<Awaited<ReturnType<typeof takeLease>>>>()
+  let lost = false
+  let sendings = 0
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction') sendings += 1
+    if (method === 'simulateTransaction' && !lost) {
+      lost = true
+      await town.expireLease()
+      const lease = await takeLease(town.db, faucet, { holder: 'a rival', seconds: 600 })
+      if (lease) taken.resolve(lease)
+    }
+    return 'pass'
+  })
+  const asked = town.ask(person.session)
+  const lease = await taken.promise
+  // Several of the loop's rounds: the rival still has the lease.
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  expect(sendings).toBe(0)
+  expect(await town.grant(person.address)).toMatchObject({ status: 'claimed', hash: null })
+  await releaseLease(town.db, lease)
+  await expectGranted(person, await asked)
+})
+
+describe('a request that runs out of patience', () => {
+  test('before anything is signed: the grant is given back', async () => {
+    const service = await startAnother(town, { TRANSFER_WAIT: '1' })
+    const person = await town.settle()
+    town.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
+    expect(await town.ask(person.session, service)).toEqual({
+      status: 503,
+      retryAfter: '5',
+      body: { error: 'the faucet is busy: nothing was granted' },
+    })
+    expect(await town.grant(person.address)).toMatchObject({ status: 'returned', hash: null })
+    await service.close()
+    town.proxy.rule(null)
+    await expectGranted(person, await town.ask(person.session))
+  })
+
+  test('after it is sent: the grant stays, and is settled though nobody waits', async () => {
+    const service = await startAnother(town, { TRANSFER_WAIT: '1' })
+    const person = await town.settle()
+    town.proxy.rule(({ method }) => (method === 'getTransaction' ? { status: 500 } : 'pass'))
+    expect(await town.ask(person.session, service)).toEqual({
+      status: 503,
+      retryAfter: '5',
+      body: { error: 'it is not known yet whether the deposit has arrived' },
+    })
+    expect(await town.ask(person.session, service)).toMatchObject({ status: 429 })
+    town.proxy.rule(null)
+    await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 20_000 }).toBe('granted')
+    expect(await town.deposits(person.address)).toHaveLength(1)
+    await service.close()
+  })
+})
+
+test('what can no longer get there is dead by the ledger’s time: the grant is given back, and the next call is granted', async () => {
+  const person = await town.settle()
+  town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  expect(await town.ask(person.session)).toMatchObject({ status: 500, body: { error: 'the deposit failed' } })
+  expect(await town.grant(person.address)).toMatchObject({ status: 'returned' })
+  expect(await town.deposits(person.address)).toEqual([])
+  town.proxy.rule(null)
+  await expectGranted(person, await town.ask(person.session))
+}, 90_000)
+
+test('an RPC that no longer remembers proves nothing: the grant is lost, not returned, and holds nobody up', async () => {
+  const person = await town.settle()
+  town.proxy.rule(({ method }): Fault => {
+    if (method !== 'getTransaction') return 'pass'
+    const future = String(Math.floor(Date.now() / 1000) + 1_000)
+    return {
+      rewrite: (found) => ({ ...notFound(found), latestLedgerCloseTime: future, oldestLedger: found.latestLedger }),
+    }
+  })
+  // It did arrive; nothing is said that is not known.
+  expect(await town.ask(person.session)).toMatchObject({ status: 500 })
+  expect(await town.grant(person.address)).toMatchObject({ status: 'lost' })
+  expect(await town.ask(person.session)).toMatchObject({ status: 429 })
+  town.proxy.rule(null)
+  const follower = await town.settle()
+  expect(await town.ask(follower.session)).toMatchObject({ status: 200 })
+  expect(await town.deposits(person.address)).toHaveLength(1)
+})
+
+test('a deposit that the contract would refuse is not sent, and the grant is given back', async () => {
+  const person = await town.settle()
+  let sendings = 0
+  town.proxy.rule(({ method }): Fault => {
+    if (method === 'sendTransaction') sendings += 1
+    if (method !== 'simulateTransaction') return 'pass'
+    return {
+      answer: {
+        latestLedger: 1,
+        error: 'HostError: Error(Contract, #3501)\n\nEvent log (newest first): …',
+        events: [],
+      },
+    }
+  })
+  expect(await town.ask(person.session)).toMatchObject({
+    status: 409,
+    body: { error: expect.stringContaining('regist') },
+  })
+  expect(sendings).toBe(0)
+  expect(await town.grant(person.address)).toMatchObject({ status: 'returned', contractError: 3501 })
+  town.proxy.rule(null)
+  await expectGranted(person, await town.ask(person.session))
+})
+
+test('connections of the database broken while grants are served: every one of them is served once', async () => {
+  const people = await Promise.all(Array.from({ length: 4 }, () => town.settle()))
+  let broken = 0
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && broken < 3) {
+      broken += 1
+      await town.db.execute(
+        sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      )
+    }
+    return 'pass'
+  })
+  await Promise.all(people.map(({ session }) => town.ask(session)))
+  town.proxy.rule(null)
+  for (const { address } of people) {
+    await expect.poll(async () => (await town.grant(address))?.status, { timeout: 20_000 }).toBe('granted')
+    expect(await town.deposits(address)).toHaveLength(1)
+  }
+})
