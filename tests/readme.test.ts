@@ -59,6 +59,8 @@ test('the shell blocks work as printed', async () => {
   })
   expect(stdout).toContain('"status":"SUCCESS"')
   expect(stdout).toContain('received 12.5000000')
+  expect(stdout).toContain('{"status":"completed","settledCount":1,"failedCount":0,"payoutCount":1}')
+  expect(stdout).toMatch(/"payouts":\[\{[^}]*"status":"paid"/)
   expect(stdout).not.toContain('"error"')
 }, 120_000)
 
