@@ -32,7 +32,13 @@ export const pageQuery = z.object({
     .transform(Number)
     .refine((limit) => limit <= LARGEST_PAGE, `limit must be 1 to ${LARGEST_PAGE}`)
     .optional()
-    .meta({ description: `how many at most, 1 to ${LARGEST_PAGE}`, 'x-extension': true }),
+    .meta({
+      description: 'how many at most',
+      type: 'integer',
+      minimum: 1,
+      maximum: LARGEST_PAGE,
+      'x-extension': true,
+    }),
   cursor: z
     .string()
     .max(100, 'cursor is not one of ours')

@@ -81,6 +81,8 @@ function presentPaths(): ZodOpenApiPathsObject {
 /** What zod says of a type by itself says less to a reader than its format does. */
 function simplify({ jsonSchema, zodSchema }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
+  // In a query everything is text; what it must look like is said by type and range.
+  if (jsonSchema.type === 'integer') delete jsonSchema.pattern
   if (jsonSchema.type === 'integer' && jsonSchema.maximum === Number.MAX_SAFE_INTEGER) {
     delete jsonSchema.minimum
     delete jsonSchema.maximum

@@ -1,0 +1,14 @@
+import { writeFileSync } from 'node:fs'
+import { openApiDocument } from '#lib/openapi/document.ts'
+import { type ClientDocument, clientText } from './client/client-text.ts'
+
+/** Writes a typed client of the interface to the given path. */
+const [path] = process.argv.slice(2)
+if (path === undefined) {
+  console.error('Where to? npm run client -- path/to/payroll-client.ts')
+  process.exit(1)
+}
+// As it is sent: what is undefined is not there.
+const document = JSON.parse(JSON.stringify(openApiDocument('/api'))) as ClientDocument
+writeFileSync(path, clientText(document))
+console.log(`${path}: import { createPayrollClient } from it`)
