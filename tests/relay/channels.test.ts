@@ -1,0 +1,148 @@
+import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { readiness } from '#lib/readiness.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { openWorks, type Works } from './works.ts'
+
+let works: Works
+let bumpTo: (channel: number, sequence: bigint) => Promise<void>
+beforeAll(async () => {
+  // Two that are fit; then one without an account, one unregistered, one without a balance, one whose numbers are used up.
+  works = await openWorks({ channels: 6, prepared: 2 })
+  const [, , , unregistered, empty, burned] = works.channels
+  if (!unregistered || !empty || !burned) throw new Error('a channel is missing')
+  bumpTo = async (channel, sequence) => {
+    const signer = works.channels[channel]
+    if (!signer) throw new Error('no such channel')
+    const source = await works.network.rpc.getAccount(signer.publicKey())
+    const transaction = new TransactionBuilder(source, { fee: '100', networkPassphrase: works.network.passphrase })
+      .addOperation(Operation.bumpSequence({ bumpTo: String(sequence) }))
+      .setTimeout(60)
+      .build()
+    transaction.sign(signer)
+    await sendAndWait(works.network, transaction.toXdr())
+  }
+  await fetch(`${works.network.friendbotUrl}?addr=${unregistered.publicKey()}`)
+  await Promise.all([enrol(works.network, empty), enrol(works.network, burned)])
+  await bumpTo(5, 2n ** 63n - 1n)
+}, 120_000)
+afterAll(() => works?.close())
+afterEach(() => works.proxy.rule(null))
+
+const addressOf = (channel: number) => works.channels[channel]?.publicKey() ?? ''
+
+async function paidBy(job: string): Promise<(string | null)[]> {
+  const items = await works.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+  return items.map(({ channel }) => channel)
+}
+
+test('what channels cannot pay, others do; /ready says which, and why', async () => {
+  const relay = await works.relay()
+  try {
+    const client = await works.client()
+    const payee = await works.payee()
+    await works.hire(client, [payee.signer.publicKey()])
+    const { jobId } = (await works.post(client, { amounts: [1, 2, 4, 8, 16, 32] })).body as { jobId: string }
+    expect(await works.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(await works.received(payee)).toBe(63n)
+    expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
+    const problems = async () => String((await readiness({ ...works.service })).relay.problem)
+    await expect
+      .poll(problems)
+      .toBe(
+        [
+          `${addressOf(2)}: account`,
+          `${addressOf(3)}: registration`,
+          `${addressOf(4)}: balance`,
+          `${addressOf(5)}: sequence`,
+        ]
+          .toSorted()
+          .join('; '),
+      )
+    expect((await readiness({ ...works.service })).relay).toMatchObject({ ok: true, relays: 1, channels: 6 })
+  } finally {
+    await relay.close()
+  }
+})
+
+test('an item that no channel has enough for fails by itself, the rest of the job is paid', async () => {
+  const relay = await works.relay()
+  try {
+    const client = await works.client()
+    const payee = await works.payee()
+    await works.hire(client, [payee.signer.publicKey()])
+    const { jobId } = (await works.post(client, { amounts: [3, 2 ** 53 - 1, 4] })).body as { jobId: string }
+    expect(await works.ended(client, jobId)).toMatchObject({
+      status: 'failed',
+      error: 'transfer 1: no channel has enough to pay it',
+      results: [{ status: 'SUCCESS' }, { i: 1, hash: '', status: 'FAILED' }, { status: 'SUCCESS' }],
+    })
+    expect(await works.received(payee)).toBe(7n)
+    expect((await works.post(client, { amounts: [1] })).status).toBe(200)
+  } finally {
+    await relay.close()
+  }
+})
+
+test('an item for somebody who is not registered fails', async () => {
+  const relay = await works.relay()
+  try {
+    const client = await works.client()
+    await works.hire(client, [addressOf(3)])
+    const { jobId } = (await works.post(client, { amounts: [3] })).body as { jobId: string }
+    expect(await works.ended(client, jobId)).toMatchObject({
+      status: 'failed',
+      error: 'transfer 0: the recipient is not registered',
+    })
+  } finally {
+    await relay.close()
+  }
+})
+
+test('a sequence number that is used up under a signed transfer: the item is paid again, once', async () => {
+  const client = await works.client()
+  const payee = await works.payee()
+  await works.hire(client, [payee.signer.publicKey()])
+  let burnt = 0
+  works.proxy.rule(async (call): Promise<Fault> => {
+    if (call.method !== 'sendTransaction' || burnt > 0) return 'pass'
+    burnt += 1
+    const { transaction } = call.params as { transaction: string }
+    const bump = TransactionBuilder.fromXdr(transaction, works.network.passphrase)
+    const source = 'innerTransaction' in bump ? bump.innerTransaction.source : bump.source
+    const index = works.channels.findIndex((channel) => channel.publicKey() === source)
+    const { sequence } = await works.network.rpc.getAccount(source).then((account) => ({
+      sequence: BigInt(account.sequenceNumber()),
+    }))
+    await bumpTo(index, sequence + 5n)
+    return 'pass'
+  })
+  const relay = await works.relay()
+  try {
+    const { jobId } = (await works.post(client, { amounts: [1, 2, 4, 8] })).body as { jobId: string }
+    await expect.poll(async () => (await works.read(client, jobId)).body.results.length, { timeout: 20_000 }).toBe(3)
+    expect(String((await readiness({ ...works.service })).relay.problem)).toMatch(
+      /G\w+: sequence; .*: sequence|sequence/,
+    )
+    expect(await works.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(burnt).toBe(1)
+    expect(await works.received(payee)).toBe(15n)
+  } finally {
+    await relay.close()
+  }
+})
+
+test('a channel that runs out of spendable balance merges what it has received', async () => {
+  const relay = await works.relay()
+  try {
+    const client = await works.client()
+    // Without contractors the channels pay each other, and nobody else.
+    for (const amounts of [[9_000_000_000_000], [9_000_000_000_000], [9_000_000_000_000]]) {
+      const { jobId } = (await works.post(client, { amounts })).body as { jobId: string }
+      expect(await works.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    }
+  } finally {
+    await relay.close()
+  }
+})
