@@ -3,9 +3,11 @@ import { and, eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { auditLog, contractors } from '#drizzle/directory-schema.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import type { Instructed } from '#lib/directory/batch-instructions.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import type { Employer } from '../support/ground.ts'
+import { openEmployer } from '../support/office.ts'
 import { openTown, type Town } from '../support/town.ts'
 import { countFeeBumps, next, notFound, sendAnswer } from '../support/transfers.ts'
 import { findContradictions } from './bookkeeping.ts'
@@ -58,6 +60,30 @@ test('a transfer pays its payout: pending while it is on its way, then paid with
   })
 })
 
+test('instructions look whether who waits has registered meanwhile; while the ledger is out of reach, nobody has', async () => {
+  const wallet = await town.employ(1n)
+  const office = await openEmployer(town.service, town.db, wallet.address)
+  const registered = await office.engage('registered', { address, status: 'invited' })
+  const stranger = await office.engage('never registered', { status: 'onboarding' })
+  const inactive = await office.engage('inactive', { address: wallet.address, status: 'inactive' })
+  const { body: batch } = await office.ask<BatchWithPayouts>('POST', '/batches', { name: 'who is ready' })
+  const instructions = [registered, stranger, inactive].map(({ id }) => ({
+    contractorId: id,
+    encryptedAmount: 'sealed',
+  }))
+  const instruct = () => office.ask<Instructed>('POST', `/batches/${batch.id}/instructions`, { instructions })
+  const notReady = (payee: { id: string }) => ({ contractorId: payee.id, reason: 'contractor is not ready' })
+  town.proxy.rule(() => ({ status: 503 }))
+  expect((await instruct()).body).toEqual({ payouts: [], errors: [registered, stranger, inactive].map(notReady) })
+  town.proxy.rule(null)
+  expect((await instruct()).body).toMatchObject({
+    payouts: [{ contractorId: registered.id, address, status: 'draft' }],
+    errors: [stranger, inactive].map(notReady),
+  })
+  const [row] = await town.db.select().from(contractors).where(eq(contractors.id, registered.id))
+  expect(row).toMatchObject({ status: 'ready', pvk: expect.stringMatching(/^[0-9a-f]{128}$/) })
+})
+
 test('twenty parallel posts of one transfer, with two batches waiting: one payout is paid', async () => {
   const { post, office, batches } = await prepare({ batches: 2 })
   await Promise.all(Array.from({ length: 20 }, () => post()))
@@ -66,15 +92,20 @@ test('twenty parallel posts of one transfer, with two batches waiting: one payou
 })
 
 test('two transfers at once claim two payouts, never one', async () => {
-  const { wallet, post, office, batches } = await prepare({ batches: 2 })
+  const { wallet, post, hash, office, batches } = await prepare({ batches: 2 })
   // The same sequence number and balance: the ledger takes one of the two.
   const rival = await build(wallet, 1n)
+  const recorded = async () => (await town.row(hash)) !== undefined && (await town.row(rival.hash)) !== undefined
+  town.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction') await expect.poll(recorded).toBe(true)
+    return 'pass'
+  })
   const answers = await Promise.all([post(), rival.post()])
   expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 500])
   const payouts = (await Promise.all(batches.map((batch) => find(office, batch)))).flatMap((batch) => batch.payouts)
   expect(payouts.map(({ status }) => status).toSorted()).toEqual(['failed', 'paid'])
-  const hash = answers.find(({ status }) => status === 200)?.body.hash
-  expect(payouts.find(({ status }) => status === 'paid')?.txHash).toBe(hash)
+  const paid = answers.find(({ status }) => status === 200)?.body.hash
+  expect(payouts.find(({ status }) => status === 'paid')?.txHash).toBe(paid)
 })
 
 describe('whatever the RPC does, the payout says what the ledger says', () => {
