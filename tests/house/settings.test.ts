@@ -89,6 +89,15 @@ describe('the environment goes before what is embedded', () => {
       { transfersPerAccount: 1, stroopsPerAccount: 2n, dailyBudget: 3n },
     ],
     [{ TRANSFER_WAIT: '9' }, ({ sponsor }) => sponsor?.patience, 9_000],
+    [{ FAUCET_SEED: keypair(1).secret() }, ({ faucet }) => faucet?.keypair.secret(), keypair(1).secret()],
+    [{ CONFIDENTIAL_TOKEN: otherToken }, ({ faucet }) => faucet?.token, otherToken],
+    [
+      { FAUCET_AMOUNT: '2.5', FAUCET_COOLDOWN: '60', TRANSFER_WAIT: '9' },
+      ({ faucet }) => faucet?.rules,
+      { amount: 25_000_000n, coolDown: 60, patience: 9_000 },
+    ],
+    [{ CONFIDENTIAL_TOKEN: otherToken }, ({ vault }) => vault, { address: otherToken, token: otherToken }],
+    [{ BRIDGE_VAULT_ADDRESS: otherToken }, ({ vault }) => vault, { address: otherToken, token }],
     [
       { IDP_ISSUER: 'https://login.example', IDP_AUDIENCE: 'us', IDP_ALGS: 'EdDSA', IDP_EMAIL_CLAIM: 'mail' },
       ({ provider }) => provider,
@@ -125,9 +134,18 @@ describe('what is missing', () => {
     expect(refusedVariable({ SESSION_SECRET: SECRET }, {})).toBe('STELLAR_RPC_URL')
   })
 
+  test('a faucet without a token, or a token without a faucet, is none; a vault needs the token to know the asset', () => {
+    const testnet = (more: Record<string, string>) =>
+      compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET, ...more }, {})
+    expect(testnet({ FAUCET_SEED: keypair(1).secret() }).faucet).toBeUndefined()
+    expect(testnet({ CONFIDENTIAL_TOKEN: token }).faucet).toBeUndefined()
+    expect(testnet({ FAUCET_SEED: keypair(1).secret(), CONFIDENTIAL_TOKEN: token }).faucet).toBeDefined()
+    expect(testnet({ BRIDGE_VAULT_ADDRESS: token }).vault).toBeUndefined()
+  })
+
   test('keys turn their feature off', () => {
     const settings = compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET }, {})
-    expect([settings.sponsor, settings.provider]).toEqual([undefined, undefined])
+    expect([settings.sponsor, settings.provider, settings.faucet, settings.vault]).toEqual(Array(4).fill(undefined))
   })
 })
 
