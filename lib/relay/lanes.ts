@@ -2,7 +2,7 @@ import type { Lease } from '#lib/leases.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { type LaneEnd, runLane } from './lane.ts'
-import { countRelays, isThereWork, sayPresent } from './presence.ts'
+import { countRelays, isThereWork, sayGone, sayPresent } from './presence.ts'
 import type { Channel, Relay } from './relay.ts'
 
 /** The lanes of one relay. */
@@ -96,6 +96,7 @@ export function openLanes(relay: Relay): Lanes {
       clearInterval(timer)
       await looking
       await Promise.all([...running.values()].map(({ ending }) => ending))
+      await sayGone(relay, presence)
     },
   }
 }

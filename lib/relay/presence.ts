@@ -2,7 +2,9 @@ import { and, gt, inArray, like, lte, sql } from 'drizzle-orm'
 import { batchItems, type ItemStatus } from '#drizzle/relay-schema.ts'
 import { leases } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
-import { type Lease, renewLease, takeLease } from '#lib/leases.ts'
+import { type Lease, releaseLease, renewLease, takeLease } from '#lib/leases.ts'
+import { describeFailure, log } from '#lib/log.ts'
+import type { Relay } from './relay.ts'
 
 /** A relay that runs holds a lease of its own name, so that the others can share the channels with it. */
 const PREFIX = 'relay '
@@ -16,6 +18,15 @@ export const relayName = (unique: string): string => `${PREFIX}${unique}`
 export async function sayPresent(db: Database, name: string, lease: Lease | undefined): Promise<Lease | undefined> {
   if (lease && (await renewLease(db, lease, HEARD_OF))) return lease
   return await takeLease(db, name, { holder: name, seconds: HEARD_OF })
+}
+
+/** The last word of a relay that ends: the others need not wait to find out. */
+export async function sayGone({ database }: Relay, lease: Lease | undefined): Promise<void> {
+  try {
+    if (lease) await releaseLease(await database(), lease)
+  } catch (error) {
+    log('info', 'relay ends', { failure: describeFailure(error) })
+  }
 }
 
 /** How many relays run on this database. */

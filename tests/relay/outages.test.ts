@@ -1,0 +1,90 @@
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { readiness } from '#lib/readiness.ts'
+import { openWorks, type Works } from './works.ts'
+
+let works: Works
+beforeAll(async () => {
+  works = await openWorks({ channels: 3 })
+}, 120_000)
+afterAll(() => works?.close())
+afterEach(() => works.proxy.rule(null))
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** A client whose jobs pay one payee, and what it has been paid. */
+async function someone() {
+  const client = await works.client()
+  const payee = await works.payee()
+  await works.hire(client, [payee.signer.publicKey()])
+  return { client, received: () => works.received(payee) }
+}
+
+test.each([
+  ['is down', { status: 503 }],
+  ['takes what is sent and says nothing', { drop: true, delivered: true }],
+] as const)('the RPC %s for a while: jobs wait, and finish, each item paid once', async (_, fault) => {
+  const relay = await works.relay()
+  try {
+    const { client, received } = await someone()
+    const { jobId } = (await works.post(client, { amounts: [1, 2, 4, 8, 16, 32] })).body as { jobId: string }
+    await expect.poll(async () => (await works.read(client, jobId)).body.results.length).toBeGreaterThan(0)
+    works.proxy.rule(() => fault)
+    await pause(3_000)
+    const { client: other, received: otherReceived } = await someone()
+    const second = (await works.post(other, { amounts: [64, 128] })).body as { jobId: string }
+    await pause(3_000)
+    expect((await works.read(client, jobId)).body.status).toBe('running')
+    expect((await works.read(other, second.jobId)).body).toMatchObject({ status: 'running', results: [] })
+    works.proxy.rule(null)
+    expect(await works.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(await works.ended(other, second.jobId)).toMatchObject({ status: 'completed' })
+    expect([await received(), await otherReceived()]).toEqual([63n, 192n])
+  } finally {
+    await relay.close()
+  }
+})
+
+/** Cuts every connection to the test's database and lets none in until it is called off. */
+async function takeDatabaseAway(): Promise<() => Promise<void>> {
+  const name = new URL(works.databaseUrl).pathname.slice(1)
+  const server = new Client({ connectionString: inject('postgres').serverUrl })
+  await server.connect()
+  await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+  const cut = () => server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
+  await cut()
+  // Whoever was connecting just then.
+  await cut()
+  return async () => {
+    await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
+    await server.end()
+  }
+}
+
+test('the database goes away under load and comes back: jobs finish, each item paid once', async () => {
+  const relay = await works.relay()
+  try {
+    const people = await Promise.all(Array.from({ length: 4 }, someone))
+    const jobs = await Promise.all(
+      people.map(async ({ client }) => (await works.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
+    )
+    for (const waited of [300, 700, 1_100]) {
+      await pause(waited)
+      const giveBack = await takeDatabaseAway()
+      await pause(1_000)
+      await giveBack()
+    }
+    for (const [index, { client, received }] of people.entries()) {
+      const job = await works.ended(client, jobs[index] ?? '', 50)
+      expect(job).toMatchObject({ status: 'completed' })
+      expect(await received()).toBe(15n)
+    }
+    const { rows } = (await works.db.execute(
+      `SELECT count(*)::int AS open FROM sponsored_transfers WHERE status IN ('held', 'sent')`,
+    )) as unknown as { rows: { open: number }[] }
+    expect(rows).toEqual([{ open: 0 }])
+    expect((await readiness({ ...works.service })).relay).toMatchObject({ ok: true, relays: 1 })
+  } finally {
+    await relay.close()
+  }
+})
