@@ -6,6 +6,8 @@ import { type EmbeddedKeys, keepKeys } from './embedded-keys.ts'
 import { type Environment, environment } from './env.ts'
 import { openDispenser } from './funding/dispenser.ts'
 import { openVault } from './funding/vault.ts'
+import { keepHouse } from './housekeeping.ts'
+import { openAccounts } from './ledger/accounts.ts'
 import { openNetwork } from './ledger/network.ts'
 import { describeFailure, log } from './log.ts'
 import { openQueue } from './relay/queue.ts'
@@ -13,9 +15,9 @@ import { startRelay } from './relay-service.ts'
 import { provideService, type Service } from './service.ts'
 import { composeSettings, type Embedded, type Settings } from './settings.ts'
 import { openFloat, readAvailableBalance } from './sponsor/float.ts'
+import { openOwnAddresses } from './sponsor/own-addresses.ts'
 import { openSettlement } from './sponsor/settlement.ts'
-import type { Sponsor } from './sponsor/transfer.ts'
-import { findOpenTransfers } from './sponsor/transfer-record.ts'
+import type { Sponsor } from './sponsor/sponsor.ts'
 import type { Prover } from './wallet/prover.ts'
 
 /** A service and the way to end it. */
@@ -84,7 +86,7 @@ export async function startService(configuration: Environment): Promise<RunningS
     const parts = { sponsor, faucet, vault, queue, batch }
     const service = { settings, network, database: store.database, registry, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
-    await takeUpOpenTransfers(service)
+    closers.push(keepHouse(service))
     faucet?.dispenser.wake()
     if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service, embedded.prover))
     return service
@@ -130,6 +132,8 @@ function openSponsor(
   return {
     ...sponsor,
     settlement: openSettlement({ network, database, now }),
+    ownAddresses: openOwnAddresses(given.rules.ownAddresses, now),
+    readAccount: openAccounts(network),
     readFloat: openFloat(network, address),
     readBalance: () => readAvailableBalance(network, address),
   }
@@ -183,21 +187,6 @@ async function fundSponsor(sponsor: Sponsor, friendbotUrl: string): Promise<void
 async function startEmbeddedRelay(service: Service, prover: Prover | undefined): Promise<() => Promise<void>> {
   const host = await startRelay(service, { ...(prover && { prover }), prepares: true, mayBeMute: true })
   return host.close
-}
-
-/**
- * What a process that ended left open is sent and settled by this one. The database may be out of reach: then whoever
- * asks for a transfer first takes it up.
- */
-async function takeUpOpenTransfers({ sponsor, database }: Service): Promise<void> {
-  if (!sponsor) return
-  try {
-    for (const record of await findOpenTransfers(await database())) {
-      void sponsor.settlement.follow(record, { isNew: false, patience: 0 })
-    }
-  } catch (error) {
-    log('error', 'boot', { failure: describeFailure(error) })
-  }
 }
 
 /** Next drains its requests at SIGTERM and then calls process.exit: what they use must stay open until then. */

@@ -6,7 +6,7 @@ import type { Network } from './ledger/network.ts'
 import type { BatchDesk } from './relay/jobs.ts'
 import type { JobQueue } from './relay/queue.ts'
 import type { Settings } from './settings.ts'
-import type { Sponsor } from './sponsor/transfer.ts'
+import type { Sponsor } from './sponsor/sponsor.ts'
 
 /** What a running process works with. Every instance of it may answer every request. */
 export interface Service {

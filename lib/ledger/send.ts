@@ -27,6 +27,8 @@ export async function send(network: Network, envelope: string): Promise<Sent> {
     const { latestLedger } = answer
     if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', latestLedger }
     const resultCode = resultCodeOf(decodeResult(answer.errorResultXdr))
+    // Its minTime is now, but the last ledger's clock is a few seconds behind: the next ledger takes it.
+    if (resultCode === 'txTooEarly') return { kind: 'unknown', latestLedger }
     return { kind: 'error', latestLedger, resultCode, contested: CONTESTED.has(resultCode) }
   } catch (error) {
     log('error', 'send', { failure: describeFailure(error) })

@@ -3,7 +3,7 @@ import type { Database } from '#lib/db.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import { measured } from '#lib/measure.ts'
 import { type Family, formatFamilies } from '#lib/prometheus.ts'
-import type { Sponsor } from '#lib/sponsor/transfer.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import { storedFamilies } from './stored.ts'
 
 /**

@@ -2,7 +2,7 @@ import type { Keypair } from '@stellar/stellar-sdk'
 import type { Database } from '#lib/db.ts'
 import type { Network } from '#lib/ledger/network.ts'
 import type { PrivateRelayKey } from '#lib/relay-key.ts'
-import type { Sponsor } from '#lib/sponsor/transfer.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 

@@ -7,7 +7,7 @@ import { type LedgerRecord, readRecord } from './ledger-record.ts'
 import type { TransferRecord } from './transfer-record.ts'
 
 /** What the network says of a transfer: how it ended there, that it cannot get there any more, or neither. */
-export type Look = { found: LedgerRecord } | { found: null; dead: boolean; latestLedger: number }
+export type Look = { found: LedgerRecord } | { found: null; expired: boolean; dead: boolean; latestLedger: number }
 
 type Sought = Pick<TransferRecord, 'outerHash' | 'innerHash' | 'maxTime' | 'sinceLedger'>
 
@@ -34,11 +34,11 @@ export async function lookByHashes(network: Network, sought: Sought): Promise<Lo
     return { found: readRecord(inner, { ...sought, hash: sought.innerHash, ours: false }) }
   }
   const answers = [outer, inner]
+  const expired = answers.every((answer) => answer.latestLedgerCloseTime > sought.maxTime)
   return {
     found: null,
-    dead: answers.every(
-      (answer) => answer.latestLedgerCloseTime > sought.maxTime && answer.oldestLedger <= sought.sinceLedger,
-    ),
+    expired,
+    dead: expired && answers.every((answer) => answer.oldestLedger <= sought.sinceLedger),
     latestLedger: Math.min(outer.latestLedger, inner.latestLedger),
   }
 }
@@ -84,6 +84,7 @@ export async function walkLedgers(network: Network, sought: Sought[], startLedge
     byHash.set(transfer.innerHash, transfer)
   }
   const records = new Map<string, LedgerRecord | null>()
+  let cursor: string | undefined
   let params: Record<string, unknown> = { startLedger, pagination: { limit: PAGE_LIMIT } }
   for (;;) {
     const page = await network.call('getTransactions', params, PAGE)
@@ -95,7 +96,9 @@ export async function walkLedgers(network: Network, sought: Sought[], startLedge
     if (page.transactions.length < PAGE_LIMIT) {
       return { records, latestLedger: page.latestLedger, latestCloseTime: page.latestLedgerCloseTimestamp }
     }
-    params = { pagination: { cursor: page.cursor, limit: PAGE_LIMIT } }
+    if (page.cursor === cursor) throw new Refusal('unavailable', 'the RPC gives the same page again')
+    cursor = page.cursor
+    params = { pagination: { cursor, limit: PAGE_LIMIT } }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Database } from '#lib/db.ts'
 import { describeFailure, log } from '#lib/log.ts'
-import type { Sponsor } from './transfer.ts'
+import type { Sponsor } from './sponsor.ts'
 import { findOpenTransfersOf } from './transfer-record.ts'
 
 /**

@@ -26,9 +26,13 @@ export const REFUSAL_REASONS = {
   'fee-cap': 'the fee is above the cap',
   'bad-signature': 'a signature does not belong to the account on this network',
   'too-little-weight': 'the signatures do not reach the medium threshold',
+  'extra-signature': 'there are more signatures than the network needs, and it refuses them',
   'no-account': 'the account does not exist',
+  sequence: 'the sequence number is not the next one of the account',
   'excess-instructions': 'the declared instructions exceed what the call needs',
   'excess-bytes': 'the declared bytes exceed what the call needs',
+  'excess-footprint': 'the declared footprint exceeds what the call needs',
+  'too-few-resources': 'the declared resources are less than what the call needs',
   'would-fail': 'the transaction would fail',
   payout: 'the payout does not fit the transfer',
   'quota-transfers': 'the daily number of transfers of this account is used up',
@@ -39,17 +43,25 @@ export const REFUSAL_REASONS = {
 
 export type RefusalReason = keyof typeof REFUSAL_REASONS
 
-/** The 422 of a reason; `detail` is appended for the reasons that need one. */
-export function sponsorRefused(reason: RefusalReason, detail?: string): Refusal {
-  return new SponsorRefusal(reason, detail)
+/** What is said beside a reason: `detail` is appended to the words, `asOf` is the ledger that it was found in. */
+export interface Particulars {
+  detail?: string
+  asOf?: number
+}
+
+/** The 422 of a reason. */
+export function sponsorRefused(reason: RefusalReason, particulars: Particulars = {}): SponsorRefusal {
+  return new SponsorRefusal(reason, particulars)
 }
 
 /** A Refusal that remembers its reason, for the log and the tests. */
 export class SponsorRefusal extends Refusal {
   readonly reason: RefusalReason
+  readonly asOf: number | undefined
 
-  constructor(reason: RefusalReason, detail?: string) {
+  constructor(reason: RefusalReason, { detail, asOf }: Particulars) {
     super('refused', `sponsor refused: ${REFUSAL_REASONS[reason]}${detail === undefined ? '' : `: ${detail}`}`)
     this.reason = reason
+    this.asOf = asOf
   }
 }

@@ -1,19 +1,12 @@
 import type { Database } from '#lib/db.ts'
 import { lookUp } from '#lib/ledger/look-up.ts'
 import type { Network } from '#lib/ledger/network.ts'
-import { send } from '#lib/ledger/send.ts'
 import { describeFailure, log } from '#lib/log.ts'
-import { type LedgerRecord, readRecord } from './ledger-record.ts'
-import { lookByHashes, walkLedgers } from './look.ts'
-import { type Ending, exclusively, newPending, notify, type Pending, reopen, waitFor } from './pending.ts'
-import {
-  isOpen,
-  markSent,
-  rejectTransfer,
-  resumeTransfer,
-  settleTransfer,
-  type TransferRecord,
-} from './transfer-record.ts'
+import { readRecord } from './ledger-record.ts'
+import { walkLedgers } from './look.ts'
+import { type Ending, exclusively, newPending, type Pending, reopen, waitFor } from './pending.ts'
+import { openPursuit } from './pursuit.ts'
+import { isOpen, type TransferRecord } from './transfer-record.ts'
 
 /** Finds out what becomes of sponsored transfers. One per process. */
 export interface Settlement {
@@ -35,6 +28,13 @@ export interface Settlement {
 /** Up to this many are looked up one by one; more are found by walking the ledgers. */
 const FEW = 10
 
+/** Every so many ledgers a transfer is looked up by its hashes though it is walked for: a stranger may have bumped it. */
+const CLOSER_LOOK = 5
+
+/** A walk begins at most this many ledgers back, and at most so many are looked up one by one at a time. */
+const LONGEST_WALK = 20
+const MOST = 25
+
 /** How long somebody who only looks waits for what a transfer has come to. */
 const GLANCE_MS = 500
 
@@ -46,10 +46,13 @@ export function openSettlement(given: {
   database: () => Promise<Database>
   now: () => Date
 }): Settlement {
-  const { network, database, now } = given
+  const { network } = given
   const pending = new Map<string, Pending>()
   let latestLedger = 0
+  const drop = (entry: Pending) => void pending.delete(entry.record.innerHash)
+  const { deliver, examine, missing, settle } = openPursuit({ ...given, drop, knownLedger: () => latestLedger })
   let turn = 0
+  let failure: string | undefined
   let running: Promise<void> | undefined
   let stopped = false
 
@@ -58,8 +61,7 @@ export function openSettlement(given: {
     { isNew, patience }: { isNew: boolean; patience: number },
   ): Promise<Ending> {
     if (!isOpen(record)) return record
-    const entry = pending.get(record.innerHash) ?? newPending(record, isNew)
-    pending.set(record.innerHash, entry)
+    const entry = take(record, isNew)
     if (entry.rejected) reopen(entry)
     const ending = waitFor(entry, patience)
     if (isNew) void exclusively(entry, () => deliver(entry))
@@ -68,55 +70,86 @@ export function openSettlement(given: {
   }
 
   async function lookAfter(records: readonly TransferRecord[]): Promise<void> {
-    const unknown = records.filter(({ innerHash }) => !pending.has(innerHash))
-    await Promise.all(unknown.map((record) => follow(record, { isNew: false, patience: GLANCE_MS })))
+    const unknown = records.filter((record) => isOpen(record) && !pending.has(record.innerHash))
+    const endings = unknown.map((record) => waitFor(take(record, false), GLANCE_MS))
+    if (endings.length > 0) running ??= run()
+    await Promise.all(endings)
+  }
+
+  function take(record: TransferRecord, isNew: boolean): Pending {
+    const entry = pending.get(record.innerHash) ?? newPending(record, isNew)
+    pending.set(record.innerHash, entry)
+    return entry
   }
 
   /** Goes on while anything is pending. It must say in the same breath that it ends and that nothing is. */
   async function run(): Promise<void> {
     while (pending.size > 0 && !stopped) {
-      await lookAtAll().catch((error: unknown) => {
-        log('error', 'settlement', { pending: pending.size, failure: describeFailure(error) })
-      })
+      await lookAtAll().then(() => note(undefined), note)
       if (pending.size > 0) await new Promise((resolve) => setTimeout(resolve, network.pollMs))
     }
     running = undefined
   }
 
+  /** An outage is one line of the log, and not one for each look. */
+  function note(error: unknown): void {
+    const found = error === undefined ? undefined : describeFailure(error)
+    if (found !== undefined && found !== failure) log('error', 'settlement', { pending: pending.size, failure: found })
+    failure = found
+  }
+
   /** One look: asks one transfer whether a ledger has closed, each time another, and only then after all of them. */
   async function lookAtAll(): Promise<void> {
-    const idle = [...pending.values()].filter((entry) => !entry.busy)
+    await tellDatabase()
+    const idle = [...pending.values()].filter((entry) => !entry.busy && entry.outcome === undefined)
     turn += 1
     const probe = idle[turn % idle.length]
     if (!probe) return
     const { outerHash } = probe.record
     const answer = await lookUp(network, outerHash)
-    latestLedger = Math.max(latestLedger, answer.latestLedger)
+    latestLedger = answer.latestLedger
     if (answer.status !== 'NOT_FOUND') {
       await exclusively(probe, () =>
         settle(probe, readRecord(answer, { ...probe.record, hash: outerHash, ours: true })),
       )
     }
     const due = idle.filter((entry) => pending.has(entry.record.innerHash) && entry.lookedAt < latestLedger)
-    const recent = due.filter((entry) => entry.lookedAt >= 0)
-    const walked = recent.length > FEW ? await walk(recent) : new Set<Pending>()
-    await Promise.all(
-      due.filter((entry) => !walked.has(entry)).map((entry) => exclusively(entry, () => examine(entry))),
-    )
+    const walkable = due.filter(isWalkable)
+    const walked = walkable.length > FEW ? await tryToWalk(walkable) : new Set<Pending>()
+    const closer = due.filter((entry) => !walked.has(entry)).sort((one, other) => one.lookedAt - other.lookedAt)
+    await Promise.all(closer.slice(0, MOST).map((entry) => exclusively(entry, () => examine(entry))))
+  }
+
+  /** What has ended on the ledger while the database was out of reach; the first failure says that it still is. */
+  async function tellDatabase(): Promise<void> {
+    for (const entry of [...pending.values()]) {
+      const { outcome } = entry
+      if (outcome === undefined || entry.busy) continue
+      await exclusively(entry, () => settle(entry, outcome))
+      if (entry.outcome !== undefined && pending.has(entry.record.innerHash)) return
+    }
+  }
+
+  function isWalkable(entry: Pending): boolean {
+    const age = latestLedger - entry.record.sinceLedger
+    return entry.lookedAt >= latestLedger - LONGEST_WALK && age % CLOSER_LOOK !== 0
+  }
+
+  /** An RPC that gives no pages, or smaller ones, or is behind: then they are looked up by their hashes. */
+  async function tryToWalk(entries: Pending[]): Promise<Set<Pending>> {
+    try {
+      return await walk(entries)
+    } catch (error) {
+      log('error', 'settlement', { pending: pending.size, failure: describeFailure(error) })
+      return new Set()
+    }
   }
 
   /** Answers with those that need no closer look: settled, or not in any ledger yet and not past their time. */
   async function walk(entries: Pending[]): Promise<Set<Pending>> {
     const start = Math.min(...entries.map((entry) => entry.lookedAt)) + 1
-    const {
-      records,
-      latestLedger: latest,
-      latestCloseTime,
-    } = await walkLedgers(
-      network,
-      entries.map((entry) => entry.record),
-      start,
-    )
+    const sought = entries.map((entry) => entry.record)
+    const { records, latestLedger: latest, latestCloseTime } = await walkLedgers(network, sought, start)
     const done = new Set<Pending>()
     await Promise.all(
       entries.map(async (entry) => {
@@ -127,66 +160,6 @@ export function openSettlement(given: {
       }),
     )
     return done
-  }
-
-  async function examine(entry: Pending): Promise<void> {
-    const look = await lookByHashes(network, entry.record)
-    if (look.found) return await settle(entry, look.found)
-    if (look.dead) return await settle(entry, null)
-    await missing(entry, look.latestLedger)
-  }
-
-  /** Not in the ledgers up to `ledger`: sent again unchanged, once per ledger, while the network may still take it. */
-  async function missing(entry: Pending, ledger: number): Promise<void> {
-    entry.lookedAt = ledger
-    if (entry.contestedUntil !== undefined && ledger >= entry.contestedUntil) return await reject(entry)
-    if (!entry.rejected && entry.contestedUntil === undefined && entry.sentAt < ledger) await deliver(entry)
-  }
-
-  async function deliver(entry: Pending): Promise<void> {
-    const first = entry.record.status === 'held' && entry.sentAt < 0
-    const { innerHash, payout } = entry.record
-    if (payout && entry.record.resultCode) await resumeTransfer(await database(), innerHash, now())
-    const sent = await send(network, entry.record.envelope)
-    entry.sentAt = Math.max(latestLedger, entry.lookedAt, sent.latestLedger ?? 0)
-    const resultCode = sent.kind === 'error' ? sent.resultCode : null
-    if (first || resultCode) {
-      entry.record = { ...entry.record, status: 'sent', resultCode }
-      await markSent(await database(), innerHash, { at: now(), resultCode })
-    }
-    if (sent.kind === 'error') await refused(entry, { contested: sent.contested || !first })
-  }
-
-  /**
-   * The network refuses the envelope. If the code can mean that the same transaction is there already, be it the
-   * client's own copy or what we sent before, only ledgers to come can tell.
-   */
-  async function refused(entry: Pending, { contested }: { contested: boolean }): Promise<void> {
-    const look = await lookByHashes(network, entry.record)
-    if (look.found) return await settle(entry, look.found)
-    if (contested) entry.contestedUntil = look.latestLedger + 2
-    else await reject(entry)
-  }
-
-  async function reject(entry: Pending): Promise<void> {
-    if (entry.record.payout) await rejectTransfer(await database(), entry.record.innerHash, now())
-    entry.contestedUntil = undefined
-    entry.rejected = true
-    log('info', 'transfer rejected', { hash: entry.record.innerHash, code: entry.record.resultCode ?? undefined })
-    notify(entry, 'rejected')
-  }
-
-  async function settle(entry: Pending, record: LedgerRecord | null): Promise<void> {
-    const settled = await settleTransfer(await database(), entry.record.innerHash, record, now())
-    pending.delete(entry.record.innerHash)
-    log('info', 'transfer settled', {
-      hash: settled.innerHash,
-      outerHash: settled.outerHash,
-      status: settled.status,
-      ledger: settled.ledger ?? undefined,
-      code: settled.resultCode ?? undefined,
-    })
-    notify(entry, settled)
   }
 
   return {

@@ -28,7 +28,9 @@ export async function simulate(network: Network, inner: InnerTransaction): Promi
   const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
   const transaction = Buffer.from(envelope.toXdr()).toString('base64')
   const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)
-  if (answer.error !== undefined) throw sponsorRefused('would-fail', hostError(answer.error))
+  if (answer.error !== undefined) {
+    throw sponsorRefused('would-fail', { detail: hostError(answer.error), asOf: answer.latestLedger })
+  }
   return { resources: decodeResources(answer.transactionData ?? ''), latestLedger: answer.latestLedger }
 }
 
@@ -48,17 +50,48 @@ function hostError(print: string): string {
 
 /**
  * Non-refundable fees follow what a transaction declares, not what it uses. So a declaration may exceed the need by a
- * quarter, or by a small absolute amount where that is more.
+ * quarter, or by a small absolute amount where that is more. One that falls short fails on the ledger, at our cost, and
+ * simulation does not look at it.
+ * @param needed what simulation found, its margins included
  * @throws SponsorRefusal
  */
 export function checkResources(declared: xdr.SorobanResources, needed: xdr.SorobanResources): void {
   if (declared.instructions > allowance(needed.instructions, 1_000_000)) throw sponsorRefused('excess-instructions')
-  const bytes = (resources: xdr.SorobanResources) => [resources.diskReadBytes, resources.writeBytes] as const
-  const [read, write] = bytes(declared)
-  const [readNeed, writeNeed] = bytes(needed)
-  if (read > allowance(readNeed, 1024) || write > allowance(writeNeed, 1024)) throw sponsorRefused('excess-bytes')
+  const tooManyBytes =
+    declared.diskReadBytes > allowance(needed.diskReadBytes, 1024) ||
+    declared.writeBytes > allowance(needed.writeBytes, 1024)
+  if (tooManyBytes) throw sponsorRefused('excess-bytes')
+  const tooLittle =
+    declared.instructions < withoutMargin(needed.instructions) ||
+    declared.diskReadBytes < needed.diskReadBytes ||
+    declared.writeBytes < needed.writeBytes
+  if (tooLittle) throw sponsorRefused('too-few-resources')
+  checkFootprint(declared.footprint, needed.footprint)
 }
 
 function allowance(need: number, slack: number): number {
   return Math.max(Math.floor(need * 1.25), need + slack)
+}
+
+/** Simulation adds 4 percent to the instructions, or 50,000 where that is more. */
+function withoutMargin(instructions: number): number {
+  return Math.floor(Math.min(instructions / 1.04, instructions - 50_000))
+}
+
+/** So many entries more than the call touches may be declared: each costs, whether it is used or not. */
+const SPARE_ENTRIES = 4
+
+function checkFootprint(declared: xdr.LedgerFootprint, needed: xdr.LedgerFootprint): void {
+  const writable = new Set(declared.readWrite.map(nameOf))
+  const known = new Set([...declared.readOnly.map(nameOf), ...writable])
+  const covered =
+    needed.readWrite.every((key) => writable.has(nameOf(key))) && needed.readOnly.every((key) => known.has(nameOf(key)))
+  if (!covered) throw sponsorRefused('too-few-resources')
+  if (known.size > needed.readOnly.length + needed.readWrite.length + SPARE_ENTRIES) {
+    throw sponsorRefused('excess-footprint')
+  }
+}
+
+function nameOf(key: xdr.LedgerKey): string {
+  return Buffer.from(key.toXdr()).toString('latin1')
 }

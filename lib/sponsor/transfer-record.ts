@@ -1,4 +1,4 @@
-import { and, eq, inArray } from 'drizzle-orm'
+import { and, eq, inArray, max } from 'drizzle-orm'
 import { type SponsoredTransfer, sponsoredTransfers, type TransferStatus } from '#drizzle/schema.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { organisationOfWallet } from '#lib/directory/payout-claims.ts'
@@ -37,6 +37,15 @@ export function findOpenTransfersOf(db: Database, organisations: readonly string
     .from(sponsoredTransfers)
     .where(and(inArray(sponsoredTransfers.organisation, organisations), inArray(sponsoredTransfers.status, OPEN)))
     .orderBy(sponsoredTransfers.createdAt)
+}
+
+/** The latest ledger in which a transfer of `account` is known to stand; 0 without one. */
+export async function lastLedgerOf(db: Database, account: string): Promise<number> {
+  const [row] = await db
+    .select({ ledger: max(sponsoredTransfers.ledger) })
+    .from(sponsoredTransfers)
+    .where(eq(sponsoredTransfers.account, account))
+  return row?.ledger ?? 0
 }
 
 export type NewTransfer = Pick<

@@ -8,11 +8,13 @@ import * as withdraw from '#app/api/withdraw/route.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { openStore } from '#lib/db.ts'
 import { readEnvironment } from '#lib/env.ts'
+import { openAccounts } from '#lib/ledger/accounts.ts'
 import { openNetwork } from '#lib/ledger/network.ts'
 import { openQueue } from '#lib/relay/queue.ts'
 import { provideService, type Service } from '#lib/service.ts'
 import { composeSettings } from '#lib/settings.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
+import { openOwnAddresses } from '#lib/sponsor/own-addresses.ts'
 import { openSettlement } from '#lib/sponsor/settlement.ts'
 import { captureLog } from './console.ts'
 import { type LedgerServer, startLedgerServer } from './ledger-server.ts'
@@ -63,6 +65,8 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
     network,
     now: clock,
     settlement: openSettlement({ network, database: store.database, now: clock }),
+    ownAddresses: openOwnAddresses(settings.sponsor.rules.ownAddresses, clock),
+    readAccount: openAccounts(network),
     readFloat: openFloat(network, address),
     readBalance: () => readAvailableBalance(network, address),
   }

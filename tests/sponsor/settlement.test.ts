@@ -1,6 +1,8 @@
 import { Address, authorizeEntry, Keypair, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { mintSession } from '#lib/auth/session.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { openSettlement } from '#lib/sponsor/settlement.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import type { Employer } from '../support/ground.ts'
@@ -158,12 +160,23 @@ test('an RPC that denies everything cannot make a payment look dead while its le
 })
 
 test('a stale proof is refused before it costs anything', async () => {
-  const { employer, signedXdr, hash } = await prepare()
-  const rival = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening: employer.opening })
-  await sendAndWait(town.network, rival.signedXdr)
-  expect(await town.post(employer, { signedXDR: signedXdr })).toEqual({
+  const { employer, hash, post } = await prepare()
+  await receive(employer)
+  await sendAndWait(town.network, await mergeFromOutside(employer))
+  expect(await post()).toEqual({
     status: 422,
     body: { error: 'sponsor refused: the transaction would fail: Error(Contract, #3506)' },
+  })
+  expect(await town.row(hash)).toBeUndefined()
+})
+
+test('a sequence number that is used is refused before it costs anything', async () => {
+  const { employer, hash, post } = await prepare()
+  const rival = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening: employer.opening })
+  await sendAndWait(town.network, rival.signedXdr)
+  expect(await post()).toEqual({
+    status: 422,
+    body: { error: 'sponsor refused: the sequence number is not the next one of the account' },
   })
   expect(await town.row(hash)).toBeUndefined()
 })
@@ -188,9 +201,7 @@ test('a rival with the same sequence number gets there first: 500, nothing charg
 
 test('a proof that goes stale on the way fails on the ledger: 500, charged what the ledger charged, and never again', async () => {
   const { employer, hash, post } = await prepare()
-  const issuer = Keypair.fromSecret(town.devnet.issuerSecret)
-  const deposit = await buildDeposit(town.network, issuer, { to: employer.address, amount: 1n })
-  await sendAndWait(town.network, deposit.signedXdr)
+  await receive(employer)
   const merge = await mergeFromOutside(employer)
   let stale = false
   town.proxy.rule(async ({ method }): Promise<Fault> => {
@@ -209,6 +220,13 @@ test('a proof that goes stale on the way fails on the ledger: 500, charged what 
   expect(await post()).toEqual(FAILED)
   expect(await countFeeBumps(town, hash)).toBe(1)
 })
+
+/** Something that a merge would make spendable. */
+async function receive(employer: Employer): Promise<void> {
+  const issuer = Keypair.fromSecret(town.devnet.issuerSecret)
+  const deposit = await buildDeposit(town.network, issuer, { to: employer.address, amount: 1n })
+  await sendAndWait(town.network, deposit.signedXdr)
+}
 
 /** A merge of the employer's balance that another account sends, so that it takes no sequence number of the employer. */
 async function mergeFromOutside(employer: Employer): Promise<string> {
@@ -239,6 +257,121 @@ async function mergeFromOutside(employer: Employer): Promise<string> {
   transaction.sign(outsider)
   return transaction.toXdr()
 }
+
+describe('many at once', () => {
+  const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(town, payee, { amount: 0n })))
+  const outcomes = async (prepared: Awaited<ReturnType<typeof prepare>>[]) => {
+    for (const { employer, hash } of prepared) {
+      expect(await countFeeBumps(town, hash)).toBe(1)
+      await expectSettled(town, employer, hash)
+    }
+  }
+  const faults: [string, () => (call: Call) => Fault][] = [
+    ['nothing wrong', () => () => 'pass'],
+    [
+      'pages that fail',
+      () =>
+        ({ method }) =>
+          method === 'getTransactions' ? { status: 500 } : 'pass',
+    ],
+    [
+      'pages cut short without a word',
+      () =>
+        ({ method }) =>
+          method === 'getTransactions' ? { rewrite: (page) => ({ ...page, transactions: [] }) } : 'pass',
+    ],
+    ['half of them lost on the way', () => lose(7)],
+  ]
+  test.each(faults)('%s', { timeout: 60_000 }, async (_, fault) => {
+    const prepared = await crowd()
+    town.proxy.rule(fault())
+    const answers = await Promise.all(prepared.map(({ post }) => post()))
+    expect(answers.map(({ status }) => status)).toEqual(prepared.map(() => 200))
+    town.proxy.rule(null)
+    await outcomes(prepared)
+  })
+
+  function lose(count: number): (call: Call) => Fault {
+    return next('sendTransaction', count, { answer: sendAnswer('PENDING') })
+  }
+})
+
+test('what the network refused is not sent again by another process that looks after it, only when it is asked for', async () => {
+  const { employer, hash, post } = await prepare()
+  town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
+  expect(await post()).toEqual(FAILED)
+  const other = openSettlement({
+    network: town.service.network,
+    database: town.service.database,
+    now: () => new Date(),
+  })
+  const sent = () => town.proxy.calls.get('sendTransaction')
+  const before = sent()
+  const row = await town.row(hash)
+  if (!row) throw new Error('no row')
+  await other.lookAfter([row])
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  expect(sent()).toBe(before)
+  await other.stop()
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(await town.row(hash)).toMatchObject({ status: 'success' })
+  await expectSettled(town, employer, hash)
+})
+
+test('a database that is away when the ledger has decided is told when it is back', async () => {
+  const { employer, hash, post } = await prepare()
+  let away = false
+  const database = async () => {
+    if (away) throw new Error('away')
+    return await town.service.database()
+  }
+  const other = openSettlement({ network: town.service.network, database, now: () => new Date() })
+  town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  const waiting = post()
+  await expect.poll(async () => (await town.row(hash))?.status).toBe('sent')
+  const row = await town.row(hash)
+  if (!row) throw new Error('no row')
+  away = true
+  const told = other.follow(row, { isNew: false, patience: 20_000 })
+  town.proxy.rule(null)
+  expect(await waiting).toMatchObject({ status: 200 })
+  away = false
+  expect(await told).toMatchObject({ status: 'success', innerHash: hash })
+  await other.stop()
+  await expectSettled(town, employer, hash)
+})
+
+test('without history a transfer past its time is dead if its sequence number was never used', async () => {
+  const { employer, hash, post } = await prepare({ seconds: 12 })
+  const forgetful = (found: Record<string, unknown>) => ({ ...found, oldestLedger: found.latestLedger })
+  town.proxy.rule(({ method }): Fault => {
+    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+    return method === 'getTransaction' ? { rewrite: forgetful } : 'pass'
+  })
+  expect(await post()).toEqual(FAILED)
+  expect(await town.row(hash)).toMatchObject({ status: 'dead' })
+  await expectSettled(town, employer, hash)
+})
+
+test('an RPC that is behind what the payer has seen settled is waited for, not believed', async () => {
+  const { employer, hash, next: opening, post } = await prepare()
+  expect(await post()).toMatchObject({ status: 200 })
+  const settled = (await town.row(hash))?.ledger ?? 0
+  const second = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening })
+  const stale = { latestLedger: settled - 1, error: 'HostError: Error(Contract, #3506)' }
+  town.proxy.rule(next('simulateTransaction', 2, { answer: stale }))
+  expect(await town.post(employer, { signedXDR: second.signedXdr })).toMatchObject({ status: 200 })
+})
+
+test('an idp session is told that transfers need a wallet', async () => {
+  const { employer, signedXdr } = await prepare()
+  const identity = { kind: 'idp', sub: employer.address, issuer: 'https://idp.example' } as const
+  const session = await mintSession(town.service.settings.sessions, identity, new Date())
+  expect(await town.post({ ...employer, session }, { signedXDR: signedXdr })).toEqual({
+    status: 501,
+    body: { error: 'transfers need a wallet session' },
+  })
+})
 
 test('whose transaction it is, and what was sent, in the order of the refusals', async () => {
   const { signedXdr, employer } = await prepare()

@@ -20,8 +20,6 @@ export interface SignatureCase {
   envelope: string
   account: AccountAuth
   reason?: RefusalReason
-  /** whether the account need not be read: the one signature is the master key's */
-  masterAlone?: true
 }
 
 const [bob, carol] = [pair('bob'), pair('carol')]
@@ -49,7 +47,7 @@ function malleated(signature: Buffer): Uint8Array {
 }
 
 export const SIGNATURE_CASES: readonly SignatureCase[] = [
-  { name: 'the master key alone', envelope: signed(payer), account: account(), masterAlone: true },
+  { name: 'the master key alone', envelope: signed(payer), account: account() },
   { name: 'nobody', envelope: signed(), account: account(), reason: 'too-little-weight' },
   { name: 'a stranger', envelope: signed(stranger), account: account(), reason: 'bad-signature' },
   { name: 'the sponsor', envelope: signed(sponsor), account: account(), reason: 'bad-signature' },
@@ -135,9 +133,32 @@ export const SIGNATURE_CASES: readonly SignatureCase[] = [
     account: account({ thresholds: [1, 0, 200, 255], signers: [signer(bob, 200)] }),
   },
   {
-    name: 'MEDIUM below LOW: what counts here is MEDIUM',
+    name: 'MEDIUM below LOW, and the weight between them',
     envelope: signed(bob),
     account: account({ thresholds: [1, 200, 5, 255], signers: [signer(bob, 5)] }),
+    reason: 'too-little-weight',
+  },
+  {
+    name: 'MEDIUM below LOW, which is reached',
+    envelope: signed(bob),
+    account: account({ thresholds: [1, 200, 5, 255], signers: [signer(bob, 200)] }),
+  },
+  {
+    name: 'two where one would do',
+    envelope: signed(payer, bob),
+    account: account({ signers: [signer(bob, 1)] }),
+    reason: 'extra-signature',
+  },
+  {
+    name: 'three where two would do',
+    envelope: signed(bob, carol, payer),
+    account: twoOfThree,
+    reason: 'extra-signature',
+  },
+  {
+    name: 'a light one before the one that suffices',
+    envelope: signed(payer, bob),
+    account: account({ thresholds: [1, 0, 5, 5], signers: [signer(bob, 5)] }),
   },
   {
     name: 'a master key without weight beside one that has it',

@@ -20,7 +20,33 @@ const MOST = 2 ** 32 - 1
 
 export const RESOURCE_CASES: readonly ResourceCase[] = [
   { name: 'just what is needed', declared: [40_000_000, 1_200, 2_400], needed: [40_000_000, 1_200, 2_400] },
-  { name: 'less than is needed', declared: [1, 1, 1], needed: [40_000_000, 1_200, 2_400] },
+  { name: 'less than is needed', declared: [1, 1, 1], needed: [40_000_000, 1_200, 2_400], reason: 'too-few-resources' },
+  {
+    name: 'a byte too few to read',
+    declared: [40_000_000, 1_199, 2_400],
+    needed: [40_000_000, 1_200, 2_400],
+    reason: 'too-few-resources',
+  },
+  {
+    name: 'a byte too few to write',
+    declared: [40_000_000, 1_200, 2_399],
+    needed: [40_000_000, 1_200, 2_400],
+    reason: 'too-few-resources',
+  },
+  { name: 'instructions without the margin', declared: [100_000_000, 0, 0], needed: [104_000_000, 0, 0] },
+  {
+    name: 'one instruction fewer',
+    declared: [99_999_999, 0, 0],
+    needed: [104_000_000, 0, 0],
+    reason: 'too-few-resources',
+  },
+  { name: 'few instructions without the margin', declared: [950_000, 0, 0], needed: [1_000_000, 0, 0] },
+  {
+    name: 'few instructions and one fewer',
+    declared: [949_999, 0, 0],
+    needed: [1_000_000, 0, 0],
+    reason: 'too-few-resources',
+  },
   { name: 'nothing', declared: [0, 0, 0], needed: [0, 0, 0] },
   ...instructions([
     ['a quarter more', 50_000_000, 40_000_000],
@@ -85,3 +111,55 @@ export const HOST_ERRORS: readonly [print: string, detail: string][] = [
   ['HostError: Error(Contract)', 'it cannot be simulated'],
   ['', 'it cannot be simulated'],
 ]
+
+/** Declared and needed footprints, by the first letters of made-up keys. */
+export interface FootprintCase {
+  name: string
+  declared: { readOnly: string; readWrite: string }
+  needed: { readOnly: string; readWrite: string }
+  reason?: RefusalReason
+}
+
+const call = { readOnly: 'abc', readWrite: 'xy' }
+
+export const FOOTPRINT_CASES: readonly FootprintCase[] = [
+  { name: 'the same', declared: call, needed: call },
+  { name: 'in another order', declared: { readOnly: 'cab', readWrite: 'yx' }, needed: call },
+  { name: 'writable where reading would do', declared: { readOnly: 'bc', readWrite: 'axy' }, needed: call },
+  {
+    name: 'readable where it is written',
+    declared: { readOnly: 'abcx', readWrite: 'y' },
+    needed: call,
+    reason: 'too-few-resources',
+  },
+  {
+    name: 'without one that is read',
+    declared: { readOnly: 'ab', readWrite: 'xy' },
+    needed: call,
+    reason: 'too-few-resources',
+  },
+  {
+    name: 'without one that is written',
+    declared: { readOnly: 'abc', readWrite: 'x' },
+    needed: call,
+    reason: 'too-few-resources',
+  },
+  { name: 'four to spare', declared: { readOnly: 'abcde', readWrite: 'xyzw' }, needed: call },
+  {
+    name: 'five to spare',
+    declared: { readOnly: 'abcdef', readWrite: 'xyzw' },
+    needed: call,
+    reason: 'excess-footprint',
+  },
+]
+
+/** Keys that stand for letters. */
+export function footprint({ readOnly, readWrite }: { readOnly: string; readWrite: string }): xdr.LedgerFootprint {
+  const keys = (letters: string) =>
+    Array.from(letters, (letter) =>
+      xdr.LedgerKey.contractCode(
+        new xdr.LedgerKeyContractCode({ hash: new Uint8Array(32).fill(letter.charCodeAt(0)) }),
+      ),
+    )
+  return new xdr.LedgerFootprint({ readOnly: keys(readOnly), readWrite: keys(readWrite) })
+}

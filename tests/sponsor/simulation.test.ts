@@ -1,4 +1,4 @@
-import { SorobanDataBuilder } from '@stellar/stellar-sdk'
+import { SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Network, openNetwork } from '#lib/ledger/network.ts'
 import { Refusal } from '#lib/refusal.ts'
@@ -8,7 +8,7 @@ import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-p
 import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
 import { MESSAGES } from './messages.ts'
 import { expectRefusal, thrownBy } from './refused.ts'
-import { HOST_ERRORS, RESOURCE_CASES, resources } from './simulation-cases.ts'
+import { FOOTPRINT_CASES, footprint, HOST_ERRORS, RESOURCE_CASES, resources } from './simulation-cases.ts'
 
 const signedXDR = signedTransfer()
 const inner = decodeInner(signedXDR, PASSPHRASE)
@@ -64,4 +64,12 @@ test.each(RESOURCE_CASES)('$name: $reason', async ({ declared, needed, reason })
   const check = () => checkResources(resources(declared), resources(needed))
   if (reason) await expectRefusal(check, reason)
   else check()
+})
+
+test.each(FOOTPRINT_CASES)('a footprint $name: $reason', async ({ declared, needed, reason }) => {
+  const withFootprint = (given: Parameters<typeof footprint>[0]) =>
+    new xdr.SorobanResources({ footprint: footprint(given), instructions: 0, diskReadBytes: 0, writeBytes: 0 })
+  const check = () => checkResources(withFootprint(declared), withFootprint(needed))
+  if (reason) await expectRefusal(check, reason)
+  else expect(check).not.toThrow()
 })

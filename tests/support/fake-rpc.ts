@@ -85,12 +85,13 @@ export function accountEntry(
   given: {
     thresholds?: [number, number, number, number]
     signers?: { key: xdr.SignerKey; weight: number }[]
+    sequence?: bigint
   } = {},
 ): xdr.AccountEntry {
   return new xdr.AccountEntry({
     accountId: Keypair.fromPublicKey(address).xdrAccountId(),
     balance: 10_000_000n,
-    seqNum: 1n,
+    seqNum: given.sequence ?? 1n,
     numSubEntries: given.signers?.length ?? 0,
     inflationDest: null,
     flags: 0,

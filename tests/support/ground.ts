@@ -7,7 +7,7 @@ import type { Database } from '#lib/db.ts'
 import { startDevnet } from '#lib/devnet/devnet.ts'
 import { readEnvironment } from '#lib/env.ts'
 import { composeSettings } from '#lib/settings.ts'
-import type { Opening } from '#lib/wallet/commitment.ts'
+import { NOTHING, type Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { cloneDatabase } from './database.ts'
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
@@ -69,7 +69,9 @@ export async function openGround(variables: Record<string, string> = {}): Promis
     employ: async (balance = 1_000_0000000n) => {
       const holder = await enrol(network)
       const address = holder.signer.publicKey()
-      const opening = await endow(network, Keypair.fromSecret(devnet.issuerSecret), holder, balance)
+      // Nobody needs anything to pay nothing.
+      const issuer = Keypair.fromSecret(devnet.issuerSecret)
+      const opening = balance === 0n ? NOTHING : await endow(network, issuer, holder, balance)
       const session = await mintSession(sessions, { kind: 'ledger', sub: address }, new Date())
       return { ...holder, address, opening, session }
     },

@@ -7,9 +7,13 @@ import type { Employer, Ground } from './ground.ts'
 import type { Town } from './town.ts'
 
 /** A signed transfer of an employer of its own, ready to be posted. */
-export async function prepareTransfer(town: Town, to: string, options: CallOptions = {}) {
-  const employer = await town.employ()
-  const transfer = { to, amount: 5_0000000n, opening: employer.opening }
+export async function prepareTransfer(
+  town: Town,
+  to: string,
+  { amount = 5_0000000n, ...options }: CallOptions & { amount?: bigint } = {},
+) {
+  const employer = await town.employ(100n * amount)
+  const transfer = { to, amount, opening: employer.opening }
   const built = await buildTransfer(town.network, employer, transfer, options)
   return { employer, ...built, post: () => town.post(employer, { signedXDR: built.signedXdr }) }
 }

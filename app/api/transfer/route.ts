@@ -1,7 +1,8 @@
 import { identifyCaller } from '#lib/auth/caller.ts'
 import { readJson, resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
-import { requirePayer, requireSponsor, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
+import { requireSponsor } from '#lib/sponsor/sponsor.ts'
+import { requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
 
 /** Sponsors a confidential transfer that the caller has built and signed, and waits for the ledger. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
