@@ -68,7 +68,10 @@ export function presentOperation(operation: Operation): ZodOpenApiOperationObjec
     ...(caller === 'employer' && { 'x-role': 'employer' }),
     security: scheme === 'anybody' ? [] : [{ [scheme]: [] }],
     ...((query || parameters) && {
-      requestParams: { ...(query && { query: query.schema }), ...(parameters && { path: pathSchema(parameters) }) },
+      requestParams: {
+        ...(query && { query: querySchema(query) }),
+        ...(parameters && { path: pathSchema(parameters) }),
+      },
     }),
     ...(body && {
       requestBody: {
@@ -83,9 +86,18 @@ export function presentOperation(operation: Operation): ZodOpenApiOperationObjec
   }
 }
 
+/** The parameters of a query, each with its example. */
+function querySchema({ schema, example }: Asked) {
+  const fields = Object.entries(schema.shape).map(([name, field]) => {
+    const asked = field as z.ZodType
+    return [name, example[name] === '' ? asked : asked.meta({ ...asked.meta(), examples: [example[name]] })]
+  })
+  return z.object(Object.fromEntries(fields))
+}
+
 function pathSchema(parameters: NonNullable<Operation['parameters']>) {
   const fields = Object.entries(parameters).map(([name, { description, example }]) => {
-    return [name, z.string().meta({ description, example })]
+    return [name, z.string().meta({ description, examples: [example] })]
   })
   return z.object(Object.fromEntries(fields))
 }

@@ -26,7 +26,8 @@ const challenge = {
   caller: 'anybody',
   summary: 'Get a challenge for a wallet to sign',
   query: {
-    schema: challengeQuery,
+    schema: challengeQuery.required({ account: true }),
+    parsedBy: challengeQuery,
     example: { account: EXAMPLE.employer, memo: '', home_domain: 'localhost:3000' },
     messages: [
       'account required',

@@ -20,7 +20,7 @@ export const CHALLENGE_LIFETIME = 300
 
 /** The query of a challenge request (SEP-10, "Request"). */
 export const challengeQuery = z.object({
-  account: z.string().optional().meta({ description: 'the account address (G…) that signs in; required' }),
+  account: z.string().optional().meta({ description: 'the account address (G…) that signs in' }),
   memo: z.string().optional().meta({ description: 'not supported: one that is not empty is refused' }),
   home_domain: z.string().optional().meta({ description: 'none, or that of this service' }),
 })
