@@ -24,6 +24,9 @@ export interface AuditLine {
   detail: AuditDetail
 }
 
+/** What entries can be about. */
+export const AUDIT_ACTION_NAMES: readonly AuditAction[] = AUDIT_ACTIONS
+
 /** The action that `text` names. */
 export function auditActionOf(text: string): AuditAction | undefined {
   return AUDIT_ACTIONS.find((action) => action === text)

@@ -1,5 +1,4 @@
-import { desc, eq } from 'drizzle-orm'
-import { auditLog } from '#drizzle/directory-schema.ts'
+import { eq } from 'drizzle-orm'
 import { sponsoredTransfers } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
 import { newestFirst } from '#lib/paging.ts'

@@ -1,0 +1,47 @@
+import { formatUnits } from '#lib/money.ts'
+
+/** 1234567n → '1,234,567'. */
+export function groupDigits(whole: string | number | bigint): string {
+  return String(whole).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** A decimal as people read it: thousands apart, at least two decimals and at most `places`, which are cut, not rounded. */
+export function readable(decimal: string, places = 7): string {
+  const [whole = '0', fraction = ''] = decimal.split('.')
+  const kept = fraction.slice(0, places).replace(/0+$/, '').padEnd(2, '0')
+  return `${groupDigits(whole)}.${kept}`
+}
+
+/** Stroops as XLM. Where something was paid, the figure shows it, however little it was. */
+export function xlm(stroops: bigint, places = 7): string {
+  const figure = readable(formatUnits(stroops), places)
+  return stroops > 0n && !/[1-9]/.test(figure) ? readable(formatUnits(stroops)) : figure
+}
+
+/** 0.84 → '0.8 s', 75 → '1 min 15 s'. */
+export function seconds(value: number): string {
+  if (value < 60) return `${value.toFixed(1)} s`
+  const whole = Math.round(value)
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
+}
+
+/** The time between two moments. */
+export function between(start: Date, end: Date): string {
+  return seconds(Math.max(0, end.getTime() - start.getTime()) / 1000)
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** A moment in UTC: of today the time, of other days the date too. */
+export function Moment({ at, now }: { at: Date; now: Date }) {
+  const iso = at.toISOString()
+  const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)
+  const year = at.getUTCFullYear() === now.getUTCFullYear() ? '' : ` ${at.getUTCFullYear()}`
+  const date = `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}${year}`
+  return (
+    <time dateTime={iso} title={`${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`} className="whitespace-nowrap">
+      {isToday ? iso.slice(11, 19) : `${date}, ${iso.slice(11, 16)}`}
+    </time>
+  )
+}

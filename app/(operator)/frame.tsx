@@ -1,0 +1,108 @@
+import type { Route } from 'next'
+import Link from 'next/link'
+import type { ReactNode } from 'react'
+import { BrandMark } from '../brand-mark.tsx'
+import { Live } from './live.tsx'
+import { signOut } from './sign-out.ts'
+
+const PAGES = [
+  ['/overview', 'Overview'],
+  ['/batches', 'Batches'],
+  ['/transfers', 'Transfers'],
+  ['/contractors', 'Contractors'],
+  ['/jobs', 'Jobs'],
+  ['/audit', 'Audit log'],
+] as const
+
+interface FrameProps {
+  /** which of the pages it is, or belongs to */
+  here: (typeof PAGES)[number][0]
+  title: string
+  /** the name of the network */
+  network: string
+  /** a way up, above the title */
+  above?: ReactNode
+  children: ReactNode
+}
+
+/** What surrounds every page of the operator's. */
+export function Frame({ here, title, network, above, children }: FrameProps) {
+  return (
+    <div className="lg:grid lg:min-h-dvh lg:grid-cols-[13.5rem_minmax(0,1fr)]">
+      <a
+        href="#content"
+        className="sr-only rounded-md bg-accent px-3 py-2 text-on-accent focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-10"
+      >
+        Skip to the content
+      </a>
+      <header className="border-b border-line bg-surface lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col lg:border-r lg:border-b-0">
+        <div className="flex items-center justify-between gap-3 px-4 pt-3 pb-1 sm:px-6 lg:px-5 lg:pt-5 lg:pb-4">
+          <Link href="/" prefetch={false} className="flex items-center gap-2.5 py-1 font-semibold tracking-tight">
+            <BrandMark />
+            <span>Confidential payroll</span>
+          </Link>
+          <span className="lg:hidden">
+            <SignOut />
+          </span>
+        </div>
+        <nav aria-label="Pages" className="overflow-x-auto px-2 sm:px-4 lg:px-3">
+          <ul className="flex gap-1 pb-2 lg:flex-col lg:gap-0.5">
+            {PAGES.map(([href, name]) => (
+              <li key={href}>
+                <Link
+                  href={href}
+                  prefetch={false}
+                  aria-current={href === here ? 'page' : undefined}
+                  className="block rounded-md px-2.5 py-1.5 whitespace-nowrap text-soft -outline-offset-2 transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-accent-wash aria-[current]:font-medium aria-[current]:text-accent-strong"
+                >
+                  {name}
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div className="mt-auto hidden space-y-2 border-t border-line px-5 py-4 lg:block">
+          <Link href={'/docs' as Route} prefetch={false} className="block text-soft underline-offset-4 hover:underline">
+            API reference
+          </Link>
+          <SignOut />
+        </div>
+      </header>
+      <div className="flex min-w-0 flex-col">
+        <main
+          id="content"
+          tabIndex={-1}
+          className="w-full max-w-[76rem] flex-1 px-4 py-6 outline-none sm:px-6 lg:px-10 lg:py-8"
+        >
+          {above}
+          <div className="mb-6 flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
+            <h1 className="min-w-0 text-xl font-semibold tracking-tight break-words lg:text-2xl">{title}</h1>
+            <p className="flex items-center gap-4 text-xs text-faint">
+              <span>
+                Network: <span className="font-medium text-soft">{network}</span>
+              </span>
+              <Live />
+            </p>
+          </div>
+          {children}
+        </main>
+        <footer className="max-w-[76rem] px-4 pb-8 text-xs leading-relaxed text-faint sm:px-6 lg:px-10">
+          <p className="border-t border-line pt-4">
+            The operator cannot see pay: amounts exist inside the clients’ proofs alone, and the service cannot read
+            them. The only figures here are network fees and the vault, which are public. Times are UTC.
+          </p>
+        </footer>
+      </div>
+    </div>
+  )
+}
+
+function SignOut() {
+  return (
+    <form action={signOut}>
+      <button type="submit" className="rounded-md py-1 text-soft underline-offset-4 hover:text-ink hover:underline">
+        Sign out
+      </button>
+    </form>
+  )
+}

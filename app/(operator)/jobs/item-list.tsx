@@ -1,0 +1,47 @@
+import type { ItemLine } from '#lib/operator/jobs.ts'
+import { between } from '../figures.tsx'
+import { Hash, TransactionHash } from '../hash.tsx'
+import { Status } from '../status.tsx'
+
+/** The transfers of a job: who pays on which lane, how long each waited and how long the ledger took. */
+export function ItemList({ items, network }: { items: readonly ItemLine[]; network: string }) {
+  return (
+    <table className="w-full">
+      <caption className="sr-only">Transfers of the job, in order</caption>
+      <thead>
+        <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium">
+          <th scope="col">Transfer</th>
+          <th scope="col" className="max-md:hidden">
+            Lane
+          </th>
+          <th scope="col" className="max-lg:hidden">
+            Recipient
+          </th>
+          <th scope="col" className="max-sm:hidden">
+            Transaction
+          </th>
+          <th scope="col">Waited</th>
+          <th scope="col">Settled in</th>
+        </tr>
+      </thead>
+      <tbody className="[&_td]:py-1 [&_td]:pr-4 [&_td]:align-top">
+        {items.map((item) => (
+          <tr key={item.position}>
+            <td>
+              <span className="mr-2 text-faint">{item.position + 1}</span>
+              <Status of="item" is={item.status} />
+              {item.error && <p className="text-xs text-bad">{item.error}</p>}
+            </td>
+            <td className="max-md:hidden">{item.channel ? <Hash value={item.channel} /> : '–'}</td>
+            <td className="max-lg:hidden">{item.recipient ? <Hash value={item.recipient} /> : 'another lane'}</td>
+            <td className="max-sm:hidden">
+              {item.hash ? <TransactionHash hash={item.hash} network={network} /> : '–'}
+            </td>
+            <td>{item.sentAt ? between(item.queuedAt, item.sentAt) : '–'}</td>
+            <td>{item.sentAt && item.settledAt ? between(item.sentAt, item.settledAt) : '–'}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

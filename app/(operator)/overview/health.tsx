@@ -1,0 +1,51 @@
+import type { Readiness } from '#lib/readiness.ts'
+import type { Service } from '#lib/service.ts'
+import { groupDigits } from '../figures.tsx'
+import { Sign } from '../status.tsx'
+
+type Light = readonly [tone: 'good' | 'bad' | 'off', word: string, detail: string]
+
+/** What the service stands on, and whether it is there. */
+export function Health({ ready, relays, service }: { ready: Readiness; relays: number | undefined; service: Service }) {
+  const { database, ledger, sponsor } = ready
+  const lights: [string, Light][] = [
+    ['Database', database.ok ? ['good', 'Reachable', 'PostgreSQL'] : ['bad', 'Unreachable', 'tried every 2 s']],
+    [
+      'Ledger',
+      ledger.ok
+        ? ['good', 'Following', `ledger ${groupDigits(Number(ledger.latestLedger))}, ${ledger.age} s ago`]
+        : ['bad', ledger.age === undefined ? 'Unreachable' : 'Behind', `${ledger.problem}`],
+    ],
+    ['Sponsor', sponsorLight(sponsor)],
+    ['Relay', relayLight(relays, service)],
+  ]
+  return (
+    <section aria-label="Health" className="mb-4 rounded-lg border border-line bg-surface shadow-card">
+      <dl className="grid grid-cols-2 lg:grid-cols-4 lg:divide-x lg:divide-line">
+        {lights.map(([name, [tone, word, detail]]) => (
+          <div key={name} className="px-4 py-3.5 sm:px-5">
+            <dt className="text-xs text-faint">{name}</dt>
+            <dd className="mt-1">
+              <span className="font-medium">
+                <Sign tone={tone}>{word}</Sign>
+              </span>
+              <span className="block text-xs text-faint">{detail}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  )
+}
+
+function sponsorLight(sponsor: Readiness['sponsor']): Light {
+  if (sponsor.configured === false) return ['off', 'Off', 'set SPONSOR_SEED to pay fees']
+  return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'In trouble', `${sponsor.problem}`]
+}
+
+function relayLight(relays: number | undefined, { settings }: Service): Light {
+  if (!settings.batch) return ['off', 'Off', 'batch execution is disabled']
+  if (relays === undefined) return ['off', 'Unknown', 'the database knows']
+  if (relays === 0) return ['bad', 'None running', 'start one: npm run relay']
+  return ['good', 'Running', relays === 1 ? 'one host' : `${relays} hosts`]
+}

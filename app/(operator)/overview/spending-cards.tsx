@@ -1,0 +1,115 @@
+import { parseUnits } from '#lib/money.ts'
+import type { Spending } from '#lib/operator/spending.ts'
+import type { Traffic } from '#lib/operator/traffic.ts'
+import type { Readiness } from '#lib/readiness.ts'
+import type { QuotaLimits } from '#lib/sponsor/quota.ts'
+import { groupDigits, readable, xlm } from '../figures.tsx'
+import { Hash } from '../hash.tsx'
+import { Card } from './card.tsx'
+import { Meter } from './meter.tsx'
+import type { VaultReading } from './vault-reading.ts'
+
+interface SpendingCardsProps {
+  spending: Spending | undefined
+  traffic: Traffic
+  vault: VaultReading
+  ready: Readiness
+  limits: QuotaLimits | undefined
+}
+
+/** What the sponsor has and spends, what of today's quotas is used, and what the vault holds. */
+export function SpendingCards({ spending, traffic, vault, ready, limits }: SpendingCardsProps) {
+  return (
+    <div className="grid gap-4 md:grid-cols-3">
+      {spending && limits ? (
+        <>
+          <BalanceCard spending={spending} traffic={traffic} balance={balanceOf(ready)} />
+          <BudgetCard spending={spending} limits={limits} />
+        </>
+      ) : (
+        <Card title="Sponsor" figure="Off">
+          <p>No fees are paid: there is no sponsor key.</p>
+        </Card>
+      )}
+      <VaultCard vault={vault} />
+    </div>
+  )
+}
+
+function balanceOf({ sponsor }: Readiness): bigint | undefined {
+  return typeof sponsor.availableXlm === 'string' ? parseUnits(sponsor.availableXlm) : undefined
+}
+
+interface BalanceCardProps {
+  spending: Spending
+  traffic: Traffic
+  balance: bigint | undefined
+}
+
+function BalanceCard({ spending, traffic, balance }: BalanceCardProps) {
+  const { floatHeld } = spending
+  return (
+    <Card title="Sponsor’s balance" figure={balance === undefined ? '–' : xlm(balance, 2)} unit="XLM">
+      <p>
+        {balance === undefined ? 'The ledger does not say just now. ' : `Float ${xlm(balance - floatHeld, 2)} XLM, `}
+        {xlm(floatHeld, 4)} XLM held by open bids
+      </p>
+      <p>{balance !== undefined && daysLeft(balance, traffic.charged)}</p>
+    </Card>
+  )
+}
+
+function daysLeft(balance: bigint, charged: bigint): string {
+  if (charged === 0n) return 'No fees in the last 24 hours'
+  const days = balance / charged
+  const left = days > 3650n ? 'more than 10 years' : days === 1n ? 'about a day' : `about ${groupDigits(days)} days`
+  return `Lasts ${days === 0n ? 'less than a day' : left} at ${xlm(charged, 4)} XLM a day`
+}
+
+function BudgetCard({ spending: { everybody, busiest }, limits }: { spending: Spending; limits: QuotaLimits }) {
+  const used = everybody.used + everybody.held
+  return (
+    <Card title="Used of today’s budget" figure={xlm(used, 4)} unit={`of ${xlm(limits.dailyBudget, 2)} XLM`}>
+      <Meter label="Daily budget" part={used} whole={limits.dailyBudget} />
+      <p>
+        {groupDigits(everybody.count)} {everybody.count === 1 ? 'transfer' : 'transfers'} today
+      </p>
+      {busiest.length > 0 && (
+        <ul aria-label="Busiest accounts">
+          {busiest.map(({ account, count }) => (
+            <li key={account} className="flex justify-between gap-3">
+              <Hash value={account} />
+              <span className="text-faint">
+                {groupDigits(count)} of {groupDigits(limits.transfersPerAccount)}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
+
+function VaultCard({ vault }: { vault: VaultReading }) {
+  if (vault === 'none') {
+    return (
+      <Card title="Vault" figure="None">
+        <p>Neither a token nor a bridge vault is configured.</p>
+      </Card>
+    )
+  }
+  return (
+    <Card title="Held by the vault" figure={vault ? readable(vault.held, 2) : '–'} unit="USDC">
+      {vault ? (
+        <>
+          <p>Backs all confidential balances together; public by construction.</p>
+          <p>
+            <Hash value={vault.vault} />
+          </p>
+        </>
+      ) : (
+        <p>The ledger does not say just now.</p>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,28 @@
+import type { VaultState } from '#lib/funding/vault.ts'
+import { Refusal } from '#lib/refusal.ts'
+import type { Service } from '#lib/service.ts'
+
+/** What the vault holds; `none` where there is no vault, undefined where the ledger does not say. */
+export type VaultReading = VaultState | 'none' | undefined
+
+const FRESH_MS = 5_000
+
+let known: { vault: Service['vault']; at: number; reading: Promise<VaultReading> } | undefined
+
+/** Looks at the vault, at most once in five seconds in this process, however many pages are open. */
+export function readVault({ vault, now }: Pick<Service, 'vault' | 'now'>): Promise<VaultReading> {
+  const at = now().getTime()
+  if (known && known.vault === vault && at - known.at < FRESH_MS) return known.reading
+  known = { vault, at, reading: look(vault) }
+  return known.reading
+}
+
+async function look(vault: Service['vault']): Promise<VaultReading> {
+  if (!vault) return 'none'
+  try {
+    return await vault.read()
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return error.code === 'not-wired' ? 'none' : undefined
+  }
+}

@@ -1,0 +1,31 @@
+interface ProgressProps {
+  /** what it measures, for those who cannot see it */
+  label: string
+  settled: number
+  failed: number
+  total: number
+}
+
+/** How many of a batch's payouts are paid, and how many have failed. */
+export function Progress({ label, settled, failed, total }: ProgressProps) {
+  const part = (count: number) => (total === 0 ? 0 : (100 * count) / total)
+  const words = `${settled} of ${total} paid${failed > 0 ? `, ${failed} failed` : ''}`
+  return (
+    <span className="flex items-center gap-3">
+      <svg
+        role="img"
+        aria-label={`${label}: ${words}`}
+        viewBox="0 0 100 6"
+        preserveAspectRatio="none"
+        className="h-1.5 w-full min-w-12 flex-1 rounded-full bg-line"
+      >
+        <rect width={part(settled)} height="6" fill="var(--good-fill)" />
+        <rect x={part(settled)} width={part(failed)} height="6" fill="var(--bad-fill)" />
+      </svg>
+      <span aria-hidden="true" className="shrink-0 text-xs text-soft">
+        {settled}/{total}
+        {failed > 0 && <span className="text-bad"> · {failed} failed</span>}
+      </span>
+    </span>
+  )
+}

@@ -1,0 +1,112 @@
+import type { ReactNode } from 'react'
+
+type Tone = 'good' | 'busy' | 'bad' | 'idle' | 'off'
+
+/** How each status of each kind of record looks. */
+const LOOKS = {
+  transfer: {
+    held: ['busy', 'Held'],
+    sent: ['busy', 'In flight'],
+    success: ['good', 'Settled'],
+    failed: ['bad', 'Failed'],
+    dead: ['bad', 'Expired'],
+    refused: ['off', 'Refused'],
+  },
+  batch: {
+    draft: ['idle', 'Draft'],
+    ready: ['idle', 'Ready'],
+    started: ['busy', 'Started'],
+    completed: ['good', 'Completed'],
+    failed: ['bad', 'Failed'],
+  },
+  payout: {
+    draft: ['idle', 'Draft'],
+    ready: ['idle', 'Ready'],
+    pending: ['busy', 'Pending'],
+    paid: ['good', 'Paid'],
+    failed: ['bad', 'Failed'],
+    canceled: ['off', 'Canceled'],
+  },
+  contractor: {
+    invited: ['idle', 'Invited'],
+    onboarding: ['busy', 'Onboarding'],
+    ready: ['good', 'Ready'],
+    inactive: ['off', 'Inactive'],
+  },
+  job: { running: ['busy', 'Running'], completed: ['good', 'Completed'], failed: ['bad', 'Failed'] },
+  item: {
+    queued: ['idle', 'Queued'],
+    taken: ['busy', 'Building'],
+    signed: ['busy', 'In flight'],
+    paid: ['good', 'Paid'],
+    failed: ['bad', 'Failed'],
+  },
+} as const satisfies Record<string, Record<string, readonly [Tone, string]>>
+
+type Looks = typeof LOOKS
+
+/** A status in words, with a shape and a colour of its own. */
+export function Status<Kind extends keyof Looks>({ of, is }: { of: Kind; is: keyof Looks[Kind] & string }) {
+  const looks: Record<string, readonly [Tone, string]> = LOOKS[of]
+  const [tone, word] = looks[is] ?? (['idle', is] as const)
+  return <Sign tone={tone}>{word}</Sign>
+}
+
+const TEXT: Record<Tone, string> = {
+  good: 'text-good',
+  busy: 'text-busy',
+  bad: 'text-bad',
+  idle: 'text-soft',
+  off: 'text-faint',
+}
+
+/** Words with the shape and the colour of a tone. */
+export function Sign({ tone, children }: { tone: Tone; children: ReactNode }) {
+  return (
+    <span className={`inline-flex items-center gap-1.5 whitespace-nowrap ${TEXT[tone]}`}>
+      <Shape tone={tone} />
+      {children}
+    </span>
+  )
+}
+
+/** A tick, a half moon, a cross, a ring, a struck ring: told apart without colour. */
+export function Shape({ tone }: { tone: Tone }) {
+  return (
+    <svg
+      width="13"
+      height="13"
+      viewBox="0 0 13 13"
+      fill="none"
+      strokeWidth="1.5"
+      aria-hidden="true"
+      className="shrink-0"
+    >
+      {tone === 'good' && (
+        <>
+          <circle cx="6.5" cy="6.5" r="6" fill="var(--good-fill)" />
+          <path d="m3.8 6.7 1.9 1.9 3.6-4" stroke="var(--surface)" strokeLinecap="round" strokeLinejoin="round" />
+        </>
+      )}
+      {tone === 'busy' && (
+        <>
+          <circle cx="6.5" cy="6.5" r="5.25" stroke="var(--busy-fill)" />
+          <path d="M6.5 3a3.5 3.5 0 0 1 0 7Z" fill="var(--busy-fill)" />
+        </>
+      )}
+      {tone === 'bad' && (
+        <>
+          <rect x="0.5" y="0.5" width="12" height="12" rx="3" fill="var(--bad-fill)" />
+          <path d="m4.2 4.2 4.6 4.6m0-4.6L4.2 8.8" stroke="var(--surface)" strokeLinecap="round" />
+        </>
+      )}
+      {tone === 'idle' && <circle cx="6.5" cy="6.5" r="5.25" stroke="var(--faint)" />}
+      {tone === 'off' && (
+        <g stroke="var(--faint)">
+          <circle cx="6.5" cy="6.5" r="5.25" />
+          <path d="m3 10 7-7" />
+        </g>
+      )}
+    </svg>
+  )
+}

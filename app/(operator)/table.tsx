@@ -1,0 +1,78 @@
+import type { ReactNode } from 'react'
+
+/** A column: `from` is the width of the page from which it is shown; what a phone needs stands in the first one. */
+export interface Column<Row> {
+  head: string
+  cell: (row: Row) => ReactNode
+  from?: 'sm' | 'md' | 'lg' | 'xl'
+  isNumber?: boolean
+}
+
+const SHOWN = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden', xl: 'max-xl:hidden' } as const
+
+interface TableProps<Row> {
+  /** what it lists, for those who cannot see it */
+  caption: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  keyOf: (row: Row) => string
+  /** what to say, and to do next, when there are no rows */
+  empty: ReactNode
+}
+
+/** A list of records. */
+export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
+  if (rows.length === 0) return <Empty>{empty}</Empty>
+  const classOf = ({ from, isNumber }: Column<Row>) =>
+    `px-3 first:pl-4 last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right' : 'text-left'}`
+  return (
+    <div className="overflow-hidden rounded-lg border border-line bg-surface shadow-card">
+      <table className="w-full border-collapse">
+        <caption className="sr-only">{caption}</caption>
+        <thead>
+          <tr className="border-b border-line">
+            {columns.map((column) => (
+              <th
+                key={column.head}
+                scope="col"
+                className={`py-2 text-xs font-medium whitespace-nowrap text-faint ${classOf(column)}`}
+              >
+                {column.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line">
+          {rows.map((row) => (
+            <tr key={keyOf(row)} className="transition-colors hover:bg-raised">
+              {columns.map((column) => (
+                <td key={column.head} className={`py-2.5 align-top ${classOf(column)}`}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** What stands where nothing is yet. */
+export function Empty({ children }: { children: ReactNode }) {
+  return (
+    <div className="space-y-2 rounded-lg border border-dashed border-edge px-6 py-10 text-center text-soft [&_a]:text-accent [&_a]:underline [&_a]:underline-offset-4 [&_strong]:block [&_strong]:font-medium [&_strong]:text-ink">
+      {children}
+    </div>
+  )
+}
+
+/** What a page says while the database cannot be reached. */
+export function Unreachable() {
+  return (
+    <Empty>
+      <strong>The database cannot be reached</strong>
+      <p>Nothing is lost: transfers that were accepted are settled once it is back. This page tries again by itself.</p>
+    </Empty>
+  )
+}

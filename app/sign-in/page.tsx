@@ -1,0 +1,84 @@
+import type { Metadata } from 'next'
+import { connection } from 'next/server'
+import { service } from '#lib/service.ts'
+import { readSearch } from '../(operator)/listing.tsx'
+import { BrandMark } from '../brand-mark.tsx'
+import { signIn } from './sign-in.ts'
+
+export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }
+
+/** The way into the dashboard. */
+export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>) {
+  await connection()
+  const { settings } = await service()
+  const { problem = '', seconds = '', to = '' } = await readSearch(searchParams)
+  return (
+    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center px-6 py-12">
+      <p className="mb-8 flex items-center gap-2.5 font-medium">
+        <BrandMark />
+        Confidential payroll
+      </p>
+      <h1 className="text-2xl font-semibold tracking-tight">Operator dashboard</h1>
+      {settings.operator ? (
+        <SignInForm message={messageOf(problem, seconds)} isBad={problem !== 'out'} to={to} />
+      ) : (
+        <Closed />
+      )}
+    </main>
+  )
+}
+
+function SignInForm({ message, isBad, to }: { message: string; isBad: boolean; to: string }) {
+  const isWrong = message !== '' && isBad
+  return (
+    <form action={signIn} className="mt-6 space-y-4">
+      <input type="hidden" name="to" value={to} />
+      {/* Password managers want to know whose password it is. */}
+      <input type="text" name="username" value="operator" autoComplete="username" readOnly hidden />
+      <div>
+        <label htmlFor="password" className="mb-1.5 block font-medium">
+          Password
+        </label>
+        <input
+          id="password"
+          name="password"
+          type="password"
+          autoComplete="current-password"
+          required
+          aria-invalid={isWrong || undefined}
+          aria-describedby="message"
+          className="w-full rounded-md border border-edge bg-surface px-3 py-2 text-base aria-[invalid]:border-bad"
+        />
+        <p id="message" role={isWrong ? 'alert' : undefined} className={`mt-2 ${isWrong ? 'text-bad' : 'text-soft'}`}>
+          {message}
+        </p>
+      </div>
+      <button
+        type="submit"
+        className="w-full rounded-md bg-accent px-4 py-2 font-medium text-on-accent transition-colors hover:bg-accent-strong"
+      >
+        Sign in
+      </button>
+    </form>
+  )
+}
+
+function messageOf(problem: string, seconds: string): string {
+  if (problem === 'wrong') return 'That is not the password.'
+  if (problem === 'wait') {
+    const wait = /^\d{1,3}$/.test(seconds) ? `${seconds} s` : 'a moment'
+    return `Too many wrong passwords. Try again in ${wait}.`
+  }
+  if (problem === 'unavailable') return 'The database cannot be reached just now. Try again in a moment.'
+  if (problem === 'out') return 'You are signed out.'
+  return 'It is printed when the service starts, unless OPERATOR_PASSWORD sets one.'
+}
+
+function Closed() {
+  return (
+    <p className="mt-6 text-soft">
+      It is closed: this service has no password for it. Set <code>OPERATOR_PASSWORD</code> (8 characters or more) and
+      start the service again.
+    </p>
+  )
+}

@@ -1,0 +1,97 @@
+import { Account, type Keypair } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
+import { payrollClient } from '#lib/cli/payroll-client.ts'
+import { devnetKeys } from '#lib/devnet/keys.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import type { CallOptions } from '#lib/wallet/transaction.ts'
+import type { RunningProgram } from './running-program.ts'
+
+const ID = z.object({ id: z.string() })
+
+/** A contractor of the employer's, with a registered account. */
+export interface Payee {
+  id: string
+  name: string
+  address: string
+}
+
+/** An employer at a running service, who works over HTTP as a frontend does. */
+export interface Payroll {
+  employer: Holder
+  network: TestNetwork
+  /** Asks the interface as the employer; resolves to the status and the body. */
+  ask(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>
+  /** Contractors of these names, each with an account of its own on the ledger. */
+  hire(...names: string[]): Promise<Payee[]>
+  /** A locked batch with a payout to each; resolves to its id. */
+  prepare(name: string, payees: readonly Payee[]): Promise<string>
+  /** Pays one contractor and waits until it is settled; resolves to the hash. */
+  pay(payee: Payee): Promise<string>
+  /** Two transfers that start from one balance: the ledger takes the first, and the proof of the second is stale. */
+  overspend(first: Payee, second: Payee): Promise<number[]>
+}
+
+export async function openPayroll({ base, deploymentUrl }: RunningProgram): Promise<Payroll> {
+  const network = await openTestNetwork(deploymentUrl)
+  const employer = await enrol(network)
+  const issuer: Keypair = devnetKeys(network.passphrase).issuer
+  let opening: Opening = await endow(network, issuer, employer, 100_000_0000000n)
+  const session = await payrollClient(base).signIn(employer.signer)
+
+  const ask: Payroll['ask'] = async (method, path, body) => {
+    const response = await fetch(`${base}/api${path}`, {
+      method,
+      headers: {
+        Authorization: `Bearer ${session}`,
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, body: await response.json() }
+  }
+  const make = async (path: string, body: unknown) => ID.parse((await ask('POST', path, body)).body).id
+  const build = (to: string, options: CallOptions = {}) =>
+    buildTransfer(network, employer, { to, amount: 1_0000000n, opening }, options)
+
+  return {
+    employer,
+    network,
+    ask,
+    hire: (...names) =>
+      Promise.all(
+        names.map(async (name) => {
+          const address = (await enrol(network)).signer.publicKey()
+          return { id: await make('/contractors', { name, address }), name, address }
+        }),
+      ),
+    prepare: async (name, payees) => {
+      const id = await make('/batches', { name })
+      const instructions = payees.map((payee) => ({ contractorId: payee.id, encryptedAmount: 'sealed' }))
+      await ask('POST', `/batches/${id}/instructions`, { instructions })
+      await ask('POST', `/batches/${id}/ready`)
+      return id
+    },
+    pay: async ({ address }) => {
+      const { signedXdr, next } = await build(address)
+      const { status, body } = await ask('POST', '/transfer', { signedXDR: signedXdr })
+      if (status !== 200) throw new Error(`the transfer was answered with ${status}`)
+      opening = next
+      return z.object({ hash: z.string() }).parse(body).hash
+    },
+    overspend: async (first, second) => {
+      const account = employer.signer.publicKey()
+      const sequence = BigInt((await network.rpc.getAccount(account)).sequenceNumber())
+      const source = (ahead: bigint) => new Account(account, (sequence + ahead).toString())
+      const winner = await build(first.address, { source: source(0n) })
+      const loser = await build(second.address, { source: source(1n) })
+      const answers = await Promise.all(
+        [winner, loser].map(({ signedXdr }) => ask('POST', '/transfer', { signedXDR: signedXdr })),
+      )
+      opening = winner.next
+      return answers.map(({ status }) => status)
+    },
+  }
+}

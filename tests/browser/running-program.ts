@@ -1,0 +1,39 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../support/port.ts'
+import { startProgram } from '../support/program.ts'
+
+/** The password of every service that the browser tests start. */
+export const PASSWORD = 'a password for the tests'
+
+/** The built service on its embedded defaults, with ports and a folder of its own. */
+export interface RunningProgram {
+  base: string
+  deploymentUrl: string
+  stop(): Promise<void>
+}
+
+/** @param variables on top of what keeps it apart from others */
+export async function runProgram(variables: Record<string, string> = {}): Promise<RunningProgram> {
+  const [port, devnetPort, relayPort] = [await freePort(), await freePort(), await freePort()]
+  const directory = mkdtempSync(join(tmpdir(), 'payroll-browser-'))
+  const base = `http://localhost:${port}`
+  const program = await startProgram(base, {
+    PORT: String(port),
+    DEVNET_PORT: String(devnetPort),
+    RELAY_PORT: String(relayPort),
+    DATA_DIR: directory,
+    PUBLIC_URL: base,
+    OPERATOR_PASSWORD: PASSWORD,
+    ...variables,
+  })
+  return {
+    base,
+    deploymentUrl: `http://localhost:${devnetPort}/deployment.json`,
+    stop: async () => {
+      await program.kill()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
