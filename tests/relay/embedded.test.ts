@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Keypair } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type RunningService, startService } from '#lib/boot.ts'
+import { admitUser } from '#lib/directory/user.ts'
+import { readEnvironment } from '#lib/env.ts'
+import { readiness } from '#lib/readiness.ts'
+import { readJob, startJob } from '#lib/relay/jobs.ts'
+import { loadProver } from '#lib/relay/prover.ts'
+import { freePort } from '../support/port.ts'
+
+let directory: string
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'payroll-embedded-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+async function start(): Promise<{ service: RunningService; relayUrl: string }> {
+  const [devnet, relay] = [await freePort(), await freePort()]
+  const variables = { DATA_DIR: directory, DEVNET_PORT: `${devnet}`, RELAY_PORT: `${relay}`, DEVNET_CLOSE_MS: '200' }
+  return { service: await startService(readEnvironment(variables)), relayUrl: `http://localhost:${relay}` }
+}
+
+async function runJob(service: RunningService, amounts: number[]) {
+  const db = await service.database()
+  const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
+  const user = await admitUser(db, identity, new Date())
+  if (!service.batch) throw new Error('batches are off')
+  const { jobId } = await startJob(db, service.batch, user, { amounts }, new Date())
+  await expect.poll(async () => (await readJob(db, identity, jobId)).status, { timeout: 40_000 }).not.toBe('running')
+  return await readJob(db, identity, jobId)
+}
+
+test('everything in one process, on PGlite: a job runs at once, and another after a restart', async () => {
+  const first = await start()
+  try {
+    // Posted while the channels are still being made: it waits for them.
+    expect(await runJob(first.service, [1, 2, 3, 4])).toMatchObject({ status: 'completed' })
+    expect((await readiness({ ...first.service })).relay).toEqual({ ok: true, relays: 1, channels: 3 })
+    const discovery = await fetch(`${first.relayUrl}/.well-known/disbursement-relay`)
+    expect(await discovery.json()).toMatchObject({ network: 'local', publicKey: { kty: 'EC' } })
+  } finally {
+    await first.service.close()
+  }
+  const second = await start()
+  try {
+    expect(await runJob(second.service, [5])).toMatchObject({ status: 'completed', results: [{ status: 'SUCCESS' }] })
+  } finally {
+    await second.service.close()
+  }
+}, 120_000)
+
+describe('RELAY_PROVER', () => {
+  test('is the stand-in on the local network, and must be named on a real one', async () => {
+    expect((await loadProver(undefined, 'local')).prove).toBeTypeOf('function')
+    await expect(loadProver(undefined, 'testnet')).rejects.toThrow('RELAY_PROVER')
+  })
+
+  test('is a file or a package that exports a prover', async () => {
+    const file = join(directory, 'prover.mjs')
+    writeFileSync(file, 'export const prover = { prove: async () => new Uint8Array(14592).fill(7) }')
+    const prover = await loadProver(file, 'testnet')
+    const proof = await prover.prove({
+      circuit: 'register',
+      token: '',
+      account: '',
+      y: new Uint8Array(),
+      pvk: new Uint8Array(),
+    })
+    expect([proof.length, proof[0]]).toEqual([14_592, 7])
+    writeFileSync(join(directory, 'none.mjs'), 'export const prover = {}')
+    await expect(loadProver(join(directory, 'none.mjs'), 'local')).rejects.toThrow('exports no prover')
+    await expect(loadProver('no-such-package', 'local')).rejects.toThrow('no-such-package')
+  })
+})
