@@ -1,5 +1,6 @@
-import { measureDirectory } from './bench/directory.ts'
+import { type Figure, measureDirectory } from './bench/directory.ts'
 import { startPostgres } from './bench/postgres.ts'
+import { measureRelay } from './bench/relay.ts'
 import { measureSep10 } from './bench/sep10.ts'
 import { setStage } from './bench/stage.ts'
 import { type Measure, measureChain, measureCrowd } from './bench/transfers.ts'
@@ -10,19 +11,25 @@ function show({ name, ours, plain, unit, goal }: Measure): void {
   console.log(`${name.padEnd(46)} ${figures.padEnd(48)} ratio ${(ours / plain).toFixed(2)}  (goal: ${goal})`)
 }
 
+function tell({ name, found, goal }: Figure): void {
+  console.log(`${name.padEnd(46)} ${found.padEnd(60)}  (goal: ${goal})`)
+}
+
 for (const measure of measureSep10()) show(measure)
 const postgres = await startPostgres(3955)
-const stage = await setStage({
-  DATABASE_URL: postgres.url,
-  SESSION_SECRET: 'a secret for one run of the benchmark',
-})
 try {
-  for (const measure of await measureCrowd(stage)) show(measure)
-  for (const measure of await measureChain(stage)) show(measure)
-  for (const { name, found, goal } of await measureDirectory(stage, postgres.url)) {
-    console.log(`${name.padEnd(46)} ${found.padEnd(60)}  (goal: ${goal})`)
+  const stage = await setStage({
+    DATABASE_URL: postgres.url,
+    SESSION_SECRET: 'a secret for one run of the benchmark',
+  })
+  try {
+    for (const measure of await measureCrowd(stage)) show(measure)
+    for (const measure of await measureChain(stage)) show(measure)
+    for (const figure of await measureDirectory(stage, postgres.url)) tell(figure)
+  } finally {
+    await stage.close()
   }
+  for (const figure of await measureRelay(postgres.url)) tell(figure)
 } finally {
-  await stage.close()
   await postgres.stop()
 }
