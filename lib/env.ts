@@ -88,7 +88,7 @@ const VARIABLES = {
   FAUCET_AMOUNT: amount.default(1_000_0000000n),
   FAUCET_COOLDOWN: count(0, 31_536_000).default(3600),
   CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]),
-  // `none` refuses every contract; absent or empty stands for the confidential token.
+  // Absent it stands for the confidential token; empty, or `none`, it refuses every contract.
   SPONSOR_CONTRACTS: z
     .union(
       [z.literal('none').transform(() => []), list.pipe(z.array(contract))],
@@ -137,6 +137,11 @@ export const VARIABLE_NAMES = Object.keys(VARIABLES) as (keyof typeof VARIABLES)
 
 type Variables = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> }
 
+/** An empty variable is one that is not set, except where emptiness says something: a list that allows nothing. */
+function meantBy(name: string, value: string | undefined): string | undefined {
+  return name === 'SPONSOR_CONTRACTS' && value === '' ? 'none' : value || undefined
+}
+
 /** The longest home domain whose `<home domain> auth` still fits the 64 bytes of a manageData name (SEP-10). */
 const HOME_DOMAIN_BYTES = 59
 
@@ -155,7 +160,7 @@ export interface Environment extends Omit<Variables, 'VERCEL_PROJECT_PRODUCTION_
 export function readEnvironment(variables: Record<string, string | undefined>): Environment {
   const read = Object.fromEntries(
     Object.entries(VARIABLES).map(([name, schema]) => {
-      const parsed = schema.safeParse(variables[name] || undefined)
+      const parsed = schema.safeParse(meantBy(name, variables[name]))
       if (!parsed.success) throw new ConfigurationError(name, parsed.error.issues[0]?.message ?? 'invalid')
       return [name, parsed.data]
     }),

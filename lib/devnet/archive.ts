@@ -1,4 +1,5 @@
 import { mkdirSync } from 'node:fs'
+import { describeFailure, log } from '#lib/log.ts'
 import { type Expiry, openExpiry } from './expiry.ts'
 import { type History, openHistory } from './history.ts'
 import { type Journal, memoryJournal, openJournal, type Place } from './journal.ts'
@@ -73,9 +74,14 @@ export function openArchive(directory: string | null): Archive {
       history.add(head.ledger, place)
       const { sequence } = head.ledger
       if (sequence - place.segment + 1 < SEGMENT_LEDGERS && journal.segmentBytes() < SEGMENT_BYTES) return
-      if (directory !== null) writeSnapshot(directory, sequence, state.entries())
-      journal.roll(sequence + 1)
-      dropOldSegments()
+      // The ledger stands, whatever becomes of this: on a full disk the segment grows on until a snapshot succeeds.
+      try {
+        if (directory !== null) writeSnapshot(directory, sequence, state.entries())
+        journal.roll(sequence + 1)
+        dropOldSegments()
+      } catch (error) {
+        log('error', 'ledger snapshot', { sequence, failure: describeFailure(error) })
+      }
     },
     close: () => journal.close(),
   }

@@ -109,8 +109,8 @@ export function openLedger({ directory, passphrase, now, genesis }: LedgerOption
       return { envelope, verdict: queue.add(envelope, state, moment()) }
     },
     close() {
-      const taken = queue.take(state, moment())
       const ledger = contextOf({ sequence: tip.sequence + 1, closeTime: Math.max(tip.closeTime, seconds()) })
+      const taken = queue.take(state, { ...ledger, latest: 0 })
       const layer = state.fork()
       expiry.evict(layer, ledger.sequence)
       keep(ledger, layer, applyLedger(taken, layer, ledger))

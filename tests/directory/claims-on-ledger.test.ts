@@ -222,7 +222,7 @@ test('a refused sponsorship is in the audit log: by whom, of what, why, and noth
     action: 'transfer.refused',
     subjectKind: 'transfer',
     subjectId: hash,
-    detail: { reason: 'would-fail' },
+    detail: { reason: 'sequence' },
   })
 })
 

@@ -221,7 +221,7 @@ describe('the contracts that are sponsored', () => {
 
   test('are the token alone by default', () => {
     expect(contracts({})).toEqual(new Set([token]))
-    expect(contracts({ SPONSOR_CONTRACTS: '' })).toEqual(new Set([token]))
+    expect(contracts({ SPONSOR_CONTRACTS: '' })).toEqual(new Set())
   })
 
   test('are those listed, the token only if it is among them', () => {
