@@ -13,9 +13,13 @@ import {
   sealAmount,
 } from './demo/back-office.ts'
 import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './demo/payment.ts'
+import { awaitRelay, runRelayBatch } from './demo/relay-batch.ts'
 import { endow, enrol, openTestNetwork } from './participants.ts'
-import { payrollClient } from './payroll-client.ts'
+import { payrollClient, readSponsorAddress } from './payroll-client.ts'
 import { answers, type Serving, startServing } from './serve.ts'
+
+/** What the relay pays on top, from channels of its own, oldest contractor first. */
+const BONUSES = ['100', '80.5', '120.25', '75', '60.0000001']
 
 /** Who is paid what, in test USDC. */
 const PAYROLL: readonly Payee[] = [
@@ -32,6 +36,8 @@ const say = (line = '') => console.log(line)
 async function runPayroll(base: string, deploymentUrl: string): Promise<string[]> {
   const network = await openTestNetwork(deploymentUrl)
   const client = payrollClient(base)
+  const hasRelay = await awaitRelay(base, say)
+  const sponsor = await readSponsorAddress(base)
 
   say('Making an employer and five contractors on the ledger …')
   const [employer, ...holders] = await Promise.all([enrol(network), ...PAYROLL.map(() => enrol(network))])
@@ -80,7 +86,14 @@ async function runPayroll(base: string, deploymentUrl: string): Promise<string[]
     )
   }
   const kept = await readPayoutHashes(client, session, batch.id)
+  const bonuses = hasRelay ? BONUSES.map((bonus) => parseUnits(bonus)) : []
+  const relayed = hasRelay ? await runRelayBatch(client, session, bonuses, say) : 'completed'
+  const rewarded = await Promise.all(holders.map((holder) => decryptedBalance(network, holder)))
   return [
+    ...(relayed === 'completed' ? [] : [`the relay's batch is ${relayed}`]),
+    ...payments
+      .filter(({ sent }, index) => hasRelay && rewarded[index] !== sent + (bonuses[index] ?? 0n))
+      .map(({ name }) => `the relay paid ${name} another amount`),
     ...(status === 'completed' ? [] : [`the batch is ${status}`]),
     ...(before === after ? [] : ['the employer spent XLM']),
     ...payments.filter(({ sent }, index) => received[index] !== sent).map(({ name }) => `${name} reads another amount`),
@@ -88,8 +101,8 @@ async function runPayroll(base: string, deploymentUrl: string): Promise<string[]
       .filter(({ hash }, index) => kept.get(batch.payoutIds[index] ?? '') !== hash)
       .map(({ name }) => `the payout of ${name} has another hash`),
     ...payments
-      .filter(({ paidBy }) => paidBy === employer.signer.publicKey())
-      .map(({ name }) => `the employer paid the fee for ${name}`),
+      .filter(({ paidBy }) => paidBy !== sponsor)
+      .map(({ name, paidBy }) => `${paidBy} paid the fee for ${name}, not the sponsor`),
   ]
 }
 
@@ -111,15 +124,18 @@ async function main(): Promise<void> {
     say(`Starting the service at ${base} …`)
     serving = await startServing(base)
   }
-  const failures = await runPayroll(base, `http://localhost:${DEVNET_PORT}/deployment.json`)
+  const end = async () => await serving?.stop()
+  process.once('SIGINT', end)
+  process.once('SIGTERM', end)
+  const failures = await runPayroll(base, `http://localhost:${DEVNET_PORT}/deployment.json`).catch(async (error) => {
+    await end()
+    throw error
+  })
   for (const failure of failures) console.error(`NOT AS PROMISED: ${failure}`)
   if (failures.length > 0) process.exitCode = 1
   else say('\nAll as promised: five confidential payments, and not a stroop of XLM from the employer.')
-  if (!serving) return
-  if (once || failures.length > 0) return await serving.stop()
-  say(`\nThe service goes on at ${base}/api (try ${base}/api/health). Ctrl-C ends it.`)
-  process.once('SIGINT', () => void serving.stop())
-  process.once('SIGTERM', () => void serving.stop())
+  if (once || failures.length > 0) return await end()
+  if (serving) say(`\nThe service goes on at ${base}/api (try ${base}/api/health). Ctrl-C ends it.`)
 }
 
 await main()

@@ -68,3 +68,10 @@ async function ask<Schema extends z.ZodType>(
   }
   return schema.parse(answer)
 }
+
+const READY = z.object({ sponsor: z.object({ address: z.string() }) })
+
+/** The account that pays the fees, as the service itself says. */
+export async function readSponsorAddress(base: string): Promise<string> {
+  return READY.parse(await (await fetch(`${base}/api/ready`)).json()).sponsor.address
+}
