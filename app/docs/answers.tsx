@@ -5,7 +5,7 @@ import { Inline } from './prose.tsx'
 /** Everything that an operation may answer, each unfolding to its fields or its messages. */
 export function Answers({ answers }: { answers: readonly ReferenceAnswer[] }) {
   return (
-    <section aria-label="Answers">
+    <div>
       <h4 className="pb-1.5 font-semibold">Answers</h4>
       <ul className="divide-y divide-line border-y border-line">
         {answers.map((answer) => (
@@ -14,7 +14,7 @@ export function Answers({ answers }: { answers: readonly ReferenceAnswer[] }) {
           </li>
         ))}
       </ul>
-    </section>
+    </div>
   )
 }
 

@@ -42,7 +42,7 @@ function Routes({ groups }: { groups: readonly ReferenceGroup[] }) {
                   className="flex items-baseline gap-2 rounded-md px-2 py-1 text-[0.8125rem] text-soft -outline-offset-2 transition-colors hover:bg-raised hover:text-ink"
                 >
                   <Method name={method} isSmall />
-                  <span className="min-w-0 break-words">{path}</span>
+                  <span className="min-w-0 break-words">{path.replaceAll('/', '\u200b/')}</span>
                 </a>
               </li>
             ))}

@@ -2,7 +2,6 @@ import type { Metadata } from 'next'
 import { connection } from 'next/server'
 import { readReference } from '#lib/openapi/reference.ts'
 import { service } from '#lib/service.ts'
-import { Connection } from './connection.tsx'
 import { Contents } from './contents.tsx'
 import { Operation } from './operation.tsx'
 import { Prose } from './prose.tsx'
@@ -19,7 +18,10 @@ export default async function DocsPage() {
   const reference = readReference(`${settings.publicUrl}/api`)
   const { title, version, description, baseUrl, groups } = reference
   return (
-    <div className="lg:grid lg:grid-cols-[15.5rem_minmax(0,1fr)]">
+    <div className="lg:grid lg:grid-cols-[17rem_minmax(0,1fr)]">
+      <noscript>
+        <style>{'[data-needs-script] { display: none }'}</style>
+      </noscript>
       <a
         href="#content"
         className="sr-only rounded-md bg-accent px-3 py-2 text-on-accent focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-10"
@@ -48,7 +50,6 @@ export default async function DocsPage() {
               <dd className="font-mono break-all">npm run client -- payroll-client.ts</dd>
             </dl>
           </header>
-          <Connection baseUrl={baseUrl} />
           {groups.map((group) => (
             <section key={group.name} aria-labelledby={group.anchor} className="mt-16">
               <h2 id={group.anchor} className="scroll-mt-6 text-xl font-semibold tracking-tight">

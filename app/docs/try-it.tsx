@@ -1,8 +1,11 @@
 'use client'
 
-import { type FormEvent, useId, useState, useSyncExternalStore } from 'react'
-import { changeConnection, noConnection, readConnection, watchConnection } from './connection-store.ts'
+import { type FormEvent, useId, useState } from 'react'
+import { changeConnection, readConnection } from './connection.ts'
+import { ConnectionFields } from './connection-fields.tsx'
+import { FIELD, Labelled } from './labelled.tsx'
 import { type Outcome, type Parameter, sendRequest } from './sending.ts'
+import { Shown } from './shown.tsx'
 
 interface TryItProps {
   baseUrl: string
@@ -14,28 +17,27 @@ interface TryItProps {
   body: string | undefined
 }
 
-const INPUT = 'w-full rounded-md border border-edge bg-page px-2.5 py-1.5 font-mono text-[0.8125rem]'
-const BUTTON = 'rounded-md px-3 py-1.5 font-medium transition-colors disabled:opacity-60'
-
-/** A form that sends a request of the route and shows the answer. */
+/** A form that sends a request of the route and shows the answer. Without JavaScript the page hides it. */
 export function TryIt({ baseUrl, method, path, needsToken, parameters, body }: TryItProps) {
-  const connection = useSyncExternalStore<ReturnType<typeof readConnection> | undefined>(
-    watchConnection,
-    readConnection,
-    noConnection,
-  )
   const id = useId()
   const [isOpen, setOpen] = useState(false)
   const [isSending, setSending] = useState(false)
   const [outcome, setOutcome] = useState<Outcome>()
-  if (!connection) return null
 
   const send = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const fields = new FormData(event.currentTarget)
+    const { token, baseUrl: base = baseUrl } = readConnection()
     setSending(true)
-    const request = { method, path, parameters, fields, hasBody: body !== undefined, token: connection.token }
-    const found = await sendRequest({ ...request, baseUrl: connection.baseUrl ?? baseUrl })
+    const found = await sendRequest({
+      baseUrl: base,
+      method,
+      path,
+      token: needsToken ? token : '',
+      parameters,
+      fields,
+      hasBody: body !== undefined,
+    })
     // What a sign-in gives is what the other forms are waiting for.
     if (found.session !== undefined) changeConnection({ token: found.session })
     setOutcome(found)
@@ -43,7 +45,7 @@ export function TryIt({ baseUrl, method, path, needsToken, parameters, body }: T
   }
 
   return (
-    <div className="rounded-md border border-line">
+    <div data-needs-script className="rounded-md border border-line">
       <button
         type="button"
         aria-expanded={isOpen}
@@ -57,68 +59,51 @@ export function TryIt({ baseUrl, method, path, needsToken, parameters, body }: T
         </span>
       </button>
       <div id={id} hidden={!isOpen} className="border-t border-line p-3">
-        <form onSubmit={send} className="space-y-3">
-          {needsToken && connection.token === '' && (
-            <p className="text-[0.8125rem] text-busy">No Bearer token yet: it goes into the field at the top.</p>
-          )}
-          {parameters.map(({ name, place, example, isRequired }) => (
-            <label key={`${place} ${name}`} className="block">
-              <span className="mb-1 block text-xs font-medium text-soft">
-                {name} <span className="font-normal text-faint">in the {place}</span>
+        {isOpen && (
+          <form onSubmit={send} className="space-y-3">
+            <ConnectionFields baseUrl={baseUrl} needsToken={needsToken} />
+            {parameters.map(({ name, place, example, isRequired }) => (
+              <Labelled key={`${place} ${name}`} name={name} note={`in the ${place}`}>
+                {(id) => (
+                  <input
+                    id={id}
+                    className={FIELD}
+                    name={`${place} ${name}`}
+                    defaultValue={example}
+                    required={isRequired}
+                    spellCheck={false}
+                  />
+                )}
+              </Labelled>
+            ))}
+            {body !== undefined && (
+              <Labelled name="Body">
+                {(id) => (
+                  <textarea
+                    id={id}
+                    className={`${FIELD} field-sizing-content max-h-80 min-h-20`}
+                    name="body"
+                    defaultValue={body}
+                    spellCheck={false}
+                  />
+                )}
+              </Labelled>
+            )}
+            <button
+              type="submit"
+              disabled={isSending}
+              className="rounded-md bg-accent px-3 py-1.5 font-medium text-on-accent transition-colors hover:bg-accent-strong disabled:opacity-60"
+            >
+              {isSending ? 'Sending…' : 'Send'}
+              <span className="sr-only">
+                {' '}
+                {method} {path}
               </span>
-              <input
-                className={INPUT}
-                name={`${place} ${name}`}
-                defaultValue={example}
-                required={isRequired}
-                spellCheck={false}
-              />
-            </label>
-          ))}
-          {body !== undefined && (
-            <label className="block">
-              <span className="mb-1 block text-xs font-medium text-soft">Body</span>
-              <textarea
-                className={`${INPUT} field-sizing-content max-h-80 min-h-20`}
-                name="body"
-                defaultValue={body}
-                spellCheck={false}
-              />
-            </label>
-          )}
-          <button
-            type="submit"
-            disabled={isSending}
-            className={`${BUTTON} bg-accent text-on-accent hover:bg-accent-strong`}
-          >
-            {isSending ? 'Sending…' : `Send ${method} ${path}`}
-          </button>
-        </form>
+            </button>
+          </form>
+        )}
         <div aria-live="polite">{outcome && <Shown outcome={outcome} />}</div>
       </div>
-    </div>
-  )
-}
-
-function Shown({ outcome: { status, milliseconds, headers, text } }: { outcome: Outcome }) {
-  const tone = status === undefined || status >= 400 ? 'text-bad' : 'text-good'
-  return (
-    <div className="mt-4">
-      <p className="text-[0.8125rem] text-soft">
-        <span className={`font-mono font-semibold ${tone}`}>{status ?? 'No answer'}</span> in {milliseconds} ms
-      </p>
-      {headers.map(([name, value]) => (
-        <p key={name} className="font-mono text-xs break-all text-soft">
-          {name}: {value}
-        </p>
-      ))}
-      <textarea
-        aria-label="Body of the answer"
-        readOnly
-        value={text}
-        spellCheck={false}
-        className="mt-2 field-sizing-content max-h-96 min-h-10 w-full rounded-md bg-raised px-3 py-2.5 font-mono text-xs leading-relaxed"
-      />
     </div>
   )
 }
