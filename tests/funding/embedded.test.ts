@@ -20,6 +20,8 @@ beforeAll(async () => {
     readEnvironment({ DATA_DIR: directory, DEVNET_PORT: '0', DEVNET_CLOSE_MS: '200', BATCH_ENABLED: 'false' }),
   )
   provideService(Promise.resolve(service))
+  // Its first start holds up everything else in the process for seconds on a busy machine.
+  await service.database()
   network = await openTestNetwork(service.network.rpcUrl.replace(/rpc$/, 'deployment.json'))
 }, 60_000)
 afterAll(async () => {
