@@ -66,6 +66,9 @@ export async function startService(configuration: Environment): Promise<RunningS
         : { directory: join(configuration.DATA_DIR, 'database') },
     )
     closers.push(store.close)
+    // PGlite takes seconds of this process to open: now, and not under the first request. A folder that will not open
+    // ends the boot; a server that cannot be reached is waited for by those who need it.
+    if (!configuration.DATABASE_URL) await store.database()
     const network = openNetwork(settings.network)
     const now = () => new Date()
     const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, database: store.database, now })
@@ -87,7 +90,6 @@ export async function startService(configuration: Environment): Promise<RunningS
     const service = { settings, network, database: store.database, registry, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     closers.push(keepHouse(service))
-    faucet?.dispenser.wake()
     if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service, embedded.prover))
     return service
   } catch (error) {
