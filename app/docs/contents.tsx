@@ -1,6 +1,6 @@
 import Link from 'next/link'
+import { BrandMark } from '#app/brand-mark.tsx'
 import type { ReferenceGroup } from '#lib/openapi/reference.ts'
-import { BrandMark } from '../brand-mark.tsx'
 import { Method } from './method.tsx'
 
 /** The way through the reference: beside it on a wide page, folded above it on a narrow one. */
