@@ -78,8 +78,15 @@ async function conclude(relay: Relay, item: Item, ending: Ending): Promise<Outco
 
 /** Refusals that the next channel would get as well. `float` is short only while other transfers are open. */
 const FINAL: ReadonlySet<RefusalReason> = new Set(['quota-transfers', 'quota-stroops', 'daily-budget'])
-/** Those of a transfer that has waited too long, or whose channel has moved on. */
-const PASSING: ReadonlySet<RefusalReason> = new Set(['would-fail', 'expires-too-soon', 'float'])
+/** Those of a transfer that has waited too long, or whose channel has moved on: a fresh one is made. */
+const PASSING: ReadonlySet<RefusalReason> = new Set([
+  'would-fail',
+  'expires-too-soon',
+  'sequence',
+  'too-few-resources',
+  'no-account',
+  'float',
+])
 
 async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, message: string): Promise<Outcome> {
   if (PASSING.has(reason)) return await retreat(relay, item)

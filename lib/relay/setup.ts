@@ -1,11 +1,12 @@
 import type { Keypair } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import type { ChannelProblem } from '#drizzle/relay-schema.ts'
 import { type Faucet, fund } from '#lib/funding/faucet.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { readBalance } from './balance.ts'
-import { announceChannels } from './channel-record.ts'
+import { announceChannels, noteProblem } from './channel-record.ts'
 import { diagnose } from './diagnosis.ts'
 import type { Channel, Relay } from './relay.ts'
 import { submit } from './submission.ts'
@@ -42,7 +43,10 @@ async function prepareChannel(
 ): Promise<void> {
   const channel: Channel = { ...openHolder(signer, relay.token), address: signer.publicKey() }
   const { address } = channel
+  const note = async (problem: ChannelProblem | null) =>
+    noteProblem(await relay.database(), relay.token, address, problem)
   let problem = await diagnose(relay, address)
+  if (problem) await note(problem)
   if (problem === 'account') {
     say(address, 'asking friendbot for an account')
     await befriend(relay, address)
@@ -53,6 +57,7 @@ async function prepareChannel(
     await submit(relay.network, await buildRegister(await relay.deployment(), channel, { auditorId: 0 }))
   }
   await fillUp(relay, faucet, channel, say)
+  if (problem) await note(null)
   say(address, 'ready')
 }
 

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import type { PayrollClient } from '../payroll-client.ts'
+
+const STARTED = z.object({ jobId: z.string() })
+const JOB = z.object({
+  status: z.enum(['running', 'completed', 'failed']),
+  results: z.array(z.object({ i: z.number(), hash: z.string(), status: z.enum(['SUCCESS', 'FAILED']) })),
+  error: z.string().optional(),
+})
+const READY = z.object({
+  relay: z.object({ ok: z.boolean(), configured: z.boolean().optional(), problem: z.string().optional() }),
+})
+
+/** Waits until the service's relay has made its channels. Resolves to whether there is a relay at all. */
+export async function awaitRelay(base: string, say: (line: string) => void): Promise<boolean> {
+  for (let attempt = 0; attempt < 60; attempt += 1) {
+    const { relay } = READY.parse(await (await fetch(`${base}/api/ready`)).json())
+    if (relay.configured === false) return false
+    if (relay.ok && relay.problem === undefined) return true
+    if (attempt === 0) say('Waiting for the relay to make its channel accounts …')
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  }
+  return false
+}
+
+/** Has the relay pay `amounts` (base units) to the contractors, and tells each result. Resolves to how the job ended. */
+export async function runRelayBatch(
+  client: PayrollClient,
+  session: string,
+  amounts: readonly bigint[],
+  say: (line: string) => void,
+): Promise<string> {
+  say('')
+  say('Handing a batch to the relay, which pays it from channel accounts of its own, side by side …')
+  const { jobId } = await client.ask(STARTED, session, '/batch', { amounts: amounts.map(Number) })
+  const told = new Set<number>()
+  for (;;) {
+    const { status, results, error } = await client.ask(JOB, session, `/batch/${jobId}`)
+    for (const { i, hash, status: outcome } of results.filter((result) => !told.has(result.i))) {
+      told.add(i)
+      say(`  transfer ${i + 1}/${amounts.length}  ${outcome}  ${hash}`)
+    }
+    if (status !== 'running') {
+      say(`The relay's batch is ${status}${error === undefined ? '' : `: ${error}`}`)
+      return status
+    }
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}
