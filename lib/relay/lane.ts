@@ -1,5 +1,7 @@
 import { type Lease, releaseLease, renewLease, takeLease } from '#lib/leases.ts'
 import { describeFailure, log } from '#lib/log.ts'
+import { Refusal } from '#lib/refusal.ts'
+import { readBalance } from './balance.ts'
 import { findChannel, noteProblem } from './channel-record.ts'
 import { diagnose } from './diagnosis.ts'
 import { findBegun, takeItem } from './items.ts'
@@ -13,8 +15,13 @@ export type LaneEnd = 'idle' | 'held' | 'stopped' | 'unfit'
  * Pays items through one channel, strictly one after the other, for each starts from the balance that the last one left.
  * First of all what the channel had begun, be it under another relay that is gone. The channel's lease keeps two relays
  * from spoiling each other's proofs; that no item is paid twice does not rest on it.
+ * @param options.refreshes reads the channel's events first
  */
-export async function runLane(relay: Relay, channel: Channel, goesOn: () => boolean): Promise<LaneEnd> {
+export async function runLane(
+  relay: Relay,
+  channel: Channel,
+  { goesOn, refreshes }: { goesOn: () => boolean; refreshes: boolean },
+): Promise<LaneEnd> {
   const { address } = channel
   const terms = { holder: relay.name, seconds: relay.times.lease }
   const lease = await takeLease(await relay.database(), address, terms)
@@ -22,6 +29,7 @@ export async function runLane(relay: Relay, channel: Channel, goesOn: () => bool
   const hold = keepLease(relay, lease)
   try {
     if (!(await isFit(relay, channel))) return 'unfit'
+    if (refreshes && !(await refresh(relay, channel))) return 'unfit'
     while (goesOn() && hold.isHeld()) {
       const outcome = await step(relay, channel)
       if (outcome === 'idle' || outcome === 'unfit') return outcome
@@ -40,13 +48,32 @@ async function step(relay: Relay, channel: Channel): Promise<Outcome | 'idle'> {
 }
 
 /** Asks the ledger whether the channel may pay at all, and notes the answer. */
-async function isFit(relay: Relay, { address }: Channel): Promise<boolean> {
+async function isFit(relay: Relay, channel: Channel): Promise<boolean> {
+  const { address } = channel
   const db = await relay.database()
   const [problem, known] = await Promise.all([diagnose(relay, address), findChannel(db, relay.token, address)])
   if (problem) await noteProblem(db, relay.token, address, problem)
-  // How much it has, and whether its history can be read, only a payment shows.
+  else if (known?.problem === 'history') return await refresh(relay, channel)
+  // Whether it has enough only a payment shows.
   else if (known?.problem && known.problem !== 'balance') await noteProblem(db, relay.token, address, null)
   return problem === undefined
+}
+
+/** Reads what has happened to the channel, while the RPC still has it. Whether that joins on to what is known. */
+async function refresh(relay: Relay, channel: Channel): Promise<boolean> {
+  const lost = await readBalance(relay, channel).then(
+    () => false,
+    (error: unknown) => {
+      if (error instanceof Refusal && error.code === 'conflict') return true
+      throw error
+    },
+  )
+  const db = await relay.database()
+  const known = await findChannel(db, relay.token, channel.address)
+  // What opens the spendable balance may be known all the same, and until that changes the channel can pay.
+  if (lost && !known?.sealedOpening) await noteProblem(db, relay.token, channel.address, 'history')
+  else if (known?.problem === 'history') await noteProblem(db, relay.token, channel.address, null)
+  return !lost || known?.sealedOpening != null
 }
 
 /** Renews a lease until it is ended or lost. */

@@ -32,6 +32,8 @@ export function openLanes(relay: Relay): Lanes {
   }))
   const running = new Map<string, Lane>()
   const resting = new Map<string, number>()
+  /** when the events of a channel were last read for their own sake */
+  const readAt = new Map<string, number>()
   let share = channels.length
   let presence: Lease | undefined
   let saidPresent = 0
@@ -60,26 +62,30 @@ export function openLanes(relay: Relay): Lanes {
       saidPresent = Date.now()
     }
     share = Math.ceil(channels.length / Math.max(1, await countRelays(db)))
-    if (!(await isThereWork(db))) return
+    const hasWork = await isThereWork(db)
     const now = Date.now()
     // Whoever is refused a channel by another relay goes on to the next, so each starts elsewhere.
     for (const channel of channels) {
       if (running.size >= share || stopped) return
       if (running.has(channel.address) || (resting.get(channel.address) ?? 0) > now) continue
-      start(channel)
+      if (hasWork || isDue(channel)) start(channel)
     }
   }
+
+  const isDue = ({ address }: Channel) => (readAt.get(address) ?? 0) + relay.times.refresh * 1000 <= Date.now()
 
   function start(channel: Channel): void {
     const { address } = channel
     const goesOn = () => !stopped && running.size <= share
-    const ending = runLane(relay, channel, goesOn)
+    const refreshes = isDue(channel)
+    const ending = runLane(relay, channel, { goesOn, refreshes })
       .catch((error: unknown): LaneEnd => {
         log('info', 'lane', { channel: address, failure: describeFailure(error) })
         return 'held'
       })
       .then((end) => {
         running.delete(address)
+        if (refreshes && end !== 'held' && end !== 'unfit') readAt.set(address, Date.now())
         const seconds = { unfit: relay.times.rest, held: relay.times.tick, idle: 0, stopped: 0 }[end]
         resting.set(address, Date.now() + seconds * 1000)
         // A channel that somebody else has leaves room for another one of the share.

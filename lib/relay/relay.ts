@@ -36,9 +36,11 @@ export interface RelayTimes {
   sweep: number
   /** before a channel with a problem is tried again */
   rest: number
+  /** after which a channel's events are read though it has nothing to pay: an RPC keeps them for days */
+  refresh: number
 }
 
-export const RELAY_TIMES: RelayTimes = { lease: 20, validity: 60, tick: 1, sweep: 30, rest: 30 }
+export const RELAY_TIMES: RelayTimes = { lease: 20, validity: 60, tick: 1, sweep: 30, rest: 30, refresh: 43_200 }
 
 /** A channel as a lane uses it. */
 export interface Channel extends Holder {
