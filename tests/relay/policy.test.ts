@@ -1,0 +1,68 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sponsoredTransfers } from '#drizzle/schema.ts'
+import { Refusal } from '#lib/refusal.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { sponsorChannel, sponsorTransfer } from '#lib/sponsor/transfer.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { openHolder } from '#lib/wallet/keys.ts'
+import { openWorks, type Works } from './works.ts'
+
+let works: Works
+let sponsor: Sponsor
+beforeAll(async () => {
+  works = await openWorks({ channels: 2 })
+  if (!works.service.sponsor) throw new Error('no sponsor')
+  sponsor = works.service.sponsor
+}, 120_000)
+afterAll(() => works?.close())
+
+const addressOf = (channel: number) => works.channels[channel]?.publicKey() ?? ''
+const quotaAccount = Keypair.random().publicKey()
+const confirm = async () => undefined
+
+/** A transfer that a channel has signed. */
+async function transferOf(channel: number) {
+  const signer = works.channels[channel]
+  if (!signer) throw new Error('no such channel')
+  const holder = openHolder(signer, works.network.token)
+  const { spendable } = await syncBalance(works.network, { address: signer.publicKey(), vk: holder.keys.vk })
+  return await buildTransfer(works.network, holder, { to: addressOf(1 - channel), amount: 5n, opening: spendable })
+}
+
+async function rowOf(hash: string) {
+  const [row] = await works.db.select().from(sponsoredTransfers).where(eq(sponsoredTransfers.innerHash, hash))
+  return row
+}
+
+test('a channel’s transfer is nobody’s but the relay’s: on POST /transfer it is refused', async () => {
+  const { signedXdr, hash } = await transferOf(0)
+  const asked = sponsorTransfer(works.db, sponsor, addressOf(0), { signedXDR: signedXdr })
+  await expect(asked).rejects.toMatchObject({ code: 'refused', reason: 'own-address' })
+  expect(await rowOf(hash)).toBeUndefined()
+})
+
+test('the relay has it paid as this channel, and not as another', async () => {
+  const { signedXdr, hash } = await transferOf(0)
+  const other = sponsorChannel(works.db, sponsor, { channel: addressOf(1), quotaAccount, confirm }, signedXdr)
+  await expect(other).rejects.toMatchObject({ code: 'forbidden' })
+  const ending = await sponsorChannel(works.db, sponsor, { channel: addressOf(0), quotaAccount, confirm }, signedXdr)
+  expect(ending).toMatchObject({ status: 'success', innerHash: hash, quotaAccount, account: addressOf(0) })
+  const quotas = await works.db.query.quotas.findMany()
+  expect(quotas.find(({ account }) => account === quotaAccount)).toMatchObject({ count: 1, held: 0n })
+  expect(quotas.find(({ account }) => account === addressOf(0))).toBeUndefined()
+})
+
+test('what is not confirmed is neither recorded nor held against anybody', async () => {
+  const before = await works.db.query.quotas.findMany()
+  const { signedXdr, hash } = await transferOf(1)
+  const refuse = async () => {
+    throw new Refusal('conflict', 'the item has moved on')
+  }
+  const asked = sponsorChannel(works.db, sponsor, { channel: addressOf(1), quotaAccount, confirm: refuse }, signedXdr)
+  await expect(asked).rejects.toMatchObject({ code: 'conflict' })
+  expect(await rowOf(hash)).toBeUndefined()
+  expect(await works.db.query.quotas.findMany()).toEqual(before)
+})
