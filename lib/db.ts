@@ -1,53 +1,42 @@
-import { mkdirSync } from 'node:fs'
-import path from 'node:path'
-import { PGlite } from '@electric-sql/pglite'
-import { DrizzleQueryError, sql } from 'drizzle-orm'
-import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
-import { migrate as migratePg } from 'drizzle-orm/node-postgres/migrator'
-import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
-import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
-import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
-import { Client, Pool, type PoolClient } from 'pg'
-import * as directory from '#drizzle/directory-schema.ts'
-import * as relay from '#drizzle/relay-schema.ts'
-import * as transfers from '#drizzle/schema.ts'
-import { describeFailure, log } from './log.ts'
-import { Refusal } from './refusal.ts'
+import { sql } from 'drizzle-orm'
+import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './db-drivers.ts'
+import { sqlState, unreachable } from './db-failure.ts'
+import type { Database } from './db-schema.ts'
 
-const schema = { ...transfers, ...directory, ...relay }
-
-/** A database or a transaction of it; verbs take either. */
-export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
+export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './db-failure.ts'
+export type { Database } from './db-schema.ts'
 
 /** The way to the database: connects and migrates at first use, and again after a failure. */
 export interface Store {
-  /** @throws Refusal `unavailable` while the database cannot be reached */
+  /** @throws Refusal `unavailable` while the database cannot be reached, or is one that a newer version has migrated */
   database(): Promise<Database>
   close(): Promise<void>
 }
 
-/** Where the database is: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. */
-export type StoreLocation = { directory: string | null } | { url: string }
+/**
+ * Where the database is: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The host of the
+ * URL decides the driver. `webSocketProxy` (host:port) stands in for Neon's, in front of a PostgreSQL on localhost.
+ * `connections` is the most that this process holds at once, two at the least: one for the lock under which another
+ * migrates.
+ */
+export type StoreLocation =
+  | { directory: string | null }
+  | { url: string; connections?: number; webSocketProxy?: string }
 
-// Written out literally so that the files are traced into a standalone build.
-const MIGRATIONS = path.join(process.cwd(), 'drizzle', 'migrations')
-
-/** How long a statement may stay without an answer before its connection is given up. */
-const SILENCE_MS = 20_000
-
-/** Any 64-bit number of our own: two instances that start together migrate one after the other. */
-const MIGRATION_LOCK = 7_220_130_419_663_201n
+/** How many connections a process holds that has the machine to itself. */
+const CONNECTIONS = 10
 
 export function openStore(location: StoreLocation): Store {
-  const connect = 'url' in location ? () => connectPg(location.url) : () => connectPglite(location.directory)
   let connected: Promise<Connection> | undefined
   return {
     database: async () => {
-      connected ??= connect()
+      connected ??= connect(location)
+      const awaited = connected
       try {
-        return (await connected).database
+        return (await awaited).database
       } catch (cause) {
-        connected = undefined
+        // Whoever comes back late must not forget the connection that somebody else has begun since.
+        if (connected === awaited) connected = undefined
         throw unreachable(cause)
       }
     },
@@ -58,102 +47,11 @@ export function openStore(location: StoreLocation): Store {
   }
 }
 
-interface Connection {
-  database: Database
-  close(): Promise<void>
-}
-
-async function connectPglite(directory: string | null): Promise<Connection> {
-  if (directory !== null) mkdirSync(directory, { recursive: true })
-  const client = await PGlite.create(directory ?? 'memory://')
-  const database = drizzlePglite(client, { schema })
-  await migratePglite(database, { migrationsFolder: MIGRATIONS })
-  return { database, close: () => client.close() }
-}
-
-async function connectPg(url: string): Promise<Connection> {
-  const pool = new Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 10_000, query_timeout: SILENCE_MS })
-  // A connection that breaks, idle or in use, is replaced at next use; without listeners it would end the process.
-  pool.on('error', logBrokenConnection)
-  pool.on('connect', (client) => {
-    client.on('error', logBrokenConnection)
-    endWhenSilent(client)
-  })
-  try {
-    const database = drizzlePg(pool, { schema })
-    await underMigrationLock(url, () => migratePg(database, { migrationsFolder: MIGRATIONS }))
-    return { database, close: () => pool.end() }
-  } catch (error) {
-    await pool.end()
-    throw error
-  }
-}
-
-/**
- * A statement that gets no answer leaves its connection in the middle of something, perhaps of a transaction. Given back
- * to the pool, it would run other people's statements inside that. So it is ended, and the server rolls back.
- */
-function endWhenSilent(client: PoolClient): void {
-  client.query = new Proxy(client.query, {
-    apply: (query, self, args) => {
-      const answer: unknown = Reflect.apply(query, self, args)
-      if (answer instanceof Promise) {
-        answer.catch((error: unknown) => {
-          if (sqlState(error) === undefined) void client.end().catch(logBrokenConnection)
-        })
-      }
-      return answer
-    },
-  })
-}
-
-function logBrokenConnection(error: Error): void {
-  log('error', 'database connection', { failure: describeFailure(error) })
-}
-
-/** Runs `migrate` while a second connection holds a lock in a transaction: session locks fail behind a pooler. */
-async function underMigrationLock(url: string, migrate: () => Promise<void>): Promise<void> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
-  client.on('error', logBrokenConnection)
-  await client.connect()
-  try {
-    await client.query('BEGIN')
-    // An instance that froze while it migrated must not stop all others for ever.
-    await client.query("SET LOCAL lock_timeout = '60s'")
-    await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
-    await migrate()
-    await client.query('COMMIT')
-  } finally {
-    await client.end()
-  }
-}
-
-/** Runs SQL given as text, for a library that brings its own: one statement with values, any number without. */
-export type RunSql = (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>
-
-/** The way to run SQL as text on the database that `db` is (no transaction of it). */
-export function sqlRunner(db: Database): RunSql {
-  const client = '$client' in db ? db.$client : undefined
-  if (client instanceof PGlite) return (text, values) => runOnPglite(client, text, values)
-  if (client instanceof Pool) return async (text, values) => ({ rows: rowsOf(await client.query(text, values)) })
-  throw new Error('a transaction has no client of its own')
-}
-
-/**
- * PGlite is one connection: a script that fails between its BEGIN and COMMIT, sent as it is, leaves that connection in
- * an aborted transaction for whoever comes next. So the script runs in a transaction of PGlite's own.
- */
-async function runOnPglite(client: PGlite, text: string, values?: unknown[]) {
-  if (values?.length) return await client.query<Record<string, unknown>>(text, values)
-  const script = text.replace(/^\s*BEGIN\s*;/i, '').replace(/\bCOMMIT\s*;?\s*$/i, '')
-  const results = await client.transaction((tx) => tx.exec(script))
-  return { rows: results.flatMap(({ rows }) => rows) }
-}
-
-/** node-postgres answers a script with a result for each of its statements. */
-function rowsOf(result: { rows: unknown[] } | { rows: unknown[] }[]): Record<string, unknown>[] {
-  const rows = Array.isArray(result) ? result.flatMap((each) => each.rows ?? []) : (result.rows ?? [])
-  return rows as Record<string, unknown>[]
+function connect(location: StoreLocation): Promise<Connection> {
+  if ('directory' in location) return connectPglite(location.directory)
+  const { url, connections = CONNECTIONS, webSocketProxy } = location
+  const server = { url, connections, webSocketProxy }
+  return webSocketProxy !== undefined || isPooledNeon(url) ? connectVercel(server) : connectPg(server)
 }
 
 const ATTEMPTS = 3
@@ -186,38 +84,4 @@ export async function transact<Result>(db: Database, work: (tx: Database) => Pro
       if (!again || attempt === ATTEMPTS) throw error
     }
   }
-}
-
-/** The SQLSTATE of a failed query, if that is what `error` is. */
-export function sqlState(error: unknown): string | undefined {
-  const cause = error instanceof DrizzleQueryError ? error.cause : error
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  // EPIPE has five letters, too, but no class of SQLSTATE begins with E.
-  return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined
-}
-
-/** The name of the constraint that a failed query would have broken. */
-export function violatedConstraint(error: unknown): string | undefined {
-  const cause = error instanceof DrizzleQueryError ? error.cause : error
-  const name = cause instanceof Error && 'constraint' in cause ? cause.constraint : undefined
-  return typeof name === 'string' ? name : undefined
-}
-
-/**
- * Whether the database could not be reached, as opposed to having refused: SQLSTATE classes 08 (connection),
- * 53 (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), or a
- * query that failed without any state.
- */
-export function isUnreachable(error: unknown): boolean {
-  const state = sqlState(error)
-  return state === undefined ? error instanceof DrizzleQueryError : /^(08|53|57|55P03|25P03)/.test(state)
-}
-
-function unreachable(cause: unknown): Refusal {
-  return new Refusal('unavailable', 'the database cannot be reached', { cause })
-}
-
-/** A failure as the caller may see it: an unreachable database is a refusal, everything else stays what it is. */
-export function databaseFailure(error: unknown): unknown {
-  return isUnreachable(error) ? unreachable(error) : error
 }

@@ -1,8 +1,9 @@
 import { PGlite } from '@electric-sql/pglite'
 import { type SQL, sql } from 'drizzle-orm'
 import { fromDrizzle, PgBoss } from 'pg-boss'
-import { type Database, sqlRunner } from '#lib/db.ts'
+import type { Database } from '#lib/db.ts'
 import { describeFailure, log } from '#lib/log.ts'
+import { sqlRunner } from '#lib/sql-runner.ts'
 
 /** The way of jobs to the relays: pg-boss, in the database that everything else is in. One per process. */
 export interface JobQueue {
@@ -51,7 +52,7 @@ export function openQueue(database: () => Promise<Database>): JobQueue {
   }
 }
 
-/** A transaction of ours as pg-boss takes it. Both drivers answer with `rows`. */
+/** A transaction of ours as pg-boss takes it. Every driver answers with `rows`. */
 function within(tx: Database) {
   return fromDrizzle({ execute: async (query) => (await tx.execute(query as SQL)) as { rows: unknown[] } }, sql)
 }

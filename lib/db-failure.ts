@@ -1,0 +1,37 @@
+import { DrizzleQueryError } from 'drizzle-orm'
+import { Refusal } from './refusal.ts'
+
+/** The SQLSTATE of a failed query, if that is what `error` is. */
+export function sqlState(error: unknown): string | undefined {
+  const cause = error instanceof DrizzleQueryError ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  // EPIPE has five letters, too, but no class of SQLSTATE begins with E.
+  return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined
+}
+
+/** The name of the constraint that a failed query would have broken. */
+export function violatedConstraint(error: unknown): string | undefined {
+  const cause = error instanceof DrizzleQueryError ? error.cause : error
+  const name = cause instanceof Error && 'constraint' in cause ? cause.constraint : undefined
+  return typeof name === 'string' ? name : undefined
+}
+
+/**
+ * Whether the database could not be reached, as opposed to having refused: SQLSTATE classes 08 (connection),
+ * 53 (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), or a
+ * query that failed without any state.
+ */
+export function isUnreachable(error: unknown): boolean {
+  const state = sqlState(error)
+  return state === undefined ? error instanceof DrizzleQueryError : /^(08|53|57|55P03|25P03)/.test(state)
+}
+
+/** The refusal that stands for a database out of reach. */
+export function unreachable(cause: unknown): Refusal {
+  return new Refusal('unavailable', 'the database cannot be reached', { cause })
+}
+
+/** A failure as the caller may see it: an unreachable database is a refusal, everything else stays what it is. */
+export function databaseFailure(error: unknown): unknown {
+  return isUnreachable(error) ? unreachable(error) : error
+}

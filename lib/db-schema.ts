@@ -1,0 +1,10 @@
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import * as directory from '#drizzle/directory-schema.ts'
+import * as relay from '#drizzle/relay-schema.ts'
+import * as transfers from '#drizzle/schema.ts'
+
+/** Every table of ours. */
+export const schema = { ...transfers, ...directory, ...relay }
+
+/** A database or a transaction of it; verbs take either. */
+export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
