@@ -1,12 +1,22 @@
 import { connect, createServer, type Socket } from 'node:net'
 
 /** A way to PostgreSQL that can fall silent: what is sent then is swallowed, and nothing comes back. */
-export async function startSilentProxy(
-  databaseUrl: string,
-): Promise<{ url: string; fall(): void; wake(): void; close(): Promise<void> }> {
+export interface SilentProxy {
+  url: string
+  fall(): void
+  wake(): void
+  /** Ends every connection. */
+  cut(): void
+  close(): Promise<void>
+}
+
+export async function startSilentProxy(databaseUrl: string): Promise<SilentProxy> {
   const url = new URL(databaseUrl)
   const { hostname, port } = url
   let silent = false
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
@@ -36,8 +46,9 @@ export async function startSilentProxy(
     wake: () => {
       silent = false
     },
+    cut,
     close: () => {
-      for (const socket of sockets) socket.destroy()
+      cut()
       return new Promise((resolve) => server.close(() => resolve()))
     },
   }

@@ -1,0 +1,259 @@
+import { createPool } from '@vercel/postgres'
+import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Database, isUnreachable, openStore, type Store, sqlState, transact, violatedConstraint } from '#lib/db.ts'
+import { openQueue } from '#lib/relay/queue.ts'
+import { SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
+import { recordTransfer, settleTransfer } from '#lib/sponsor/transfer-record.ts'
+import { FITTING, limits, PLENTY, QUOTA_CASES, transferNamed } from '../sponsor/quota-cases.ts'
+import { clear, findDiscrepancies } from '../sponsor/quota-ledger.ts'
+import { SUCCESS } from '../sponsor/records.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let proxy: WebSocketProxy
+/** the same database in the driver's way, twice */
+let stores: [Store, Store]
+let db: Database
+let other: Database
+
+function open(url: string, connections = 4): Store {
+  const local = new URL(url)
+  local.hostname = 'localhost'
+  return openStore({ url: local.href, webSocketProxy: proxy.address, connections })
+}
+
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  proxy = await startWebSocketProxy(clone.url)
+  stores = [open(clone.url), open(clone.url)]
+  db = await stores[0].database()
+  other = await stores[1].database()
+})
+afterAll(async () => {
+  for (const store of stores) await store.close()
+  await proxy.close()
+  await clone.drop()
+})
+
+test('it is the driver of Vercel that runs here', () => {
+  expect('$client' in db && db.$client).toBeInstanceOf(
+    createPool({ connectionString: 'postgres://localhost/x' }).constructor,
+  )
+})
+
+describe('migrations', () => {
+  test('two instances that start together on an empty database both come up migrated', async () => {
+    const empty = await cloneDatabase()
+    const plain = await empty.store.database()
+    for (const statement of ['DROP SCHEMA drizzle CASCADE', 'DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
+      await plain.execute(sql.raw(statement))
+    }
+    const starting = [open(empty.url, 2), open(empty.url, 2)]
+    const started = await Promise.all(starting.map((store) => store.database()))
+    for (const each of started) expect(await each.query.quotas.findMany()).toEqual([])
+    for (const store of starting) await store.close()
+    await empty.drop()
+  })
+})
+
+/** The same answer, however a driver writes down what is no column of ours. */
+const plainly = (value: unknown): unknown => {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
+  if (Array.isArray(value)) return value.map(plainly)
+  return typeof value === 'number' || typeof value === 'bigint' ? String(value) : value
+}
+
+describe('answers and errors are those of the other two', () => {
+  const drivers: Record<string, Store> = {}
+  beforeAll(() => {
+    drivers.pg = clone.store
+    drivers.PGlite = openStore({ directory: null })
+    drivers.Vercel = stores[0]
+  })
+  afterAll(() => drivers.PGlite?.close())
+
+  /** What `ask` comes to on each. */
+  async function onEach<Result>(ask: (db: Database) => Promise<Result>): Promise<Result[]> {
+    return Promise.all(Object.values(drivers).map(async (store) => ask(await store.database())))
+  }
+
+  test.each([
+    'count(*) FROM quotas',
+    '9007199254740993::int8',
+    '1::int4',
+    'sum(x) FROM (VALUES (1::bigint), (2)) AS v (x)',
+    "'x'::text",
+    'NULL::text',
+    'true',
+    "'\\x00ff'::bytea",
+    `'{"a": [1, null]}'::jsonb`,
+    "ARRAY['a', 'b']",
+    "'2026-05-01T12:00:00.123Z'::timestamptz AT TIME ZONE 'UTC'",
+  ])('SELECT %s', async (expression) => {
+    const [first, ...others] = await onEach(async (each) => {
+      const { rows } = (await each.execute(sql.raw(`SELECT ${expression}`))) as unknown as { rows: object[] }
+      return rows.map((row) => Object.values(row).map(plainly))
+    })
+    expect(first).toHaveLength(1)
+    for (const found of others) expect(found).toEqual(first)
+  })
+
+  test('a row comes back as it was written: bigints beyond 2^53, dates to the millisecond, text of any sort', async () => {
+    const written = transferNamed('🜚 "quoted" \\ and\nmore', { bid: 9_007_199_254_740_993n, maxTime: 4_102_444_800 })
+    const dearer = { ...limits, stroopsPerAccount: 2n ** 62n, dailyBudget: 2n ** 62n }
+    const found = await onEach(async (each) => {
+      await clear(each)
+      await recordTransfer(each, written, dearer, 2n ** 62n)
+      const settled = await settleTransfer(each, written.innerHash, SUCCESS, new Date('2026-05-01T12:00:00.123Z'))
+      const { createdAt, ...row } = settled as typeof settled & { createdAt?: Date }
+      return row
+    })
+    expect(found[0]).toMatchObject({ bid: written.bid, settledAt: new Date('2026-05-01T12:00:00.123Z') })
+    for (const row of found.slice(1)) expect(row).toEqual(found[0])
+    await onEach(clear)
+  })
+
+  test.each([
+    ['a unique violation', "INSERT INTO sponsor_floats (sponsor) VALUES ('twice'), ('twice')", '23505'],
+    ['a check', "INSERT INTO sponsor_floats (sponsor, held) VALUES ('x', -1)", '23514'],
+    ['a null', 'INSERT INTO sponsor_floats (sponsor) VALUES (NULL)', '23502'],
+    ['no such table', 'SELECT 1 FROM nowhere', '42P01'],
+    ['no statement', 'SELEKT', '42601'],
+    ['a division', 'SELECT 1 / 0', '22012'],
+  ])('%s', async (_, statement, state) => {
+    const found = await onEach(async (each) => {
+      const error = await transact(each, (tx) => tx.execute(sql.raw(statement))).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      )
+      return { state: sqlState(error), constraint: violatedConstraint(error), isUnreachable: isUnreachable(error) }
+    })
+    expect(found[0]).toMatchObject({ state, isUnreachable: false })
+    for (const each of found.slice(1)) expect(each).toEqual(found[0])
+  })
+})
+
+describe('transactions', () => {
+  beforeEach(() => clear(db))
+
+  test('what fails is rolled back, and the connection is good for the next', async () => {
+    const failing = transact(db, async (tx) => {
+      await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('gone')`)
+      throw new Error('changed my mind')
+    })
+    await expect(failing).rejects.toThrow('changed my mind')
+    expect(await db.query.sponsorFloats.findMany()).toEqual([])
+  })
+
+  test('a deadlock is tried again until both are through', async () => {
+    await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('a'), ('b')`)
+    let waiting = 0
+    const cross = (database: Database, first: string, second: string) =>
+      transact(database, async (tx) => {
+        await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${first}`)
+        waiting += 1
+        while (waiting < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+        await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${second}`)
+      })
+    await Promise.all([cross(db, 'a', 'b'), cross(other, 'b', 'a')])
+    expect((await db.query.sponsorFloats.findMany()).map(({ held }) => held)).toEqual([2n, 2n])
+  })
+
+  test('a lock held beyond the limits is unavailable, and leaves nothing behind', async () => {
+    const holder = new Client({ connectionString: clone.url })
+    await holder.connect()
+    await holder.query("INSERT INTO sponsor_floats (sponsor) VALUES ('held')")
+    await holder.query('BEGIN')
+    await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
+    const stalled = transact(db, async (tx) => {
+      await tx.execute(sql`SET LOCAL lock_timeout = '50ms'`)
+      await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
+      await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)
+    })
+    await expect(stalled).rejects.toSatisfy((error) => sqlState(error) === '55P03' && isUnreachable(error))
+    await holder.query('ROLLBACK')
+    await holder.end()
+    expect((await db.query.sponsorFloats.findMany()).map(({ sponsor }) => sponsor)).toEqual(['held'])
+  })
+
+  test.each(QUOTA_CASES)('$name: of 60 transfers at once, as many as fit', async (given) => {
+    const attempts = Array.from({ length: 60 }, async (_, index) => {
+      const transfer = transferNamed(String(index), { account: `payer ${index % given.payers}` })
+      try {
+        await recordTransfer(
+          [db, other][index % 2] ?? db,
+          transfer,
+          { ...limits, ...given.limits },
+          given.available ?? PLENTY,
+        )
+        return 'new'
+      } catch (error) {
+        if (error instanceof SponsorRefusal) return error.reason
+        throw error
+      }
+    })
+    const outcomes = await Promise.all(attempts)
+    expect(outcomes.filter((outcome) => outcome === 'new')).toHaveLength(FITTING)
+    expect(new Set(outcomes)).toEqual(new Set(['new', given.reason]))
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('one transfer recorded twenty times at once is one, joined by the others', async () => {
+    const attempts = Array.from({ length: 20 }, (_, index) =>
+      recordTransfer([db, other][index % 2] ?? db, transferNamed('same'), limits, PLENTY),
+    )
+    const news = (await Promise.all(attempts)).filter(({ isNew }) => isNew)
+    expect(news).toHaveLength(1)
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+})
+
+test('the queue of jobs works over it: queued with a transaction, gone with a rollback', async () => {
+  const queue = openQueue(stores[0].database)
+  await queue.open()
+  const lost = transact(db, async (tx) => {
+    await queue.send(tx, 'lost')
+    throw new Error('no')
+  })
+  await expect(lost).rejects.toThrow('no')
+  await transact(db, (tx) => queue.send(tx, 'kept'))
+  const { rows } = (await db.execute(sql`SELECT data->>'job' AS job FROM pgboss.job`)) as unknown as { rows: unknown[] }
+  expect(rows).toEqual([{ job: 'kept' }])
+  const woken = Promise.withResolvers<void>()
+  await queue.work(woken.resolve)
+  await woken.promise
+  await queue.close()
+})
+
+describe('an outage', () => {
+  beforeEach(() => clear(db))
+
+  test('is unavailable, and over when it is over', async () => {
+    await proxy.fall()
+    await expect(transact(db, (tx) => tx.execute(sql`SELECT 1`))).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(db.query.quotas.findMany()).rejects.toSatisfy(isUnreachable)
+    const fresh = open(clone.url)
+    await expect(fresh.database()).rejects.toMatchObject({ code: 'unavailable' })
+    await proxy.wake()
+    expect(await db.query.quotas.findMany()).toEqual([])
+    expect(await (await fresh.database()).query.quotas.findMany()).toEqual([])
+    await fresh.close()
+  })
+
+  test('in the middle of a transaction loses that one and no connection of the pool', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const cut = transact(db, async (tx) => {
+        await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('cut')`)
+        await proxy.fall()
+        await tx.execute(sql`SELECT 1`)
+      })
+      await expect(cut).rejects.toSatisfy(isUnreachable)
+      await proxy.wake()
+    }
+    await transact(db, (tx) => tx.execute(sql`SELECT 1`))
+    expect(await db.query.sponsorFloats.findMany()).toEqual([])
+  })
+})
