@@ -45,8 +45,8 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
             <SignOut />
           </span>
         </div>
-        <nav aria-label="Pages" className="overflow-x-auto px-2 sm:px-4 lg:px-3">
-          <ul className="flex gap-1 pb-2 lg:flex-col lg:gap-0.5">
+        <nav aria-label="Pages" className="px-2 sm:px-4 lg:px-3">
+          <ul className="flex flex-wrap gap-x-0.5 pb-2 lg:flex-col lg:gap-0.5">
             {PAGES.map(([href, name]) => (
               <li key={href}>
                 <Link

@@ -74,7 +74,7 @@ interface TabsProps {
 /** Parts of a list, one of which is shown. */
 export function Tabs({ label, path, name, chosen, tabs, query = {} }: TabsProps) {
   return (
-    <nav aria-label={label} className="-mx-1 mb-4 flex gap-1 overflow-x-auto px-1 py-1">
+    <nav aria-label={label} className="-mx-1 mb-4 flex flex-wrap gap-x-1 gap-y-0.5">
       {tabs.map(([value, word]) => (
         <Link
           key={value}

@@ -7,9 +7,11 @@ import {
   organisations,
   payouts,
 } from '#drizzle/directory-schema.ts'
+import { sponsoredTransfers } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { explainTransfer } from './explanation.ts'
 
 const COLUMNS = {
   id: batches.id,
@@ -84,11 +86,21 @@ const PAYOUT_COLUMNS = {
   error: payouts.error,
   createdAt: payouts.createdAt,
   paidAt: payouts.paidAt,
+  outcome: {
+    status: sponsoredTransfers.status,
+    resultCode: sponsoredTransfers.resultCode,
+    contractError: sponsoredTransfers.contractError,
+  },
 }
 
 /** A payout of a batch; what is paid is sealed, and not even read. */
-export type PayoutLine = Pick<typeof payouts.$inferSelect, Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor'>> & {
+export type PayoutLine = Pick<
+  typeof payouts.$inferSelect,
+  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'outcome'>
+> & {
   contractor: string
+  /** what the error means, where there is more to say */
+  meaning: string
 }
 
 /** The payouts of a batch, in the order of their instructions. */
@@ -97,8 +109,16 @@ export async function listPayoutsOf(db: Database, batch: string, page: PageReque
     .select(PAYOUT_COLUMNS)
     .from(payouts)
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .leftJoin(sponsoredTransfers, eq(sponsoredTransfers.innerHash, payouts.transfer))
     .where(and(eq(payouts.batch, batch), page.after && gt(payouts.sequence, page.after.sequence)))
     .orderBy(asc(payouts.sequence))
     .limit(rowsToRead(page))
-  return cutPage(rows, page)
+  const { items, next } = cutPage(rows, page)
+  return {
+    items: items.map(({ outcome, ...line }) => ({
+      ...line,
+      meaning: line.status === 'failed' && outcome ? explainTransfer(outcome) : '',
+    })),
+    next,
+  }
 }

@@ -32,6 +32,8 @@ export interface Payroll {
   pay(payee: Payee): Promise<string>
   /** Two transfers that start from one balance: the ledger takes the first, and the proof of the second is stale. */
   overspend(first: Payee, second: Payee): Promise<number[]>
+  /** A transfer that would be valid for longer than the sponsor allows; resolves to the status. */
+  overreach(payee: Payee): Promise<number>
 }
 
 export async function openPayroll({ base, deploymentUrl }: RunningProgram): Promise<Payroll> {
@@ -92,6 +94,10 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
       )
       opening = winner.next
       return answers.map(({ status }) => status)
+    },
+    overreach: async ({ address }) => {
+      const { signedXdr } = await build(address, { seconds: 600 })
+      return (await ask('POST', '/transfer', { signedXDR: signedXdr })).status
     },
   }
 }

@@ -52,9 +52,11 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
         <span className="font-medium">{entry.action}</span>
         <div className="text-xs [overflow-wrap:anywhere] text-faint">
           <span className="sm:hidden">{actor(entry)} </span>
-          {Object.entries(entry.detail)
-            .map(([name, value]) => `${name}: ${Array.isArray(value) ? value.join(', ') : value}`)
-            .join(' · ')}
+          {Object.entries(entry.detail).map(([name, value]) => (
+            <span key={name} className="mr-3">
+              {name}: <Detail value={Array.isArray(value) ? value.join(', ') : String(value)} />
+            </span>
+          ))}
         </div>
       </>
     ),
@@ -77,7 +79,13 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
   },
 ]
 
+/** An id or a hash by its ends, anything else as it is. */
+function Detail({ value }: { value: string }) {
+  return /^[0-9a-f-]{36,64}$/.test(value) ? <Hash value={value} /> : value
+}
+
 function actor({ actorKind, actorSub }: AuditLine) {
   if (actorKind === 'operator') return 'operator'
-  return actorSub.length > 20 ? <Hash value={actorSub} /> : `${actorKind === 'service' ? 'service: ' : ''}${actorSub}`
+  if (actorSub.length > 20) return <Hash value={actorSub} />
+  return <span className="whitespace-nowrap">{`${actorKind === 'service' ? 'service: ' : ''}${actorSub}`}</span>
 }

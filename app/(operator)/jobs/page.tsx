@@ -56,10 +56,13 @@ function Job({ job, network, now }: { job: JobLine; network: string; now: Date }
   const count = (status: string) => job.items.filter((item) => item.status === status).length
   return (
     <details open={job.status === 'running'} className="group rounded-lg border border-line bg-surface shadow-card">
-      <summary className="grid grid-cols-[1fr_auto] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised sm:grid-cols-[9rem_minmax(8rem,1fr)_7rem_9rem]">
+      <summary className="grid list-none [&::-webkit-details-marker]:hidden grid-cols-[1fr_auto] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised sm:grid-cols-[9rem_minmax(8rem,1fr)_7rem_9rem]">
         <span>
+          <span aria-hidden="true" className="mr-1.5 inline-block text-faint transition-transform group-open:rotate-90">
+            ›
+          </span>
           <Moment at={job.createdAt} now={now} />
-          <span className="block text-xs text-faint">
+          <span className="block pl-3 text-xs text-faint">
             job <Hash value={job.id} />
           </span>
         </span>

@@ -92,8 +92,8 @@ async function readFigures(db: Parameters<typeof readTraffic>[0], service: Servi
   const [spending, traffic, troubles, running, relays] = await Promise.all([
     sponsor === undefined ? undefined : readSpending(db, sponsor, now),
     readTraffic(db, now),
-    listTroubles(db, 6),
-    listRunningBatches(db, 6),
+    listTroubles(db, 5),
+    listRunningBatches(db, 5),
     countRelays(db),
   ])
   return { spending, traffic, troubles, running, relays }

@@ -1,8 +1,9 @@
 import type { Route } from 'next'
 import Link from 'next/link'
+import { formatUnits } from '#lib/money.ts'
 import { explainTransfer } from '#lib/operator/explanation.ts'
 import type { TransferLine } from '#lib/operator/transfers.ts'
-import { between, Moment, xlm } from '../figures.tsx'
+import { between, Moment } from '../figures.tsx'
 import { Hash, TransactionHash } from '../hash.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
@@ -26,7 +27,11 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
     cell: ({ account, recipient, quotaAccount }) => (
       <>
         <Hash value={account} /> <span className="text-faint">→</span> <Hash value={recipient} />
-        {quotaAccount && <div className="text-xs text-faint">relay, for {quotaAccount.slice(0, 24)}</div>}
+        {quotaAccount && (
+          <div className="text-xs text-faint">
+            relay, for <Hash value={quotaAccount} />
+          </div>
+        )}
       </>
     ),
   },
@@ -43,6 +48,9 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
             </span>
           )}
           {why && <p className="max-w-60 text-xs text-soft">{why}</p>}
+          {transfer.feeCharged !== null && (
+            <p className="text-xs text-faint sm:hidden">{formatUnits(transfer.feeCharged)} XLM charged</p>
+          )}
         </>
       )
     },
@@ -75,11 +83,17 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
         '–'
       ),
   },
-  { head: 'Bid, XLM', from: 'xl', isNumber: true, cell: ({ bid }) => <span className="text-soft">{xlm(bid)}</span> },
+  {
+    head: 'Bid, XLM',
+    from: 'xl',
+    isNumber: true,
+    cell: ({ bid }) => <span className="text-soft">{formatUnits(bid)}</span>,
+  },
   {
     head: 'Charged, XLM',
+    from: 'sm',
     isNumber: true,
-    cell: ({ feeCharged }) => (feeCharged === null ? '–' : xlm(feeCharged)),
+    cell: ({ feeCharged }) => (feeCharged === null ? '–' : formatUnits(feeCharged)),
   },
 ]
 

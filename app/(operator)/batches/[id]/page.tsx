@@ -32,7 +32,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       above={
         <p className="mb-1">
           <Link href="/batches" prefetch={false} className="text-soft underline-offset-4 hover:underline">
-            Batches
+            <span aria-hidden="true">← </span>Batches
           </Link>
         </p>
       }
@@ -80,13 +80,13 @@ async function read(db: Db, { sponsor }: Service, id: string, page: PageRequest)
 }
 
 function Summary({ batch, now }: { batch: BatchLine; now: Date }) {
-  const { status, settledCount, failedCount, payoutCount, startedAt, completedAt, createdAt } = batch
+  const { status, settledCount, failedCount, payoutCount, startedAt, createdAt } = batch
   const facts = [
     ['Organisation', batch.organisationName],
     ['Status', <Status key="status" of="batch" is={status} />],
     ['Created', <Moment key="created" at={createdAt} now={now} />],
     ['Started', startedAt ? <Moment key="started" at={startedAt} now={now} /> : '–'],
-    ['Took', startedAt && completedAt ? between(startedAt, completedAt) : '–'],
+    ['Took', took(batch, now)],
   ] as const
   return (
     <section aria-label="Summary" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
@@ -105,6 +105,20 @@ function Summary({ batch, now }: { batch: BatchLine; now: Date }) {
   )
 }
 
+function took({ status, startedAt, completedAt }: BatchLine, now: Date): string {
+  if (startedAt && completedAt) return between(startedAt, completedAt)
+  return startedAt && status === 'started' ? `${between(startedAt, now)} so far` : '–'
+}
+
+/** Under what hash a transfer was tried that does not stand on the ledger, or not as a success. */
+function InnerHash({ hash }: { hash: string }) {
+  return (
+    <span className="text-faint">
+      <Hash value={hash} /> <span className="text-xs">inner</span>
+    </span>
+  )
+}
+
 const columnsFor = (network: string, now: Date): Column<PayoutLine>[] => [
   {
     head: 'Contractor',
@@ -112,6 +126,7 @@ const columnsFor = (network: string, now: Date): Column<PayoutLine>[] => [
       <div className="min-w-0">
         <div className="font-medium [overflow-wrap:anywhere]">{payout.contractor}</div>
         {payout.error && <p className="mt-0.5 max-w-prose text-bad">{payout.error}</p>}
+        {payout.meaning && <p className="max-w-prose text-xs text-soft">{payout.meaning}</p>}
         {payout.txHash && (
           <div className="mt-0.5 md:hidden">
             <TransactionHash hash={payout.txHash} network={network} />
@@ -125,7 +140,10 @@ const columnsFor = (network: string, now: Date): Column<PayoutLine>[] => [
   {
     head: 'Transaction',
     from: 'md',
-    cell: ({ txHash }) => (txHash ? <TransactionHash hash={txHash} network={network} /> : '–'),
+    cell: ({ txHash, transfer }) => {
+      if (txHash) return <TransactionHash hash={txHash} network={network} />
+      return transfer ? <InnerHash hash={transfer} /> : '–'
+    },
   },
   { head: 'Paid', from: 'sm', cell: ({ paidAt }) => (paidAt ? <Moment at={paidAt} now={now} /> : '–') },
 ]

@@ -1,0 +1,42 @@
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { chromium } from '@playwright/test'
+
+const INSTALLED = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome-stable',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+]
+
+/** The browser of this machine, or the one that Playwright keeps. */
+export function findChromium(): string {
+  return INSTALLED.find(isThere) ?? chromium.executablePath()
+}
+
+/** Sees to it that `findChromium` finds one: Playwright's own, or else Debian's. */
+export function installChromium(): void {
+  if (isThere(findChromium())) return
+  const playwright = fileURLToPath(import.meta.resolve('@playwright/test/cli'))
+  const ways: [string, string[]][] = [
+    [process.execPath, [playwright, 'install', '--with-deps', 'chromium-headless-shell', 'chromium']],
+    ['apt-get', ['update']],
+    ['apt-get', ['install', '-y', '--no-install-recommends', 'chromium']],
+  ]
+  for (const [program, given] of ways) {
+    if (isThere(findChromium())) return
+    spawnSync(program, given, { stdio: 'inherit' })
+  }
+  if (!isThere(findChromium())) throw new Error('no Chromium here, and none could be installed')
+}
+
+function isThere(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,116 @@
+import { gzipSync } from 'node:zlib'
+import { expect, type Page, test } from '@playwright/test'
+import { DESKTOP, enter, findBarriers, NARROWEST, overflowOf, PAGES, PHONE } from './operator.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
+
+let program: RunningProgram
+test.beforeAll(async () => {
+  program = await runProgram()
+})
+test.afterAll(() => program.stop())
+
+test('the overview says that all is well, and what to do next', async ({ page }) => {
+  await enter(page, program.base)
+  const health = page.getByRole('region', { name: 'Health' })
+  for (const word of ['Reachable', 'Following', 'Paying', 'Running']) await expect(health).toContainText(word)
+  const main = page.getByRole('main')
+  await expect(main).toContainText('npm run demo')
+  await expect(main).toContainText('9,999.00XLM')
+  await expect(main).toContainText('Network: local')
+  await expect(page.getByText('The operator cannot see pay')).toBeVisible()
+})
+
+const NEXT_STEPS = {
+  '/batches': 'POST /batches',
+  '/transfers': 'POST /transfer',
+  '/transfers?view=refused': 'listed here with the reason',
+  '/contractors': 'POST /contractors',
+  '/jobs': 'POST /batch',
+}
+
+test('every empty page says what to do next', async ({ page }) => {
+  await enter(page, program.base)
+  for (const [path, words] of Object.entries(NEXT_STEPS)) {
+    await page.goto(`${program.base}${path}`)
+    await expect(page.getByRole('main')).toContainText(words)
+  }
+})
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing on any page, ${colorScheme}, desktop and phone`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme })
+    await page.goto(program.base)
+    expect(await findBarriers(page)).toEqual([])
+    await page.goto(`${program.base}/nowhere`)
+    expect(await findBarriers(page)).toEqual([])
+    await enter(page, program.base)
+    for (const size of [DESKTOP, PHONE]) {
+      await page.setViewportSize(size)
+      for (const [path, title] of PAGES) {
+        await page.goto(`${program.base}${path}`)
+        await expect(page.getByRole('heading', { level: 1, name: title })).toBeVisible()
+        expect(await findBarriers(page), `${path} at ${size.width}`).toEqual([])
+      }
+    }
+  })
+}
+
+test('no page is wider than a narrow phone', async ({ page }) => {
+  await enter(page, program.base)
+  await page.setViewportSize(NARROWEST)
+  for (const [path] of PAGES) {
+    await page.goto(`${program.base}${path}`)
+    expect(await overflowOf(page), path).toBeLessThanOrEqual(0)
+  }
+})
+
+test('a dark screen gets a dark page', async ({ page }) => {
+  const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.goto(program.base)
+  const light = await background()
+  await page.emulateMedia({ colorScheme: 'dark' })
+  expect(await background()).not.toBe(light)
+})
+
+/** The bytes of the scripts that a page loads, compressed. */
+async function scriptBytes(page: Page, path: string): Promise<number> {
+  const sizes: Promise<number>[] = []
+  page.on('response', (response) => {
+    if (response.request().resourceType() !== 'script') return
+    sizes.push(response.body().then((body) => gzipSync(body).length))
+  })
+  await page.goto(`${program.base}${path}`, { waitUntil: 'networkidle' })
+  page.removeAllListeners('response')
+  return (await Promise.all(sizes)).reduce((total, size) => total + size, 0)
+}
+
+test('a page of the dashboard loads at most 25 kB of scripts more than an empty one', async ({ browser }) => {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  await enter(page, program.base)
+  const measure = async (path: string) => {
+    // A page of its own has a memory cache of its own; the disk cache is turned off by routing.
+    const fresh = await context.newPage()
+    await fresh.route('**/*', (route) => route.continue())
+    const bytes = await scriptBytes(fresh, path)
+    await fresh.close()
+    return bytes
+  }
+  const empty = await measure('/nowhere')
+  expect(empty).toBeGreaterThan(50_000)
+  for (const path of ['/overview', '/batches', '/transfers', '/jobs']) {
+    const more = (await measure(path)) - empty
+    console.log(`${path}: ${more} bytes of scripts over the ${empty} of an empty page`)
+    expect(more).toBeLessThanOrEqual(25_000)
+  }
+  await context.close()
+})
+
+test('no page asks any other host for anything', async ({ page }) => {
+  const hosts = new Set<string>()
+  page.on('request', (request) => hosts.add(new URL(request.url()).host))
+  await enter(page, program.base)
+  for (const [path] of PAGES) await page.goto(`${program.base}${path}`)
+  expect([...hosts]).toEqual([new URL(program.base).host])
+})

@@ -1,0 +1,128 @@
+import { expect, test } from '@playwright/test'
+import { enter, findBarriers, PAGES, signIn } from './operator.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
+
+let program: RunningProgram
+test.beforeAll(async () => {
+  program = await runProgram()
+})
+test.afterAll(() => program.stop())
+
+const message = 'That is not the password.'
+
+test('the start leads to the dashboard, and the dashboard to the sign-in', async ({ page }) => {
+  await page.goto(program.base)
+  await page.getByRole('link', { name: 'Operator dashboard' }).click()
+  await expect(page).toHaveURL(/\/sign-in\?to=%2Foverview$/)
+  expect(await findBarriers(page)).toEqual([])
+})
+
+test('the right password opens the page that was asked for', async ({ page, context }) => {
+  await page.goto(`${program.base}/transfers?view=failed`)
+  await signIn(page, program.base)
+  await expect(page).toHaveURL(`${program.base}/transfers?view=failed`)
+  const cookies = await context.cookies()
+  expect(cookies).toHaveLength(2)
+  for (const cookie of cookies) {
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Lax', secure: false, path: '/' })
+    expect(cookie.expires).toBeGreaterThan(Date.now() / 1000)
+  }
+})
+
+test('a wrong one does not, and says so to a screen reader too', async ({ page }) => {
+  await signIn(page, program.base, 'not the password')
+  await expect(page.getByRole('alert').filter({ hasText: message })).toBeVisible()
+  await expect(page.getByLabel('Password')).toHaveAccessibleDescription(message)
+  await page.goto(`${program.base}/overview`)
+  await expect(page).toHaveURL(/\/sign-in/)
+})
+
+test('a visit to each page is turned away, whatever cookie it brings', async ({ request }) => {
+  const name = `operator-${new URL(program.base).port}`
+  const forged = 'eyJhbGciOiJub25lIiwidHlwIjoib3BlcmF0b3Itc2Vzc2lvbitqd3QifQ.eyJqdGkiOiJ4IiwiaWF0IjoxLCJleHAiOjl9.'
+  const paths = [...PAGES.map(([path]) => path), '/batches/00000000-0000-4000-8000-000000000000']
+  for (const path of paths) {
+    for (const cookie of ['', `${name}=${forged}`, `${name}=x`]) {
+      const answer = await request.get(`${program.base}${path}`, { maxRedirects: 0, headers: { Cookie: cookie } })
+      expect(answer.status(), path).toBe(307)
+      expect(answer.headers().location, path).toBe(`/sign-in?to=${encodeURIComponent(path)}`)
+      expect(await answer.text(), path).not.toMatch(/Health|Sponsor’s balance/)
+    }
+  }
+})
+
+test('what a browser is remembered by opens nothing', async ({ page, context }) => {
+  await enter(page, program.base)
+  const port = new URL(program.base).port
+  const browser = (await context.cookies()).find(({ name }) => name === `operator-browser-${port}`)
+  await context.clearCookies()
+  await context.addCookies([{ name: `operator-${port}`, value: browser?.value ?? '', url: program.base }])
+  await page.goto(`${program.base}/overview`)
+  await expect(page).toHaveURL(/\/sign-in/)
+})
+
+test('signing out ends it, and the action itself turns strangers away', async ({ page, request, context }) => {
+  await enter(page, program.base)
+  // As it stands in the page for a browser without JavaScript.
+  const [action = ''] =
+    /\$ACTION_ID_[0-9a-f]+/.exec(await (await page.request.get(`${program.base}/overview`)).text()) ?? []
+  expect(action).not.toBe('')
+  const post = (headers: Record<string, string>) =>
+    request.post(`${program.base}/overview`, { maxRedirects: 0, headers, multipart: { [action]: '' } })
+  const stranger = await post({ Origin: program.base, Cookie: '' })
+  expect(stranger.headers().location).toMatch(/^\/sign-in\?to=/)
+  const cookies = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ')
+  const foreign = await post({ Origin: 'https://elsewhere.example', Cookie: cookies })
+  expect(foreign.status()).toBe(500)
+  await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()
+  await expect(page.getByText('You are signed out.')).toBeVisible()
+  await page.goto(`${program.base}/batches`)
+  await expect(page).toHaveURL(/\/sign-in/)
+})
+
+test('nobody is led elsewhere after signing in', async ({ page }) => {
+  for (const to of ['https://elsewhere.example/', '//elsewhere.example', '/overview/../../x', '/api/health']) {
+    await page.goto(`${program.base}/sign-in?to=${encodeURIComponent(to)}`)
+    await signIn(page, program.base)
+    await expect(page).toHaveURL(`${program.base}/overview`)
+  }
+})
+
+test('five wrong tries slow a stranger down, and not the browser that has been let in before', async ({
+  page,
+  browser,
+}) => {
+  await enter(page, program.base)
+  const stranger = await browser.newPage()
+  for (let tries = 1; tries <= 5; tries += 1) {
+    await signIn(stranger, program.base, `guess ${tries}`)
+    await expect(stranger).toHaveURL(/problem=(wrong|wait)/)
+    if (stranger.url().includes('wait')) break
+    await stranger.goto(`${program.base}/sign-in`)
+  }
+  await signIn(stranger, program.base)
+  await expect(
+    stranger.getByRole('alert').filter({ hasText: /Too many wrong passwords. Try again in \d+ s./ }),
+  ).toBeVisible()
+  await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()
+  await enter(page, program.base)
+  // And it is never for ever.
+  await expect(async () => {
+    await stranger.goto(`${program.base}/sign-in`)
+    await signIn(stranger, program.base)
+    await expect(stranger).toHaveURL(`${program.base}/overview`, { timeout: 1_000 })
+  }).toPass()
+  await stranger.close()
+})
+
+test.describe('without JavaScript', () => {
+  test.use({ javaScriptEnabled: false })
+
+  test('one signs in and out all the same', async ({ page }) => {
+    await signIn(page, program.base, 'not the password')
+    await expect(page.getByText(message)).toBeVisible()
+    await enter(page, program.base)
+    await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()
+    await expect(page.getByText('You are signed out.')).toBeVisible()
+  })
+})
