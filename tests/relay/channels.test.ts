@@ -49,7 +49,7 @@ test('what channels cannot pay, others do; /ready says which, and why', async ()
     expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
     const problems = async () => String((await readiness({ ...works.service })).relay.problem)
     await expect
-      .poll(problems)
+      .poll(problems, { timeout: 10_000 })
       .toBe(
         [
           `${addressOf(2)}: account`,

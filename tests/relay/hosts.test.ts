@@ -12,7 +12,7 @@ afterAll(() => works?.close())
 test('two relays on one database share the work of many users, and pay every item once', async () => {
   const relays = await Promise.all([startChild(works.variables), startChild(works.variables)])
   try {
-    await expect.poll(async () => (await readiness({ ...works.service })).relay.relays).toBe(2)
+    await expect.poll(async () => (await readiness({ ...works.service })).relay.relays, { timeout: 10_000 }).toBe(2)
     const people = await Promise.all(
       Array.from({ length: 10 }, async () => ({ client: await works.client(), payee: await works.payee() })),
     )
