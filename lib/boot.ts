@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { openStore } from './db.ts'
+import { checkSurroundings } from './boot-checks.ts'
+import { openStore, type StoreLocation } from './db.ts'
 import { openRegistrationSweep } from './directory/promotion.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { type EmbeddedKeys, keepKeys } from './embedded-keys.ts'
@@ -9,6 +10,7 @@ import { openVault } from './funding/vault.ts'
 import { keepHouse } from './housekeeping.ts'
 import { openAccounts } from './ledger/accounts.ts'
 import { openNetwork } from './ledger/network.ts'
+import { guardNetwork } from './ledger/network-guard.ts'
 import { describeFailure, log } from './log.ts'
 import { openQueue } from './relay/queue.ts'
 import { startRelay } from './relay-service.ts'
@@ -60,16 +62,13 @@ export async function startService(configuration: Environment): Promise<RunningS
   try {
     const embedded = await startEmbedded(configuration, closers)
     const settings = composeSettings(configuration, embedded)
-    const store = openStore(
-      configuration.DATABASE_URL
-        ? { url: configuration.DATABASE_URL }
-        : { directory: join(configuration.DATA_DIR, 'database') },
-    )
+    const store = openStore(locateStore(configuration))
     closers.push(store.close)
+    const network = guardNetwork(openNetwork(settings.network))
+    await checkSurroundings({ database: store.database, network }, configuration)
     // PGlite takes seconds of this process to open: now, and not under the first request. A folder that will not open
     // ends the boot; a server that cannot be reached is waited for by those who need it.
     if (!configuration.DATABASE_URL) await store.database()
-    const network = openNetwork(settings.network)
     const now = () => new Date()
     const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, database: store.database, now })
     if (sponsor) closers.push(sponsor.settlement.stop)
@@ -96,6 +95,14 @@ export async function startService(configuration: Environment): Promise<RunningS
     await close()
     throw error
   }
+}
+
+/** Many functions share one database, and each has few requests at a time. */
+const CONNECTIONS_ON_VERCEL = 4
+
+function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLocation {
+  if (!DATABASE_URL) return { directory: join(DATA_DIR, 'database') }
+  return { url: DATABASE_URL, ...(VERCEL && { connections: CONNECTIONS_ON_VERCEL }) }
 }
 
 /** What the embedded parts bring that is no setting. */

@@ -30,7 +30,11 @@ export async function startRecordedRpc(): Promise<RecordedRpc> {
   const listener = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
-    const { id, params } = JSON.parse(body) as { id: number; params: { keys: string[] } }
+    const { id, method, params } = JSON.parse(body) as { id: number; method: string; params: { keys: string[] } }
+    if (method === 'getNetwork') {
+      const result = { passphrase: 'Standalone Network ; February 2017' }
+      return void response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+    }
     rpc.requests.push(params.keys.length)
     if (rpc.isDown) return void response.writeHead(503).end()
     if (params.keys.length > 200) {

@@ -90,6 +90,12 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   PORT: { default: 3000, ...port },
   DATA_DIR: { default: '.data', ...anyText },
   DATABASE_URL: database,
+  VERCEL: {
+    default: undefined,
+    beside: { DATABASE_URL: 'postgres://h/d', SESSION_SECRET: 'a secret of thirty-two bytes, or more' },
+    good: [['1', '1']],
+    bad: [],
+  },
   POSTGRES_URL: { ...database, field: 'DATABASE_URL' },
   STELLAR_NETWORK: {
     default: 'local',

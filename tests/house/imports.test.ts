@@ -31,6 +31,7 @@ function resolve(from: string, specifier: string): string | undefined {
 
 const COMPOSITION = [
   'lib/boot.ts',
+  'lib/boot-checks.ts',
   'lib/housekeeping.ts',
   'lib/settings.ts',
   'lib/service.ts',

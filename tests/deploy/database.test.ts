@@ -1,0 +1,97 @@
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startService } from '#lib/boot.ts'
+import { openStore, type Store, type StoreLocation, transact } from '#lib/db.ts'
+import { readEnvironment } from '#lib/env.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { type SilentProxy, startSilentProxy } from '../support/silent-proxy.ts'
+import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let silent: SilentProxy
+let webSockets: WebSocketProxy
+const stores: Record<string, Store> = {}
+
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  silent = await startSilentProxy(clone.url)
+  webSockets = await startWebSocketProxy(silent.url)
+  const local = new URL(silent.url)
+  local.hostname = 'localhost'
+  stores.pg = openStore({ url: silent.url, connections: 2 })
+  stores.Vercel = openStore({ url: local.href, connections: 2, webSocketProxy: webSockets.address })
+})
+afterAll(async () => {
+  for (const store of Object.values(stores)) await store.close()
+  await webSockets.close()
+  await silent.close()
+  await clone.drop()
+})
+
+describe.each(['pg', 'Vercel'])('%s', (name) => {
+  test('connections that go while transactions are begun are missed by nobody afterwards', async () => {
+    const db = await stores[name]?.database()
+    if (!db) throw new Error('no database')
+    const both = () =>
+      Promise.allSettled([1, 2].map(() => transact(db, (tx) => tx.execute(sql`SELECT pg_sleep(0.05)`))))
+    expect((await both()).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+    silent.fall()
+    const cut = both()
+    // The BEGIN of both is on its way by then, since the connections are open.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    silent.cut()
+    expect(await cut).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
+    silent.wake()
+    expect((await both()).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
+  })
+})
+
+describe('a database that a newer version has migrated', () => {
+  const unknown = sql`INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ('of tomorrow', 9999999999999)`
+  const places: Record<string, () => Promise<StoreLocation>> = {
+    pg: async () => ({ url: (await spare()).url }),
+    Vercel: async () => {
+      const url = new URL((await spare()).url)
+      url.hostname = 'localhost'
+      return { url: url.href, webSocketProxy: webSockets.address }
+    },
+    PGlite: async () => ({ directory: await mkdtemp(join(tmpdir(), 'payroll-newer-')) }),
+  }
+  const spares: Awaited<ReturnType<typeof cloneDatabase>>[] = []
+  afterAll(async () => {
+    for (const { drop } of spares) await drop()
+  })
+
+  async function spare() {
+    const made = await cloneDatabase()
+    spares.push(made)
+    return made
+  }
+
+  test.each(Object.entries(places))('is refused by %s, by name, for as long as it is one', async (_, choose) => {
+    const location = await choose()
+    const older = openStore(location)
+    await (await older.database()).execute(unknown)
+    await older.close()
+    const store = openStore(location)
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'NewerDatabase' } })
+    }
+    await store.close()
+  })
+
+  test('ends the boot, which names the variable', async () => {
+    const { url, store } = await spare()
+    await (await store.database()).execute(unknown)
+    const variables = {
+      DATABASE_URL: url,
+      SESSION_SECRET: 'a secret for tests, long enough for HS256',
+      STELLAR_RPC_URL: 'http://127.0.0.1:1',
+    }
+    const starting = startService(readEnvironment(variables))
+    await expect(starting).rejects.toMatchObject({ name: 'ConfigurationError', variable: 'DATABASE_URL' })
+  })
+})
