@@ -1,4 +1,5 @@
-import { expect, type Page, test } from '@playwright/test'
+import { gzipSync } from 'node:zlib'
+import { type Browser, expect, type Page, test } from '@playwright/test'
 import { OPERATIONS } from '#lib/openapi/document.ts'
 import { DESKTOP, findBarriers, NARROWEST, overflowOf, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
@@ -51,7 +52,7 @@ test('a form sends, and shows status, headers and body', async ({ page }) => {
   const health = await unfold(page, 'getHealth')
   await health.send()
   await expect(health.answer).toHaveValue(/"ok": true/)
-  await expect(health.route.getByText(/^200/)).toBeVisible()
+  await expect(health.route.getByText(/200 in \d+ ms/)).toBeVisible()
   const me = await unfold(page, 'getMe')
   await me.send()
   await expect(me.answer).toHaveValue(/missing bearer token/)
@@ -108,7 +109,7 @@ test('the keyboard is enough', async ({ page }) => {
   await page.keyboard.press('Tab')
   await expect(routeOf(page, 'getHealth').getByLabel('Base address')).toBeFocused()
   await page.keyboard.press('Enter')
-  await expect(routeOf(page, 'getHealth').getByText(/^200/)).toBeVisible()
+  await expect(routeOf(page, 'getHealth').getByText(/200 in \d+ ms/)).toBeVisible()
 })
 
 for (const colorScheme of ['light', 'dark'] as const) {
@@ -131,6 +132,29 @@ test('it fits a narrow phone', async ({ page }) => {
   await open(page)
   await unfold(page, 'createContractor')
   expect(await overflowOf(page)).toBeLessThanOrEqual(0)
+})
+
+/** The bytes of the scripts that an address loads into a fresh browser, compressed. */
+async function scriptBytes(browser: Browser, address: string): Promise<number> {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  const sizes: Promise<number>[] = []
+  page.on('response', (response) => {
+    if (response.request().resourceType() !== 'script') return
+    sizes.push(response.body().then((body) => gzipSync(body).length))
+  })
+  await page.goto(address, { waitUntil: 'networkidle' })
+  const bytes = (await Promise.all(sizes)).reduce((total, size) => total + size, 0)
+  await context.close()
+  return bytes
+}
+
+test('its scripts are at most 25 kB over those of an empty page', async ({ browser }) => {
+  const empty = await scriptBytes(browser, `${program.base}/nowhere`)
+  expect(empty).toBeGreaterThan(50_000)
+  const more = (await scriptBytes(browser, `${program.base}/docs`)) - empty
+  expect(more).toBeGreaterThan(0)
+  expect(more).toBeLessThanOrEqual(25_000)
 })
 
 test('no other host is asked for anything', async ({ page }) => {
