@@ -4,8 +4,10 @@ const config: NextConfig = {
   poweredByHeader: false,
   typedRoutes: true,
   agentRules: false,
-  // Keeps PGlite's WebAssembly out of the public assets and the SDK out of the bundler.
-  serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', 'pg'],
+  // Keeps PGlite's WebAssembly out of the public assets, and the SDK and what speaks to sockets out of the bundler.
+  serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', '@vercel/postgres', 'pg', 'ws'],
+  // For an image: a folder that runs without npm. `next start` serves the ordinary build and warns of this one.
+  ...(process.env.BUILD_STANDALONE && { output: 'standalone' }),
   headers: async () => [
     {
       source: '/api/:path*',
