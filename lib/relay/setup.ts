@@ -11,8 +11,18 @@ import { diagnose } from './diagnosis.ts'
 import type { Channel, Relay } from './relay.ts'
 import { submit } from './submission.ts'
 
-/** What a channel is given, and with less than a tenth of which it is given more, in base units. */
+/** What a channel is given by default. */
 export const CHANNEL_FUNDS = 1_000_000_0000000n
+
+/** What a channel is to have. */
+export interface ChannelNeeds {
+  /** under whom it is registered */
+  auditorId: number
+  /** base units; with less than a tenth of it, it is given it again */
+  funds: bigint
+}
+
+const NEEDS: ChannelNeeds = { auditorId: 0, funds: CHANNEL_FUNDS }
 
 /** How long the faucet may take for one channel (ms): it serves one at a time. */
 const FAUCET_PATIENCE = 120_000
@@ -29,10 +39,11 @@ export async function prepareChannels(
   relay: Relay,
   faucet: Faucet | undefined,
   say: (channel: string, step: string) => void,
+  needs = NEEDS,
 ): Promise<void> {
   const addresses = relay.channels.map((signer) => signer.publicKey())
   await announceChannels(await relay.database(), relay.token, addresses, relay.now())
-  await Promise.all(relay.channels.map((signer) => prepareChannel(relay, faucet, signer, say)))
+  await Promise.all(relay.channels.map((signer) => prepareChannel(relay, faucet, signer, say, needs)))
 }
 
 async function prepareChannel(
@@ -40,6 +51,7 @@ async function prepareChannel(
   faucet: Faucet | undefined,
   signer: Keypair,
   say: (channel: string, step: string) => void,
+  { auditorId, funds }: ChannelNeeds,
 ): Promise<void> {
   const channel: Channel = { ...openHolder(signer, relay.token), address: signer.publicKey() }
   const { address } = channel
@@ -54,9 +66,9 @@ async function prepareChannel(
   }
   if (problem === 'registration') {
     say(address, 'registering with the token')
-    await submit(relay.network, await buildRegister(await relay.deployment(), channel, { auditorId: 0 }))
+    await submit(relay.network, await buildRegister(await relay.deployment(), channel, { auditorId }))
   }
-  await fillUp(relay, faucet, channel, say)
+  await fillUp(relay, faucet, channel, say, funds)
   if (problem) await note(null)
   say(address, 'ready')
 }
@@ -66,13 +78,14 @@ async function fillUp(
   faucet: Faucet | undefined,
   channel: Channel,
   say: (channel: string, step: string) => void,
+  funds: bigint,
 ): Promise<void> {
   const before = await readBalance(relay, channel)
   const received = before.receiving.value
-  if (before.spendable.value + received < CHANNEL_FUNDS / 10n) {
+  if (before.spendable.value + received < funds / 10n) {
     if (!faucet) throw new Refusal('not-wired', 'channels are funded by the faucet, and none is configured')
     say(channel.address, 'asking the faucet for a confidential balance')
-    const rules = { amount: CHANNEL_FUNDS, coolDown: 0, patience: FAUCET_PATIENCE }
+    const rules = { amount: funds, coolDown: 0, patience: FAUCET_PATIENCE }
     await fund(await relay.database(), { ...faucet, rules }, channel.address)
   } else if (received === 0n) return
   say(channel.address, 'making it spendable')

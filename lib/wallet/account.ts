@@ -2,7 +2,7 @@ import { Account, Operation, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
 import { accountKey, readAccountEntry } from '#lib/ledger/confidential-token.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { decodeKey } from './commitment.ts'
-import type { Deployment } from './deployment.ts'
+import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { buildCall, refuseSimulation } from './transaction.ts'
 
 /** Keys of one getLedgerEntries request (stellar-rpc's limit). */
@@ -61,7 +61,10 @@ export interface AuditorKey {
  * An auditor's key from the registry.
  * Refusal `refused` if there is no auditor of this number (contract error 3301).
  */
-export async function readAuditorKey(deployment: Deployment, id: number): Promise<AuditorKey> {
+export async function readAuditorKey(
+  deployment: TokenOnNetwork & Pick<Deployment, 'auditor'>,
+  id: number,
+): Promise<AuditorKey> {
   const operation = Operation.invokeContractFunction({
     contract: deployment.auditor,
     function: 'get_key',

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Keypair } from '@stellar/stellar-sdk'
+import { startService } from '#lib/boot.ts'
+import type { Environment } from '#lib/env.ts'
+import { ensureXlm, type Funder } from '#lib/provisioning/accounts.ts'
+import type { DeployedToken } from '#lib/provisioning/token.ts'
+import { prepareChannels } from '#lib/relay/setup.ts'
+import { composeRelay } from '#lib/relay-service.ts'
+import { readConfidentialAccounts } from '#lib/wallet/account.ts'
+import { NOTHING, opens } from '#lib/wallet/commitment.ts'
+import type { Provisioning } from './provision.ts'
+
+/** Any account that is there will do: the sponsor pays for what it sends. */
+const THERE = 1n
+
+/**
+ * Makes the relay's channels fit as far as that can be done from here: accounts always; registered and funded where
+ * there is a prover and a faucet. Without a database of the service's, one that is thrown away keeps the steps, and
+ * channels that are funded are left alone, since their balances are known to the service's database only.
+ */
+export async function provisionChannels(
+  given: Pick<Provisioning, 'document' | 'channels' | 'say'> & {
+    /** of the service */
+    databaseUrl: string | undefined
+    environment: Environment
+    funder: Funder
+    deployed: DeployedToken
+    hasFaucet: boolean
+    funds: bigint
+  },
+): Promise<void> {
+  const { environment, document, funder, deployed, say } = given
+  const seeds = environment.CHANNEL_SEEDS.slice(0, given.channels)
+  const addresses = seeds.map((seed) => Keypair.fromSecret(seed).publicKey())
+  if (addresses.length === 0) return
+  const needsProver = document.network !== 'local' && environment.RELAY_PROVER === undefined
+  if (needsProver || !given.hasFaucet) {
+    for (const address of addresses) {
+      await ensureXlm(funder, address, THERE)
+      say(`channel  ${address}, an account with XLM and nothing more`)
+    }
+    const lack = needsProver ? 'a real network wants real proofs (RELAY_PROVER)' : 'there is no faucet'
+    return say(`channels are not registered or funded: ${lack}. Batch jobs stay off; all else works`)
+  }
+  const fit = given.databaseUrl ? new Set<string>() : await findFit(funder, deployed, addresses)
+  for (const address of fit) say(`channel  ${address}, ready`)
+  const unfit = seeds.filter((_, index) => !fit.has(addresses[index] ?? ''))
+  if (unfit.length === 0) return
+  const directory = mkdtempSync(join(tmpdir(), 'payroll-setup-'))
+  // Without jobs no relay starts beside an embedded database.
+  const off = { BATCH_ENABLED: false, CHANNEL_SEEDS: unfit }
+  const place = { DATABASE_URL: given.databaseUrl, DATA_DIR: directory }
+  const service = await startService({ ...environment, ...off, ...place })
+  try {
+    const relay = await composeRelay(service)
+    const needs = { auditorId: document.auditor.id, funds: given.funds }
+    await prepareChannels(relay, service.faucet, (address, step) => say(`channel  ${address}, ${step}`), needs)
+  } finally {
+    await service.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** Those that are registered, and have merged what they were given. */
+async function findFit({ network }: Funder, { token }: DeployedToken, addresses: string[]): Promise<Set<string>> {
+  const accounts = await readConfidentialAccounts(network.server, token, addresses)
+  const fit = [...accounts].filter(
+    ([, { spendable, receiving }]) => !opens(NOTHING, spendable) && opens(NOTHING, receiving),
+  )
+  return new Set(fit.map(([address]) => address))
+}

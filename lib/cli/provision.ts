@@ -1,0 +1,145 @@
+import { randomBytes } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
+import { type Environment, readEnvironment } from '#lib/env.ts'
+import { openNetwork } from '#lib/ledger/network.ts'
+import { formatUnits } from '#lib/money.ts'
+import { ensureXlm } from '#lib/provisioning/accounts.ts'
+import type { DeploymentDocument } from '#lib/provisioning/document.ts'
+import { completeEnv, readVariables, type Section } from '#lib/provisioning/env-file.ts'
+import { type FaucetPlan, planFaucet, readFaucetFunds, tryFaucet } from '#lib/provisioning/faucet.ts'
+import { checkDeployment, type DeployedToken } from '#lib/provisioning/token.ts'
+import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
+import { generateRelayKey, parsePrivateRelayKey, publicHalf } from '#lib/relay-key.ts'
+import { composeSettings } from '#lib/settings.ts'
+import { provisionChannels } from './provision-channels.ts'
+
+const XLM = 10_000_000n
+/** Filled up below this: a day's budget for fees, and fees for the faucet and each channel. */
+const SPONSOR_XLM = 1_000n * XLM
+const FAUCET_XLM = 100n * XLM
+/** Of a faucet that gives XLM: what friendbot fills up lasts for many. */
+const NATIVE_FAUCET = { least: 2_000n * XLM, amount: '100' }
+/** What the embedded ledger goes by, and `local` stands for. */
+const LOCAL_PASSPHRASE = 'Standalone Network ; February 2017'
+
+/** What is wanted, and what there is of it. */
+export interface Provisioning {
+  document: DeploymentDocument
+  /** the text of the environment file so far, and its name for messages */
+  kept: string
+  file: string
+  /** keys from elsewhere: they must be those of the file, if that has any */
+  given: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
+    Pick<Environment, 'DATABASE_URL' | 'RELAY_PROVER'>
+  channels: number
+  /** keeps the finished text, before anything is asked of the network for the keys in it */
+  keep(text: string): void
+  say(line: string): void
+}
+
+/**
+ * Makes or checks what a service needs on the network of a deployment: sponsor, faucet, channels. Run again it leaves
+ * all as it is. Resolves to the text of the environment file.
+ * @throws ConfigurationError, before anything is changed, for a document, key or file that is wrong; Refusal
+ */
+export async function provision(wanted: Provisioning): Promise<string> {
+  const { document, say } = wanted
+  const { network: name, passphrase, rpcUrl } = document
+  const network = openNetwork({ name, passphrase, rpcUrl, pollMs: name === 'local' ? 250 : 1000 })
+  const deployed = await checkDeployment(network, document)
+  const { asset } = deployed.asset
+  say(`token    ${deployed.token}, over ${asset.isNative() ? 'XLM' : `${asset.getCode()}:${asset.getIssuer()}`}`)
+  const kept = readVariables(wanted.kept)
+  const faucet = await planFaucet(network, deployed, wanted.given.FAUCET_SEED ?? kept.FAUCET_SEED)
+  const text = completeEnv(wanted.kept, composeSections(wanted, deployed, faucet), {
+    file: wanted.file,
+    growing: ['CHANNEL_SEEDS'],
+  })
+  // Whatever the boot would refuse, two duties for one key among it, is refused here.
+  const environment = readEnvironment(readVariables(text))
+  const settings = composeSettings(environment)
+  wanted.keep(text)
+  const funder = { network, friendbotUrl: deployed.friendbotUrl }
+  const sponsor = settings.sponsor?.keypair.publicKey() ?? ''
+  say(`sponsor  ${sponsor}${(await ensureXlm(funder, sponsor, SPONSOR_XLM)) ? ', filled up by friendbot' : ''}`)
+  if ('none' in faucet) {
+    say(`faucet   none: ${faucet.none}. /funding/faucet will answer 501`)
+  } else {
+    const address = faucet.keypair.publicKey()
+    const isFilled = await ensureXlm(funder, address, faucet.kind === 'native' ? NATIVE_FAUCET.least : FAUCET_XLM)
+    await tryFaucet(network, deployed, faucet, environment.FAUCET_AMOUNT)
+    const does = { issuer: 'mints', holder: 'gives what it holds', native: 'gives XLM' }[faucet.kind]
+    say(`faucet   ${address}, ${does}${isFilled ? ', filled up by friendbot' : ''}`)
+  }
+  const held = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
+  const funds = shareOf(held, wanted.channels)
+  if (held !== undefined) say(`faucet   it has ${formatUnits(held)} to give; a channel is given ${formatUnits(funds)}`)
+  const databaseUrl = wanted.given.DATABASE_URL
+  const hasFaucet = !('none' in faucet)
+  await provisionChannels({ ...wanted, databaseUrl, environment, funder, deployed, hasFaucet, funds })
+  return text
+}
+
+/** A faucet that mints gives freely; half of what another has is for the channels. */
+function shareOf(held: bigint | undefined, channels: number): bigint {
+  if (held === undefined || channels === 0) return CHANNEL_FUNDS
+  const share = held / BigInt(2 * channels)
+  return share < CHANNEL_FUNDS ? share : CHANNEL_FUNDS
+}
+
+/** Every line of the environment. A key that the file has is kept, one that was given is used, any other is made. */
+function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
+  const { document, given, channels } = wanted
+  const kept = readVariables(wanted.kept)
+  const { network, rpcUrl, passphrase, bridgeVault } = document
+  const isNative = deployed.asset.asset.isNative()
+  const sections: Section[] = [
+    {
+      heading: `The confidential token on ${network === 'local' ? 'a local network' : network}`,
+      variables: {
+        STELLAR_NETWORK: network,
+        STELLAR_RPC_URL: kept.STELLAR_RPC_URL ?? rpcUrl,
+        ...(network === 'local' && passphrase !== LOCAL_PASSPHRASE && { DEVNET_PASSPHRASE: passphrase }),
+        CONFIDENTIAL_TOKEN: deployed.token,
+        ...(bridgeVault && { BRIDGE_VAULT_ADDRESS: bridgeVault }),
+      },
+    },
+    {
+      heading: 'The keys of the service: sessions, fees, the faucet',
+      variables: {
+        SESSION_SECRET: given.SESSION_SECRET ?? kept.SESSION_SECRET ?? randomBytes(32).toString('base64url'),
+        SPONSOR_SEED: given.SPONSOR_SEED ?? kept.SPONSOR_SEED ?? Keypair.random().secret(),
+        ...(!('none' in faucet) && { FAUCET_SEED: faucet.keypair.secret() }),
+        ...(isNative && { FAUCET_AMOUNT: kept.FAUCET_AMOUNT ?? NATIVE_FAUCET.amount }),
+      },
+    },
+  ]
+  return channels === 0 ? sections : [...sections, ...composeRelaySections(wanted, kept, !('none' in faucet))]
+}
+
+function composeRelaySections(
+  { document, given, channels }: Provisioning,
+  kept: Record<string, string>,
+  hasFaucet: boolean,
+): Section[] {
+  const seeds = [...new Set([...(kept.CHANNEL_SEEDS?.split(',') ?? []), ...given.CHANNEL_SEEDS])]
+  while (seeds.length < channels) seeds.push(Keypair.random().secret())
+  const key = given.RELAY_PRIVATE_KEY ?? parsePrivateRelayKey(kept.RELAY_PRIVATE_KEY ?? '') ?? generateRelayKey()
+  const prover = given.RELAY_PROVER ?? kept.RELAY_PROVER
+  const isUsable = hasFaucet && (prover !== undefined || document.network === 'local')
+  const enabled = kept.BATCH_ENABLED ?? (isUsable ? 'true' : undefined)
+  return [
+    {
+      heading: 'Batch jobs, for service and relays',
+      variables: { RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(key)), ...(enabled && { BATCH_ENABLED: enabled }) },
+    },
+    {
+      heading: 'For relays alone: the service works without these lines, and then cannot read an amount',
+      variables: {
+        CHANNEL_SEEDS: seeds.join(','),
+        RELAY_PRIVATE_KEY: JSON.stringify(key),
+        ...(prover !== undefined && { RELAY_PROVER: prover }),
+      },
+    },
+  ]
+}

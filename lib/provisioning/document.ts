@@ -1,0 +1,105 @@
+import { readFile } from 'node:fs/promises'
+import { Networks, StrKey } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { ConfigurationError } from '#lib/env.ts'
+
+const contract = z.string().refine((value) => StrKey.isValidContract(value), 'is no contract address (C…)')
+const account = z.string().refine((value) => StrKey.isValidEd25519PublicKey(value), 'is no account (G…)')
+const url = z
+  .string()
+  .refine((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'is no http(s) URL')
+  .transform((value) => value.replace(/\/+$/, ''))
+
+/** What is not named here, a secret of the auditor's above all, is not taken over. */
+const DOCUMENT = z.object({
+  network: z.string().default(''),
+  rpcUrl: url,
+  passphrase: z.string().min(1),
+  asset: z.object({ code: z.string(), issuer: account.nullish(), contract: contract.optional() }).optional(),
+  contracts: z.object({
+    token: contract,
+    verifier: contract.optional(),
+    auditor: contract.optional(),
+    underlying: contract.optional(),
+  }),
+  auditor: z
+    .object({
+      id: z.number().int().min(0).max(0xffffffff),
+      key: hex(128).optional(),
+      keyXHex: hex(64).optional(),
+      keyYHex: hex(64).optional(),
+    })
+    .transform(({ id, key, keyXHex, keyYHex }) => ({
+      id,
+      key: key ?? (keyXHex && keyYHex ? `${keyXHex}${keyYHex}` : undefined),
+    })),
+  interface: z.string().optional(),
+  bridgeVault: z.union([contract, account], 'is no address (G… or C…)').optional(),
+})
+
+/**
+ * What a deployment of a confidential token says of itself. `auditor.key` is 128 hex digits; `network` is what this
+ * service calls it.
+ */
+export type DeploymentDocument = Omit<z.output<typeof DOCUMENT>, 'network'> & { network: 'local' | 'testnet' }
+
+/** More than any of them has. */
+const MOST_BYTES = 100_000
+
+/**
+ * The document at `source`, a file or an http(s) URL.
+ * @throws ConfigurationError that says what is wrong with it, or where it cannot be had
+ */
+export async function fetchDocument(source: string): Promise<DeploymentDocument> {
+  const text = await readSource(source).catch((error: unknown) => {
+    throw wrong(`cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  })
+  return readDocument(text)
+}
+
+async function readSource(source: string): Promise<string> {
+  if (!/^https?:\/\//.test(source)) return await readFile(source, 'utf8')
+  const response = await fetch(source, { signal: AbortSignal.timeout(30_000) })
+  if (!response.ok) throw new Error(`its server answered ${response.status}`)
+  return await response.text()
+}
+
+/**
+ * Reads a deployment document. Networks where money is real are refused. Pure.
+ * @throws ConfigurationError, which quotes nothing of the document but names of its fields
+ */
+export function readDocument(text: string): DeploymentDocument {
+  if (text.length > MOST_BYTES) throw wrong('is too long for a deployment document')
+  const parsed = DOCUMENT.safeParse(parseJson(text))
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw wrong(`${issue?.path.join('.') || 'the document'}: ${issue?.message ?? 'is not understood'}`)
+  }
+  const document = parsed.data
+  if (document.passphrase === Networks.PUBLIC || /^(main|pub)/i.test(document.network)) {
+    throw wrong('is for the main network; this service is for test networks')
+  }
+  const isTestnet = document.passphrase === Networks.TESTNET
+  if (document.network === 'testnet' && !isTestnet) throw wrong('network and passphrase contradict each other')
+  // An embedded ledger may go by the passphrase of testnet, and is a local one all the same.
+  return { ...document, network: isTestnet && document.network !== 'local' ? 'testnet' : 'local' }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text, (key, value: unknown) => (key === 'secretHex' ? undefined : value))
+  } catch {
+    throw wrong('is no JSON')
+  }
+}
+
+function hex(digits: number) {
+  return z
+    .string()
+    .regex(new RegExp(`^[0-9a-f]{${digits}}$`, 'i'), `is not of ${digits} hex digits`)
+    .transform((value) => value.toLowerCase())
+}
+
+function wrong(problem: string): ConfigurationError {
+  return new ConfigurationError('--deployment', problem)
+}

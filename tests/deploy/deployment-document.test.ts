@@ -1,0 +1,68 @@
+import { Networks } from '@stellar/stellar-sdk'
+import { expect, test } from 'vitest'
+import { ConfigurationError } from '#lib/env.ts'
+import { readDocument } from '#lib/provisioning/document.ts'
+
+const token = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
+const issuer = 'GBBD47IF6LWK7P7MDEVSCWR7DPUWV3NY3DTQEVFL4NAT4AQH3ZLLFLA5'
+
+/** As the deployment scripts of the demos write it. */
+const DEMO = {
+  network: 'testnet',
+  rpcUrl: 'https://soroban-testnet.stellar.org/',
+  passphrase: Networks.TESTNET,
+  deployedAtLedger: 1_234,
+  contracts: { token, verifier: token, auditor: token, underlying: token },
+  auditor: { id: 0, secretHex: 'deadbeef', keyXHex: 'AB'.repeat(32), keyYHex: '01'.repeat(32) },
+  addrF: '0x00',
+}
+
+const read = (document: unknown) => readDocument(JSON.stringify(document))
+
+test('a document of a demo is read, without the secret in it', () => {
+  const document = read(DEMO)
+  expect(document).toMatchObject({ network: 'testnet', rpcUrl: 'https://soroban-testnet.stellar.org' })
+  expect(document.auditor).toEqual({ id: 0, key: `${'ab'.repeat(32)}${'01'.repeat(32)}` })
+  expect(JSON.stringify(document)).not.toContain('deadbeef')
+})
+
+test.each([
+  [{ network: 'testnet', passphrase: Networks.TESTNET }, 'testnet'],
+  [{ network: undefined, passphrase: Networks.TESTNET }, 'testnet'],
+  [{ network: 'local', passphrase: Networks.TESTNET }, 'local'],
+  [{ network: 'local', passphrase: 'Standalone Network ; February 2017' }, 'local'],
+  [{ network: 'futurenet', passphrase: Networks.FUTURENET }, 'local'],
+])('%j is %s', (change, network) => {
+  expect(read({ ...DEMO, ...change }).network).toBe(network)
+})
+
+test.each([
+  ['the main network by its passphrase', { passphrase: Networks.PUBLIC }, /main network/],
+  ['the main network under the name of another', { network: 'local', passphrase: Networks.PUBLIC }, /main network/],
+  ['the main network by its name', { network: 'Mainnet', passphrase: 'x' }, /main network/],
+  ['the public one by its name', { network: 'public', passphrase: 'x' }, /main network/],
+  ['testnet with the passphrase of another', { passphrase: 'x' }, /contradict/],
+  ['no passphrase', { passphrase: undefined }, /passphrase/],
+  ['no RPC', { rpcUrl: undefined }, /rpcUrl/],
+  ['an RPC that is no web address', { rpcUrl: 'file:///etc/passwd' }, /rpcUrl: is no http/],
+  ['no contracts', { contracts: undefined }, /contracts/],
+  ['no token', { contracts: { underlying: token } }, /contracts.token/],
+  ['an account for a token', { contracts: { token: issuer } }, /contracts.token: is no contract/],
+  ['no auditor', { auditor: undefined }, /auditor/],
+  ['an auditor of no number', { auditor: { id: -1 } }, /auditor.id/],
+  ['an auditor key that is too short', { auditor: { id: 0, key: 'abcd' } }, /auditor.key: is not of 128/],
+  ['an issuer that is a contract', { asset: { code: 'USDC', issuer: token } }, /asset.issuer: is no account/],
+])('%s is refused', (_, change, problem) => {
+  const attempt = () => read({ ...DEMO, ...change })
+  expect(attempt).toThrow(ConfigurationError)
+  expect(attempt).toThrow(problem)
+  expect(attempt).not.toThrow(/deadbeef/)
+})
+
+test.each(['', 'hunter2', '[]', 'null', '"x"', `{"auditor":{"secretHex":"deadbeef"`, ' '.repeat(100_001)])(
+  'text that is no document is refused and not repeated: %#',
+  (text) => {
+    expect(() => readDocument(text)).toThrow(/^--deployment: /)
+    expect(() => readDocument(text)).not.toThrow(/hunter2|deadbeef/)
+  },
+)
