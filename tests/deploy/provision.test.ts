@@ -1,0 +1,277 @@
+import { Address, Asset, Keypair, Networks, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Provisioning, provision } from '#lib/cli/provision.ts'
+import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
+import { readEnvironment } from '#lib/env.ts'
+import { readDocument } from '#lib/provisioning/document.ts'
+import { readVariables } from '#lib/provisioning/env-file.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+
+/** Deployments, keys and networks of every sort, in this process. */
+
+let devnet: Devnet
+let proxy: FaultProxy
+let server: rpc.Server
+beforeAll(async () => {
+  // By testnet's passphrase, so that it can pass for testnet.
+  devnet = await startDevnet({ directory: null, port: 0, closeMs: 100, passphrase: Networks.TESTNET })
+  proxy = await startFaultProxy(devnet.rpcUrl)
+  server = new rpc.Server(devnet.rpcUrl, { allowHttp: true })
+})
+afterAll(async () => {
+  await proxy?.close()
+  await devnet?.close()
+})
+
+interface Change {
+  document?: Record<string, unknown>
+  contracts?: Record<string, string>
+  given?: Record<string, string>
+  kept?: string
+  channels?: number
+}
+
+/** Runs it, and resolves to all that it said and kept, whatever came of it. */
+async function attempt({ document = {}, contracts = {}, given = {}, kept = '', channels = 0 }: Change = {}) {
+  const { deployment } = devnet
+  const changed = {
+    ...deployment,
+    rpcUrl: proxy.url,
+    contracts: { ...deployment.contracts, ...contracts },
+    ...document,
+  }
+  const said: string[] = []
+  const texts: string[] = []
+  const wanted: Provisioning = {
+    document: readDocument(JSON.stringify(changed)),
+    kept,
+    file: 'service.env',
+    given: readEnvironment({ FAUCET_SEED: devnet.issuerSecret, ...given }),
+    channels,
+    keep: (text) => texts.push(text),
+    say: (line) => said.push(line),
+  }
+  const failure = await provision(wanted).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  return { failure, said: said.join('\n'), texts, variables: readVariables(texts[0] ?? '') }
+}
+
+describe('a deployment that is not what it says', () => {
+  const stranger = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(7)).publicKey()
+  const native = Asset.native().contractId(Networks.TESTNET)
+  test.each<[string, () => Change, RegExp]>([
+    ['an unknown token', () => ({ contracts: { token: contractOf(1) } }), /the ledger has no contract C/],
+    ['a token that is none', () => ({ contracts: { token: native } }), /contracts.token: .*confidential token/],
+    [
+      'another underlying asset',
+      () => ({ contracts: { underlying: native } }),
+      /contracts.underlying: the token's own/,
+    ],
+    ['another verifier', () => ({ contracts: { verifier: contractOf(2) } }), /contracts.verifier: the token's own/],
+    ['another registry', () => ({ contracts: { auditor: contractOf(2) } }), /contracts.auditor: the token's own/],
+    ['an auditor that is not there', () => ({ document: { auditor: { id: 9 } } }), /auditor.id: /],
+    ['another auditor', () => ({ document: { auditor: { id: 0, key: '0'.repeat(128) } } }), /auditor.key: /],
+    ['another issuer', () => ({ document: { asset: { code: 'USDC', issuer: stranger } } }), /asset.issuer: /],
+    [
+      'another code',
+      () => ({ document: { asset: { code: 'EURC', issuer: devnet.deployment.asset.issuer } } }),
+      /asset.code: the token's own is USDC/,
+    ],
+    ['an asset that is XLM', () => ({ document: { asset: { code: 'XLM' } } }), /asset.issuer: /],
+  ])('%s is told, and nothing is made', async (_, change, problem) => {
+    const { failure, texts } = await attempt(change())
+    expect(String(failure)).toMatch(problem)
+    expect(failure).toHaveProperty('variable', '--deployment')
+    expect(texts).toEqual([])
+  })
+
+  test('an RPC of another network is told', async () => {
+    const other = 'Standalone Network ; February 2017'
+    const { failure, texts } = await attempt({ document: { network: 'local', passphrase: other } })
+    expect(String(failure)).toContain(`its RPC is of another network: "${Networks.TESTNET}"`)
+    expect(texts).toEqual([])
+  })
+})
+
+describe('the faucet', () => {
+  test('is none without a key: what cannot be done is said, all else is done', async () => {
+    const { failure, said, variables } = await attempt({ given: { FAUCET_SEED: '' }, channels: 1 })
+    expect(failure).toBeUndefined()
+    expect(said).toContain(`faucet   none: the token is over USDC:${devnet.deployment.asset.issuer}. Only its issuer`)
+    expect(said).toContain('channels are not registered or funded: there is no faucet')
+    expect(variables).not.toHaveProperty('FAUCET_SEED')
+    expect(variables).not.toHaveProperty('BATCH_ENABLED')
+    const [sponsor, channel] = await Promise.all(
+      [variables.SPONSOR_SEED, variables.CHANNEL_SEEDS].map((seed) =>
+        xlmOf(Keypair.fromSecret(seed ?? '').publicKey()),
+      ),
+    )
+    expect([sponsor, channel]).toEqual([10_000_0000000n, 10_000_0000000n])
+  })
+
+  test('is not the key of a stranger', async () => {
+    const { failure, texts } = await attempt({ given: { FAUCET_SEED: Keypair.random().secret() } })
+    expect(String(failure)).toMatch(
+      /FAUCET_SEED: is the key of G\w{55}, which neither issues USDC:G\w{55} nor holds any/,
+    )
+    expect(texts).toEqual([])
+  })
+
+  test('may hold what others have issued, and gives the channels half of it', async () => {
+    const holder = await makeHolder('3000')
+    const { failure, said } = await attempt({ given: { FAUCET_SEED: holder.secret() }, channels: 1 })
+    expect(failure).toBeUndefined()
+    expect(said).toContain(`faucet   ${holder.publicKey()}, gives what it holds`)
+    expect(said).toContain('it has 3000.0000000 to give; a channel is given 1500.0000000')
+    expect(said).toMatch(/channel {2}G\w{55}, ready/)
+  })
+
+  test('that holds less than one grant is refused by name', async () => {
+    const { failure } = await attempt({ given: { FAUCET_SEED: (await makeHolder('1')).secret() } })
+    expect(String(failure)).toContain('FAUCET_SEED: its account cannot deposit: ')
+  })
+
+  test('of a token over XLM is an account of its own, made and filled up', async () => {
+    const native = Asset.native().contractId(Networks.TESTNET)
+    proxy.rule(({ method }) =>
+      method === 'getLedgerEntries' ? { rewrite: (found) => overXlm(found, native) } : 'pass',
+    )
+    try {
+      const document = { asset: { code: 'XLM', issuer: null, contract: native } }
+      const contracts = { underlying: native }
+      const first = await attempt({ document, contracts, given: { FAUCET_SEED: '' } })
+      expect(first.failure).toBeUndefined()
+      expect(first.said).toMatch(/faucet {3}G\w{55}, gives XLM, filled up by friendbot/)
+      expect(first.variables.FAUCET_AMOUNT).toBe('100')
+      const again = { document, contracts, given: { FAUCET_SEED: '' }, kept: first.texts[0] ?? '' }
+      expect((await attempt(again)).texts).toEqual(first.texts)
+    } finally {
+      proxy.rule(null)
+    }
+  })
+})
+
+describe('testnet', () => {
+  const document = { network: 'testnet' }
+
+  test('wants real proofs for its channels: without a prover they are accounts and nothing more', async () => {
+    const { failure, said, variables } = await attempt({ document, channels: 2 })
+    expect(failure).toBeUndefined()
+    expect(said).toContain('channels are not registered or funded: a real network wants real proofs (RELAY_PROVER)')
+    expect(variables).toMatchObject({ STELLAR_NETWORK: 'testnet', FAUCET_SEED: devnet.issuerSecret })
+    expect(variables).not.toHaveProperty('DEVNET_PASSPHRASE')
+    expect(variables).not.toHaveProperty('BATCH_ENABLED')
+  })
+
+  test('takes the prover that is named, also later', async () => {
+    const first = await attempt({ document, channels: 1 })
+    const kept = first.texts[0] ?? ''
+    const given = { RELAY_PROVER: './lib/devnet/prover.ts' }
+    const second = await attempt({ document, channels: 1, kept, given })
+    expect(second.failure).toBeUndefined()
+    expect(second.said).toMatch(/channel {2}G\w{55}, ready/)
+    expect(second.variables).toMatchObject({ ...first.variables, ...given, BATCH_ENABLED: 'true' })
+    const third = await attempt({ document, channels: 1, kept: second.texts[0] ?? '' })
+    expect(third.texts).toEqual(second.texts)
+  })
+})
+
+describe('keys and files', () => {
+  test('one key with two duties is refused before anything is made', async () => {
+    const { failure, texts } = await attempt({ given: { SPONSOR_SEED: devnet.issuerSecret } })
+    expect(String(failure)).toContain('FAUCET_SEED: holds a key that SPONSOR_SEED has already')
+    expect(texts).toEqual([])
+  })
+
+  test('a file of another deployment is left alone', async () => {
+    const { failure, texts } = await attempt({ kept: `CONFIDENTIAL_TOKEN=${contractOf(1)}\n` })
+    expect(String(failure)).toContain('CONFIDENTIAL_TOKEN: has another value in service.env')
+    expect(texts).toEqual([])
+  })
+
+  test('a line that the service would refuse is named', async () => {
+    const { failure, texts } = await attempt({ kept: 'SESSION_TTL=forever\n' })
+    expect(String(failure)).toContain('SESSION_TTL: ')
+    expect(texts).toEqual([])
+  })
+})
+
+describe('a network that does not help', () => {
+  test('without friendbot the account that lacks XLM is named', async () => {
+    proxy.rule(({ method }) => (method === 'getNetwork' ? { rewrite: ({ friendbotUrl: _, ...rest }) => rest } : 'pass'))
+    const { failure, texts, variables } = await attempt()
+    proxy.rule(null)
+    const sponsor = Keypair.fromSecret(variables.SPONSOR_SEED ?? '').publicKey()
+    expect(String(failure)).toContain(`the network has no friendbot: give XLM to ${sponsor} yourself`)
+    expect(texts).toHaveLength(1)
+  })
+
+  test('a friendbot that refuses is told, and the next run has the same keys', async () => {
+    const refusing = {
+      rewrite: (found: Record<string, unknown>) => ({ ...found, friendbotUrl: `${devnet.url}/nowhere` }),
+    }
+    proxy.rule(({ method }) => (method === 'getNetwork' ? refusing : 'pass'))
+    const first = await attempt()
+    proxy.rule(null)
+    expect(String(first.failure)).toContain('friendbot answered 404')
+    const second = await attempt({ kept: first.texts[0] ?? '' })
+    expect(second).toMatchObject({ failure: undefined, texts: first.texts })
+  })
+
+  test('an RPC that is down is told, and nothing is made', async () => {
+    proxy.rule(() => ({ status: 503 }))
+    const { failure, texts } = await attempt()
+    proxy.rule(null)
+    expect(failure).toMatchObject({ code: 'unavailable' })
+    expect(texts).toEqual([])
+  })
+})
+
+function contractOf(byte: number): string {
+  return Address.contract(new Uint8Array(32).fill(byte)).toString()
+}
+
+async function xlmOf(address: string): Promise<bigint> {
+  return (await server.getAccountEntry(address)).balance
+}
+
+/** An account with a trustline to the test USDC, and that much of it. */
+async function makeHolder(amount: string): Promise<Keypair> {
+  const issuer = Keypair.fromSecret(devnet.issuerSecret)
+  const holder = Keypair.random()
+  const asset = new Asset('USDC', issuer.publicKey())
+  await server.fundAddress(holder.publicKey(), devnet.friendbotUrl)
+  const transaction = new TransactionBuilder(await server.getAccount(holder.publicKey()), {
+    fee: '200',
+    networkPassphrase: Networks.TESTNET,
+  })
+    .addOperation(Operation.changeTrust({ asset }))
+    .addOperation(Operation.payment({ destination: holder.publicKey(), asset, amount, source: issuer.publicKey() }))
+    .setTimeout(60)
+    .build()
+  transaction.sign(holder, issuer)
+  const { hash } = await server.sendTransaction(transaction)
+  const { status } = await server.pollTransaction(hash, { attempts: 100, sleepStrategy: () => 100 })
+  expect(status).toBe('SUCCESS')
+  return holder
+}
+
+/** The same ledger, in which the token was made over XLM. */
+function overXlm(found: Record<string, unknown>, native: string): Record<string, unknown> {
+  const entries = (found.entries as { xdr: string }[]).map((entry) => {
+    const data = xdr.LedgerEntryData.fromXdr(entry.xdr, 'base64')
+    if (data.type !== 'contractData' || data.contractData.val.type !== 'scvContractInstance') return entry
+    const storage = data.contractData.val.instance.storage ?? []
+    const index = storage.findIndex(({ key }) => key.type === 'scvVec' && isNamed(key.vec?.[0], 'UnderlyingAsset'))
+    const setting = storage[index]
+    if (setting) storage[index] = new xdr.ScMapEntry({ key: setting.key, val: new Address(native).toScVal() })
+    return { ...entry, xdr: data.toXdr('base64') }
+  })
+  return { ...found, entries }
+}
+
+function isNamed(value: xdr.ScVal | undefined, name: string): boolean {
+  return value?.type === 'scvSymbol' && value.value === name
+}
