@@ -1,0 +1,131 @@
+import { readFileSync } from 'node:fs'
+import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { GET as getHealth } from '#app/api/health/route.ts'
+import { type RunningService, startService } from '#lib/boot.ts'
+import { ConfigurationError, readEnvironment } from '#lib/env.ts'
+import { accountKey } from '#lib/ledger/confidential-token.ts'
+import { readEntries } from '#lib/ledger/entries.ts'
+import { provideService } from '#lib/service.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { type ForeignRpc, startForeignRpc } from '../support/foreign-rpc.ts'
+
+const STANDALONE = 'Standalone Network ; February 2017'
+const TOKEN = StrKey.encodeContract(new Uint8Array(32).fill(7))
+const [sponsor, channel] = [Keypair.random().secret(), Keypair.random().secret()]
+
+let database: Awaited<ReturnType<typeof cloneDatabase>>
+let rpc: ForeignRpc
+let way: FaultProxy
+
+beforeAll(async () => {
+  database = await cloneDatabase()
+  rpc = await startForeignRpc(Networks.PUBLIC)
+  way = await startFaultProxy(rpc.url)
+})
+afterAll(async () => {
+  await way.close()
+  await rpc.close()
+  await database.drop()
+})
+
+/** What a preview deployment has, and nothing more. The RPC is not that of the world, so that no test goes out to it. */
+const preview = (more: Record<string, string> = {}) => ({
+  VERCEL: '1',
+  POSTGRES_URL: database.url,
+  SPONSOR_SEED: sponsor,
+  SESSION_SECRET: 'a secret for tests, long enough for HS256',
+  STELLAR_RPC_URL: 'http://127.0.0.1:1',
+  ...more,
+})
+
+async function start(variables: Record<string, string>): Promise<RunningService> {
+  return await startService(readEnvironment(variables))
+}
+
+describe('the boot refuses by name', () => {
+  test.each<[string, string, Record<string, string>]>([
+    ['the main network', 'STELLAR_NETWORK', { STELLAR_NETWORK: 'public' }],
+    ['its passphrase', 'DEVNET_PASSPHRASE', { STELLAR_NETWORK: 'local', DEVNET_PASSPHRASE: Networks.PUBLIC }],
+    ['a short secret', 'SESSION_SECRET', { SESSION_SECRET: 'x'.repeat(31) }],
+    ['no secret', 'SESSION_SECRET', { SESSION_SECRET: '' }],
+    ['the embedded ledger on Vercel', 'STELLAR_NETWORK', { STELLAR_NETWORK: 'local', STELLAR_RPC_URL: '' }],
+    ['the embedded database on Vercel', 'DATABASE_URL', { POSTGRES_URL: '' }],
+    ['a wait beyond the function’s end', 'TRANSFER_WAIT', { TRANSFER_WAIT: '60' }],
+    ['a sponsor that is a channel', 'CHANNEL_SEEDS', { CHANNEL_SEEDS: `${channel},${sponsor}` }],
+    ['a sponsor that is the faucet', 'FAUCET_SEED', { FAUCET_SEED: sponsor }],
+    ['a sponsor that signs challenges', 'SEP10_SEED', { SEP10_SEED: sponsor }],
+  ])('%s: %s', async (_, variable, wrong) => {
+    const error = await start(preview(wrong)).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toBeInstanceOf(ConfigurationError)
+    expect(error).toMatchObject({ variable })
+    expect(String(error)).not.toContain(sponsor)
+  })
+
+  test.each([
+    ['testnet', {}],
+    ['local', { STELLAR_NETWORK: 'local' }],
+  ])('an RPC of the main network for %s', async (_, network) => {
+    const starting = start(preview({ ...network, STELLAR_RPC_URL: rpc.url }))
+    await expect(starting).rejects.toMatchObject({ name: 'ConfigurationError', variable: 'STELLAR_RPC_URL' })
+  })
+})
+
+test('a preview starts with a database, a sponsor and a secret, on testnet, and says what is not configured', async () => {
+  const service = await start(preview())
+  provideService(Promise.resolve(service))
+  const response = await getHealth(new Request('http://localhost:3000/api/health'), undefined)
+  expect(await response.json()).toEqual({ ok: true, network: 'testnet', idp: false, relay: false, sponsor: true })
+  expect(service.settings.network.passphrase).toBe(Networks.TESTNET)
+  await service.close()
+})
+
+describe('an RPC of another network that could not be reached at boot', () => {
+  let service: RunningService
+  beforeAll(async () => {
+    rpc.passphrase = Networks.PUBLIC
+    way.rule(() => ({ drop: true, delivered: false }))
+    service = await start(preview({ STELLAR_NETWORK: 'local', STELLAR_RPC_URL: way.url, CONFIDENTIAL_TOKEN: TOKEN }))
+    way.rule(null)
+    rpc.asked = []
+  })
+  afterAll(() => service.close())
+
+  const refusal = { code: 'unavailable', cause: { name: 'ForeignNetwork' } }
+
+  test('is asked for its name, and for nothing else', async () => {
+    const reading = readEntries(service.network.server, [accountKey(TOKEN, Keypair.random().publicKey())])
+    await expect(reading).rejects.toMatchObject({ code: 'unavailable', cause: refusal })
+    await expect(service.network.call('getHealth', {}, z.object({}))).rejects.toMatchObject(refusal)
+    await expect(service.vault?.read()).rejects.toMatchObject({ code: 'unavailable' })
+    expect(new Set(rpc.asked)).toEqual(new Set(['getNetwork']))
+  })
+
+  test('is believed once it is the right one, and not asked again', async () => {
+    rpc.passphrase = STANDALONE
+    rpc.asked = []
+    for (let time = 0; time < 3; time += 1) {
+      await expect(service.network.call('getHealth', {}, z.object({}))).rejects.toMatchObject({ code: 'unavailable' })
+    }
+    expect(rpc.asked).toEqual(['getNetwork', 'getHealth', 'getHealth', 'getHealth'])
+  })
+})
+
+test('vercel.json gives every function more time than it takes, and sweeps once a day', () => {
+  const { functions, crons, buildCommand } = JSON.parse(readFileSync('vercel.json', 'utf8')) as {
+    functions: Record<string, { maxDuration: number }>
+    crons: { path: string; schedule: string }[]
+    buildCommand: string
+  }
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
+  const longest = readEnvironment(preview({ TRANSFER_WAIT: '50' })).TRANSFER_WAIT
+  expect(readEnvironment(preview()).TRANSFER_WAIT).toBeLessThanOrEqual(longest)
+  expect(functions['app/api/**/*.ts']?.maxDuration).toBeGreaterThan(longest)
+  expect(crons).toEqual([{ path: '/api/cron/sweep', schedule: expect.stringMatching(/^\d+ \d+ \* \* \*$/) }])
+  for (const [, script = ''] of buildCommand.matchAll(/npm run (\w+)/g)) expect(scripts).toHaveProperty(script)
+})
