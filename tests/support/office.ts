@@ -11,6 +11,7 @@ import type { Database } from '#lib/db.ts'
 import type { Batch, BatchWithPayouts } from '#lib/directory/batches.ts'
 import type { Payout } from '#lib/directory/payouts.ts'
 import type { Service } from '#lib/service.ts'
+import { requireDocumented } from './documented.ts'
 import { pair } from './inner-transaction.ts'
 
 /** What a request was answered with. `link` refers to the next page. */
@@ -46,7 +47,7 @@ const ROUTES: [path: RegExp, handlers: Record<'GET' | 'POST', Handler>][] = [
   [/^\/payouts$/, payoutList],
 ]
 
-/** Asks the exported route handlers, as whoever has `session`. */
+/** Asks the exported route handlers, as whoever has `session`. The document must have the answer. */
 export async function askRoute<Body>(
   session: string | undefined,
   method: 'GET' | 'POST',
@@ -69,7 +70,10 @@ export async function askRoute<Body>(
     const id = decodeURIComponent(match.groups?.id ?? '')
     const response = await handlers[method](request, { params: Promise.resolve({ id }) } as never)
     const link = /^<(.*)>; rel="next"$/.exec(response.headers.get('link') ?? '')?.[1]
-    return { status: response.status, body: (await response.json()) as Body, link }
+    const { status, headers } = response
+    const answer: unknown = await response.json()
+    requireDocumented({ method, path, status, headers, body: answer })
+    return { status, body: answer as Body, link }
   }
   throw new Error(`no route for ${path}`)
 }
