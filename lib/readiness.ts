@@ -86,6 +86,10 @@ async function lookAtSponsor({ sponsor }: Service): Promise<Check> {
 async function lookAtRelays({ settings, database, now }: Service): Promise<Check> {
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
   const { relays, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
-  const problem = relays === 0 ? 'no relay is running' : canPay ? problems.join('; ') : 'no channel can pay'
+  const problem = [
+    ...(relays === 0 ? ['no relay is running'] : []),
+    ...(canPay ? [] : ['no channel can pay']),
+    ...problems,
+  ].join('; ')
   return { ok: relays > 0 && canPay, relays, channels, ...(problem && { problem }) }
 }

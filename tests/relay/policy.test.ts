@@ -1,7 +1,8 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sponsoredTransfers } from '#drizzle/schema.ts'
+import { readiness } from '#lib/readiness.ts'
 import { Refusal } from '#lib/refusal.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import { sponsorChannel, sponsorTransfer } from '#lib/sponsor/transfer.ts'
@@ -65,4 +66,15 @@ test('what is not confirmed is neither recorded nor held against anybody', async
   await expect(asked).rejects.toMatchObject({ code: 'conflict' })
   expect(await rowOf(hash)).toBeUndefined()
   expect(await works.db.query.quotas.findMany()).toEqual(before)
+})
+
+test('without a relay that runs, /ready says so, and is no longer ok', async () => {
+  const { ok, relay } = await readiness({ ...works.service })
+  expect([ok, relay]).toEqual([false, { ok: false, relays: 0, channels: 2, problem: 'no relay is running' }])
+  await works.db.execute(sql`UPDATE relay_channels SET problem = 'registration'`)
+  const problem = `no relay is running; no channel can pay; ${[addressOf(0), addressOf(1)]
+    .toSorted()
+    .map((address) => `${address}: registration`)
+    .join('; ')}`
+  expect((await readiness({ ...works.service })).relay).toEqual({ ok: false, relays: 0, channels: 2, problem })
 })
