@@ -16,8 +16,8 @@ import { submit } from './submission.ts'
 export async function openBalance(relay: Relay, channel: Channel, amount: bigint): Promise<Opening | undefined> {
   const kept = await findChannel(await relay.database(), relay.token, channel.address)
   if (kept?.sealedOpening) {
-    const opening = await unsealOpening(relay.key, channel.address, kept.sealedOpening)
-    if (opening.value >= amount) return opening
+    const opening = await unsealOpening(relay.key, channel.address, kept.sealedOpening).catch(forgotten)
+    if (opening && opening.value >= amount) return opening
   }
   const balance = await readBalance(relay, channel)
   if (balance.spendable.value >= amount) return balance.spendable
@@ -28,6 +28,9 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
   return merged.spendable.value >= amount ? merged.spendable : undefined
 }
 
+/** What was sealed to an earlier key is read anew from the ledger. */
+const forgotten = () => undefined
+
 /** The channel's balance by the ledger's events, since it was last read if that still joins on. Kept, sealed. */
 export async function readBalance(relay: Relay, channel: Channel): Promise<SyncedBalance> {
   const { database, token, key } = relay
@@ -35,7 +38,7 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
   const account = { address, vk: channel.keys.vk }
   const deployment = await relay.deployment()
   const kept = await findChannel(await database(), token, address)
-  const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance) : undefined
+  const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance).catch(forgotten) : undefined
   const balance = await syncBalance(deployment, account, since).catch((error: unknown) => {
     // A cursor that the RPC no longer has, or a ledger that was reset: from the beginning, if that is still there.
     if (since && error instanceof Refusal && error.code !== 'conflict') throw error

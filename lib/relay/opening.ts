@@ -26,12 +26,22 @@ export function openRelay(
     name: relayName(unique),
     times: { ...RELAY_TIMES, ...times },
     deployment: () => {
-      known ??= readDeployment(given.network, given.token, prover).catch((error: unknown) => {
+      known ??= readDeployment(given.network, given.token, discreet(prover)).catch((error: unknown) => {
         known = undefined
         throw error
       })
       return known
     },
+  }
+}
+
+/** A prover knows the amounts, and what it has to complain of may tell them: only that it failed gets into the log. */
+function discreet(prover: Prover): Prover {
+  return {
+    prove: (statement) =>
+      prover.prove(statement).catch((error: unknown) => {
+        throw new Error(`the prover failed: ${error instanceof Error ? error.name : typeof error}`)
+      }),
   }
 }
 

@@ -6,7 +6,8 @@ import type { Ending } from '#lib/sponsor/pending.ts'
 import { type RefusalReason, SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
 import { sponsorChannel } from '#lib/sponsor/transfer.ts'
 import { forgetOpening, isAnybodyAble, noteProblem } from './channel-record.ts'
-import { confirmItem, failItem, findItem, type Item, payItem, returnItem } from './items.ts'
+import { failItem, payItem, returnItem } from './item-ending.ts'
+import { confirmItem, findItem, type Item } from './items.ts'
 import type { Channel, Relay } from './relay.ts'
 import { signItem } from './signing.ts'
 
@@ -22,6 +23,9 @@ export async function advanceItem(relay: Relay, channel: Channel, item: Item): P
     if (signing.kind === 'signed') return await send(relay, signing.item)
     if (signing.kind === 'unfit') return await passOn(relay, item, signing.problem)
     if (signing.kind === 'unpayable') return await fail(relay, item, signing.error)
+    // Somebody else has the channel, and with it the item.
+    if (signing.kind === 'moved') return 'wait'
+    if (signing.kind === 'sealed') return await passUnopened(relay, item)
     return await retreat(relay, item)
   } catch (error) {
     const expected = isUnreachable(error) || (error instanceof Refusal && error.code === 'unavailable')
@@ -119,6 +123,13 @@ async function passOn(relay: Relay, item: Item, problem: ChannelProblem): Promis
   if (able || problem !== 'balance') await returnItem(db, item, { unable: problem === 'balance' })
   else await failItem(db, item, 'no channel has enough to pay it', relay.now())
   return problem === 'balance' ? 'done' : 'unfit'
+}
+
+/** An amount that was sealed to another key: other relays may have that. */
+async function passUnopened(relay: Relay, item: Item): Promise<Outcome> {
+  log('error', 'amount sealed to another key', nameOf(item))
+  await returnItem(await relay.database(), item)
+  return 'unfit'
 }
 
 async function fail(relay: Relay, item: Item, error: string): Promise<Outcome> {

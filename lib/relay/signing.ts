@@ -11,12 +11,18 @@ import { type Item, storeSigned } from './items.ts'
 import type { Channel, Relay } from './relay.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
 
-/** What came of making a transfer for an item: it is signed and stored, the item or the channel is at fault, or neither. */
+/**
+ * What came of making a transfer for an item. `signed`: it is stored. `unpayable`: the item is at fault. `unfit`: the
+ * channel is. `stale`: the channel's balance has moved on meanwhile. `moved`: the item has. `sealed`: this relay has not
+ * the key that the amount was sealed to.
+ */
 export type Signing =
   | { kind: 'signed'; item: Item }
   | { kind: 'unpayable'; error: string }
   | { kind: 'unfit'; problem: ChannelProblem }
   | { kind: 'stale' }
+  | { kind: 'moved' }
+  | { kind: 'sealed' }
 
 /**
  * Makes the transfer that is to pay an item, under a fresh salt, and stores it before anybody else sees it.
@@ -25,7 +31,8 @@ export type Signing =
 export async function signItem(relay: Relay, channel: Channel, item: Item): Promise<Signing> {
   const to = item.recipient ?? (await pickOther(relay, channel, item))
   if (!to) return { kind: 'unpayable', error: 'there is no other channel to pay' }
-  const amount = await unsealAmount(relay.key, item, item.sealedAmount ?? '')
+  const amount = await unsealAmount(relay.key, item, item.sealedAmount ?? '').catch(() => undefined)
+  if (amount === undefined) return { kind: 'sealed' }
   try {
     const opening = await openBalance(relay, channel, amount)
     if (!opening) return { kind: 'unfit', problem: 'balance' }
@@ -47,7 +54,7 @@ async function store(relay: Relay, item: Item, built: SignedSpending): Promise<S
   const sealedOpening = await sealOpening(publicHalf(relay.key), item.channel ?? '', built.next)
   const signed = { innerHash: built.hash, signedXdr: built.signedXdr, sealedOpening }
   const stored = await storeSigned(await relay.database(), item, signed)
-  return stored ? { kind: 'signed', item: stored } : { kind: 'stale' }
+  return stored ? { kind: 'signed', item: stored } : { kind: 'moved' }
 }
 
 /** Whose fault it is that no transfer could be made. What is nobody's is thrown on. */
@@ -69,10 +76,15 @@ async function judge(relay: Relay, { channel, to }: { channel: string; to: strin
 const STALE_PROOF = 3506
 const isConflict = (error: unknown) => error instanceof Refusal && error.code === 'conflict'
 
+/** A channel that no relay has spoken of for so long (ms) may be nobody's any more. */
+const FORSAKEN = 600_000
+
 /** Another channel of the same token that is registered as far as is known. */
 async function pickOther(relay: Relay, channel: Channel, { position }: Item): Promise<string | undefined> {
+  const since = relay.now().getTime() - FORSAKEN
   const others = (await findChannels(await relay.database(), relay.token)).filter(
-    ({ address, problem }) => address !== channel.address && (problem === null || problem === 'balance'),
+    ({ address, problem, seenAt }) =>
+      address !== channel.address && seenAt.getTime() >= since && (problem === null || problem === 'balance'),
   )
   return others[position % others.length]?.address
 }

@@ -7,7 +7,7 @@ import type { Registry } from '#lib/directory/registration.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import { findOpenTransfers } from '#lib/sponsor/transfer-record.ts'
-import { failItem, returnItem } from './items.ts'
+import { failItem, returnItem } from './item-ending.ts'
 import { forgetRelays } from './presence.ts'
 import type { JobQueue } from './queue.ts'
 

@@ -1,5 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { prover } from '#lib/devnet/prover.ts'
 import { readiness } from '#lib/readiness.ts'
+import { startHost } from '#lib/relay/host.ts'
+import { openRelay } from '#lib/relay/opening.ts'
+import { generateRelayKey } from '#lib/relay-key.ts'
+import { composeRelay } from '#lib/relay-service.ts'
+import { captureLog } from '../house/console.ts'
+import { QUICK } from './quick.ts'
 import { startChild } from './relay-child.ts'
 import { openWorks, type Works } from './works.ts'
 
@@ -8,6 +15,7 @@ beforeAll(async () => {
   works = await openWorks({ channels: 6 })
 }, 120_000)
 afterAll(() => works?.close())
+afterEach(() => vi.restoreAllMocks())
 
 test('two relays on one database share the work of many users, and pay every item once', async () => {
   const relays = await Promise.all([startChild(works.variables), startChild(works.variables)])
@@ -50,5 +58,57 @@ test('the channels of a relay that is killed are used by the other', async () =>
     expect(await works.received(payee)).toBe(1023n)
   } finally {
     await other.kill()
+  }
+})
+
+/** A relay in this process that differs from the others in what is given. */
+async function startOdd(given: Partial<Parameters<typeof openRelay>[0]>) {
+  const { network, token, database, sponsor, key, channels, now } = await composeRelay(works.service)
+  const base = { network, token, database, sponsor, key, channels, now, prover, times: QUICK, unique: 'odd' }
+  const { queue } = works.service
+  const rest = { queue, sweep: async () => undefined, prepare: async () => undefined, port: 0, network: 'local' }
+  return await startHost(openRelay({ ...base, ...given }), { ...rest, mayBeMute: false })
+}
+
+test('a relay with another key leaves the items to those that can open them', async () => {
+  captureLog()
+  const odd = await startOdd({ key: generateRelayKey(), channels: works.channels.slice(0, 3) })
+  const client = await works.client()
+  const payee = await works.payee()
+  await works.hire(client, [payee.signer.publicKey()])
+  const { jobId } = (await works.post(client, { amounts: [1, 2, 4] })).body as { jobId: string }
+  const other = await startOdd({ unique: 'even', channels: works.channels.slice(3) })
+  try {
+    expect(await works.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(await works.received(payee)).toBe(7n)
+  } finally {
+    await odd.close()
+    await other.close()
+  }
+})
+
+test('a prover that fails delays a job; what it complains of is not logged', async () => {
+  const lines = captureLog()
+  let failures = 0
+  const moody = {
+    prove: async (statement: Parameters<typeof prover.prove>[0]) => {
+      failures += 1
+      if (failures <= 2) throw new RangeError('vTransfer 8642097531 does not fit')
+      return await prover.prove(statement)
+    },
+  }
+  const host = await startOdd({ prover: moody })
+  const client = await works.client()
+  const payee = await works.payee()
+  await works.hire(client, [payee.signer.publicKey()])
+  const { jobId } = (await works.post(client, { amounts: [8_642_097_531] })).body as { jobId: string }
+  try {
+    expect(await works.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(failures).toBeGreaterThan(2)
+    expect(await works.received(payee)).toBe(8_642_097_531n)
+    expect(lines.some((line) => line.includes('the prover failed: RangeError'))).toBe(true)
+    expect(lines.filter((line) => line.includes('8642097531'))).toEqual([])
+  } finally {
+    await host.close()
   }
 })

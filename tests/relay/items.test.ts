@@ -4,17 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batchItems, batchJobs, ITEM_STATUSES } from '#drizzle/relay-schema.ts'
 import { sponsoredTransfers } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
-import {
-  confirmItem,
-  failItem,
-  findItem,
-  ITEM_MOVES,
-  type Item,
-  payItem,
-  returnItem,
-  storeSigned,
-  takeItem,
-} from '#lib/relay/items.ts'
+import { failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
+import { confirmItem, findItem, ITEM_MOVES, type Item, storeSigned, takeItem } from '#lib/relay/items.ts'
 import { recordTransfer } from '#lib/sponsor/transfer-record.ts'
 import { cloneDatabase } from '../support/database.ts'
 
