@@ -11,6 +11,7 @@ import type { Database } from '#lib/db.ts'
 import { readEnvironment } from '#lib/env.ts'
 import { provideService } from '#lib/service.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { requireDocumented } from '../support/documented.ts'
 import { type RecordedRpc, startRecordedRpc, TOKEN } from './recorded-rpc.ts'
 
 export const ISSUER = 'https://login.example'
@@ -91,6 +92,7 @@ export async function openOffice(variables: Record<string, string> = {}): Promis
   }
 }
 
+/** The document must have the answer. */
 async function call(session: string | undefined, method: Method, path: string, body?: unknown): Promise<Answer> {
   const url = new URL(`https://pay.example/api${path}`)
   const headers = new Headers()
@@ -103,11 +105,10 @@ async function call(session: string | undefined, method: Method, path: string, b
     if (!match) continue
     const context = { params: Promise.resolve({ ...match.groups }) }
     const response = await route[method](request, context as never)
-    return {
-      status: response.status,
-      body: (await response.json()) as Record<string, unknown>,
-      headers: response.headers,
-    }
+    const { status, headers: answered } = response
+    const answer = { status, headers: answered, body: (await response.json()) as Record<string, unknown> }
+    requireDocumented({ method, path, ...answer })
+    return answer
   }
   throw new Error(`no route ${path}`)
 }
