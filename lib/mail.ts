@@ -34,11 +34,21 @@ export async function sendMail(settings: MailSettings, message: Message): Promis
   try {
     // The address goes as one, so that nothing in it can become a list of recipients or a header.
     await transport.sendMail({ ...message, from: settings.from, to: { name: '', address: message.to } })
-  } catch (cause) {
+  } catch (error) {
+    const cause = new Error(reasonOf(error))
     throw new Refusal('unavailable', 'the mail could not be sent', { cause, retryAfter: 60 })
   } finally {
     transport.close()
   }
+}
+
+/**
+ * Why a mail could not be sent, by codes alone: in their own words servers repeat the recipient, and filters the link,
+ * and this goes into the log.
+ */
+function reasonOf(error: unknown): string {
+  const { code, originalCode, command, responseCode } = error as Record<string, unknown>
+  return [code, originalCode, command, responseCode].filter((part) => part !== undefined).join(' ')
 }
 
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }

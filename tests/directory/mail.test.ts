@@ -140,10 +140,12 @@ test('without an email nothing is sent', async () => {
 
 test('a recipient whom the server refuses is 503, and the next try works', async () => {
   const id = await create({ name: 'Ann', email: 'refused@b.example' })
-  refusal = new Error('no such user here')
+  refusal = new Error('<refused@b.example>: no such user here')
   const answer = await invite(id)
   expect([answer.status, answer.body]).toEqual([503, { error: 'the mail could not be sent' }])
   expect(answer.headers.get('retry-after')).toBe('60')
+  expect(logged.join('\n')).toMatch(/EENVELOPE RCPT TO 550/)
+  expect(logged.join('\n')).not.toContain('refused@')
   refusal = undefined
   expect((await invite(id)).status).toBe(200)
   expect(letters.map(({ to }) => to)).toEqual([['refused@b.example']])
