@@ -46,13 +46,21 @@ export async function identifyUser(desk: FrontDesk, request: Request): Promise<U
   return await admitUser(await desk.database(), session, desk.now())
 }
 
-/** The answer of a sign-in, once its user is admitted: signing in founds the organisation. */
+/**
+ * The answer of a sign-in, once its user is admitted. Signing in founds the organisation, also of somebody who came with
+ * an invite or had a record once, and has neither any more.
+ */
 export async function admitSession<Answer extends { session: string }>(
   desk: FrontDesk,
   answer: Answer,
 ): Promise<Answer> {
-  const session = await verifySession(desk.settings.sessions, answer.session, desk.now())
-  await admitUser(await desk.database(), session, desk.now())
+  const now = desk.now()
+  const db = await desk.database()
+  const user = await admitUser(db, await verifySession(desk.settings.sessions, answer.session, now), now)
+  const isContractor = user.records.length > 0
+  if (!user.organisation && !isContractor && !(await findPendingInvite(db, user.identity, undefined, now))) {
+    await becomeEmployer(db, user, now)
+  }
   return answer
 }
 

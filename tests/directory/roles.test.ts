@@ -3,6 +3,7 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog, identities, organisations } from '#drizzle/directory-schema.ts'
 import { mintSession } from '#lib/auth/session.ts'
+import { admitSession } from '#lib/directory/user.ts'
 import { captureLog } from '../house/console.ts'
 import { type Answer, fieldsOf, ISSUER, idOf, type Method, NOW, type Office, openOffice } from './office.ts'
 import { accountOf } from './recorded-rpc.ts'
@@ -202,6 +203,22 @@ describe('a pending invite', () => {
     office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
     person.session = await office.wallet(person.address)
     expect(await company()).toBeUndefined()
+  })
+
+  test('that is gone, as a record that is gone, leaves an employer behind from the next sign-in on', async () => {
+    const [employer, person] = [await newcomer(), await newcomer()]
+    const desk = { ...office.service, now: () => office.clock.now }
+    const signIn = async () => {
+      await admitSession(desk, { session: person.session })
+      return (await me(person.session)).roles
+    }
+    const invited = await create(employer.session, { name: 'Ann', address: person.address })
+    expect([await signIn(), await signIn()]).toEqual([[], []])
+    await accept(person.session, await invite(employer.session, invited))
+    expect(await signIn()).toEqual(['contractor'])
+    await office.call(employer.session, 'DELETE', `/contractors/${invited}`)
+    expect((await me(person.session)).roles).toEqual([])
+    expect(await signIn()).toEqual(['employer'])
   })
 
   test('its token is accepted', async () => {
