@@ -19,6 +19,8 @@ const SPONSOR_XLM = 1_000n * XLM
 const FAUCET_XLM = 100n * XLM
 /** Of a faucet that gives XLM: what friendbot fills up lasts for many. */
 const NATIVE_FAUCET = { least: 2_000n * XLM, amount: '100' }
+/** Of the confidential token, as lib/wallet speaks it. */
+const INTERFACE = '0.8.0'
 /** What the embedded ledger goes by, and `local` stands for. */
 const LOCAL_PASSPHRASE = 'Standalone Network ; February 2017'
 
@@ -46,9 +48,15 @@ export async function provision(wanted: Provisioning): Promise<string> {
   const { document, say } = wanted
   const { network: name, passphrase, rpcUrl } = document
   const network = openNetwork({ name, passphrase, rpcUrl, pollMs: name === 'local' ? 250 : 1000 })
+  say(`network  ${name}, ${rpcUrl}`)
   const deployed = await checkDeployment(network, document)
   const { asset } = deployed.asset
   say(`token    ${deployed.token}, over ${asset.isNative() ? 'XLM' : `${asset.getCode()}:${asset.getIssuer()}`}`)
+  if (document.interface && document.interface !== INTERFACE) {
+    say(
+      `         of interface ${document.interface}: the relay speaks ${INTERFACE}, and may not be understood; all else does not mind`,
+    )
+  }
   const kept = readVariables(wanted.kept)
   const faucet = await planFaucet(network, deployed, wanted.given.FAUCET_SEED ?? kept.FAUCET_SEED)
   const text = completeEnv(wanted.kept, composeSections(wanted, deployed, faucet), {

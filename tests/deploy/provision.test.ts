@@ -95,6 +95,13 @@ describe('a deployment that is not what it says', () => {
   })
 })
 
+test('a deployment of another interface is told of, and served', async () => {
+  const { failure, said } = await attempt({ document: { interface: '0.7.0' } })
+  expect(failure).toBeUndefined()
+  expect(said).toContain('of interface 0.7.0: the relay speaks 0.8.0')
+  expect((await attempt()).said).not.toContain('of interface')
+})
+
 describe('the faucet', () => {
   test('is none without a key: what cannot be done is said, all else is done', async () => {
     const { failure, said, variables } = await attempt({ given: { FAUCET_SEED: '' }, channels: 1 })
