@@ -9,6 +9,7 @@ const CONTRACT_ERRORS: Record<number, string> = {
 }
 
 const RESULT_CODES: Record<string, string> = {
+  txFailed: 'the call ran out of what it had declared, or failed without a contract error',
   txBadSeq: 'the sequence number is not the next one: another transaction of the account was first',
   txBadAuth: 'a signature does not hold on the ledger',
   txInsufficientFee: 'the network asked for a higher fee',
@@ -25,12 +26,18 @@ export function explainTransfer(transfer: {
 }): string {
   const { status, resultCode, contractError } = transfer
   if (status === 'success') return ''
-  if (status === 'dead') return 'it expired before it reached the ledger; nothing was paid'
+  if (status === 'dead') {
+    const refused = resultCode === null ? '' : ` The network had refused it: ${inWords(resultCode)}`
+    return `it expired before it reached the ledger, and nothing was paid.${refused}`
+  }
   if (contractError !== null) {
     const words = CONTRACT_ERRORS[contractError]
     return words ? `${words} (contract error ${contractError})` : `contract error ${contractError}`
   }
-  if (resultCode === null || resultCode === 'txSuccess') return ''
+  return resultCode === null ? '' : inWords(resultCode)
+}
+
+function inWords(resultCode: string): string {
   const words = RESULT_CODES[resultCode]
   return words ? `${words} (${resultCode})` : resultCode
 }

@@ -1,4 +1,5 @@
-import { Account, type Keypair } from '@stellar/stellar-sdk'
+import { setTimeout } from 'node:timers/promises'
+import { type Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
 import { payrollClient } from '#lib/cli/payroll-client.ts'
@@ -30,8 +31,11 @@ export interface Payroll {
   prepare(name: string, payees: readonly Payee[]): Promise<string>
   /** Pays one contractor and waits until it is settled; resolves to the hash. */
   pay(payee: Payee): Promise<string>
-  /** Two transfers that start from one balance: the ledger takes the first, and the proof of the second is stale. */
-  overspend(first: Payee, second: Payee): Promise<number[]>
+  /**
+   * A transfer whose sequence number another transaction of the employer's takes first: the network refuses it, and it
+   * soon expires. Resolves to the status.
+   */
+  fail(payee: Payee): Promise<number>
   /** A transfer that would be valid for longer than the sponsor allows; resolves to the status. */
   overreach(payee: Payee): Promise<number>
 }
@@ -58,6 +62,21 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
   const build = (to: string, options: CallOptions = {}) =>
     buildTransfer(network, employer, { to, amount: 1_0000000n, opening }, options)
 
+  /** A transaction of the employer's own, which does nothing but count. */
+  const spendSequence = async () => {
+    const source = await network.rpc.getAccount(employer.signer.publicKey())
+    const transaction = new TransactionBuilder(source, { fee: '1000', networkPassphrase: network.passphrase })
+      .addOperation(Operation.bumpSequence({ bumpTo: '0' }))
+      .setTimeout(60)
+      .build()
+    transaction.sign(employer.signer)
+    return transaction
+  }
+  const nextLedger = async () => {
+    const { sequence } = await network.rpc.getLatestLedger()
+    while ((await network.rpc.getLatestLedger()).sequence === sequence) await setTimeout(20)
+  }
+
   return {
     employer,
     network,
@@ -83,17 +102,17 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
       opening = next
       return z.object({ hash: z.string() }).parse(body).hash
     },
-    overspend: async (first, second) => {
-      const account = employer.signer.publicKey()
-      const sequence = BigInt((await network.rpc.getAccount(account)).sequenceNumber())
-      const source = (ahead: bigint) => new Account(account, (sequence + ahead).toString())
-      const winner = await build(first.address, { source: source(0n) })
-      const loser = await build(second.address, { source: source(1n) })
-      const answers = await Promise.all(
-        [winner, loser].map(({ signedXdr }) => ask('POST', '/transfer', { signedXDR: signedXdr })),
-      )
-      opening = winner.next
-      return answers.map(({ status }) => status)
+    fail: async ({ address }) => {
+      // Between two ledgers, or else the sponsor sees it and refuses: then once more.
+      for (let tries = 1; tries <= 10; tries += 1) {
+        const { signedXdr } = await build(address, { seconds: 16 })
+        const rival = await spendSequence()
+        await nextLedger()
+        await network.rpc.sendTransaction(rival)
+        const { status } = await ask('POST', '/transfer', { signedXDR: signedXdr })
+        if (status !== 422) return status
+      }
+      throw new Error('the ledger was always faster')
     },
     overreach: async ({ address }) => {
       const { signedXdr } = await build(address, { seconds: 600 })
