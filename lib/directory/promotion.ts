@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, type SQL } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { contractors } from '#drizzle/directory-schema.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { describeFailure, log } from '#lib/log.ts'
@@ -89,6 +89,7 @@ interface Candidate {
 }
 
 const addressOf = ({ address }: Candidate) => address
+const idOf = ({ id }: Candidate) => id
 
 async function findCandidates(db: Database, which: SQL | undefined, limit?: number): Promise<Candidate[]> {
   const query = db
@@ -105,7 +106,10 @@ async function findCandidates(db: Database, which: SQL | undefined, limit?: numb
   return rows.flatMap((row) => (row.address === null ? [] : [{ ...row, address: row.address }]))
 }
 
-/** One transaction. Whoever has another address by now, or is waiting no more, is left alone. */
+/**
+ * One transaction of a few statements, however many there are. Whoever has another address by now, or is waiting no
+ * more, is left alone.
+ */
 async function promote(
   db: Database,
   candidates: readonly Candidate[],
@@ -113,25 +117,40 @@ async function promote(
   actor: Actor,
   now: Date,
 ): Promise<number> {
-  const registered = candidates.flatMap((candidate) => {
-    const pvk = keyOf(candidate)
-    return pvk === undefined ? [] : [{ ...candidate, pvk }]
-  })
-  if (registered.length === 0) return 0
+  const registered = new Map(
+    candidates.flatMap((candidate) => {
+      const pvk = keyOf(candidate)
+      return pvk === undefined ? [] : [[candidate.id, { ...candidate, pvk }] as const]
+    }),
+  )
+  if (registered.size === 0) return 0
   return await transact(db, async (tx) => {
-    let promoted = 0
-    // In the order of ids, as everybody who locks several contractors does.
-    for (const { id, organisation, address, pvk } of registered.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
-      const [row] = await tx
-        .update(contractors)
-        .set({ status: 'ready', pvk })
-        .where(and(waiting, eq(contractors.id, id), eq(contractors.address, address)))
-        .returning({ id: contractors.id })
-      if (!row) continue
-      promoted += 1
+    const held = await holdWaiting(tx, [...registered.keys()])
+    const due = held.flatMap(({ id, address }) => {
+      const candidate = registered.get(id)
+      return candidate?.address === address ? [candidate] : []
+    })
+    if (due.length === 0) return 0
+    const keys = JSON.stringify(Object.fromEntries(due.map(({ id, pvk }) => [id, pvk])))
+    await tx
+      .update(contractors)
+      .set({ status: 'ready', pvk: sql`${keys}::jsonb ->> ${contractors.id}::text` })
+      .where(inArray(contractors.id, due.map(idOf)))
+    const entries = due.map(({ id, organisation }) => {
       const subject = { kind: 'contractor', id } as const
-      await recordAudit(tx, now, { organisation, actor, action: 'contractor.promoted', subject })
-    }
-    return promoted
+      return { organisation, actor, action: 'contractor.promoted', subject } as const
+    })
+    await recordAudit(tx, now, ...entries)
+    return due.length
   })
+}
+
+/** Locks those of `ids` who still wait, in the order of ids, as everybody who locks several contractors does. */
+function holdWaiting(tx: Database, ids: string[]): Promise<{ id: string; address: string | null }[]> {
+  return tx
+    .select({ id: contractors.id, address: contractors.address })
+    .from(contractors)
+    .where(and(waiting, inArray(contractors.id, ids)))
+    .orderBy(contractors.id)
+    .for('no key update')
 }

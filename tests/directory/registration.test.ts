@@ -1,5 +1,5 @@
 import { StrKey } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
+import { eq, inArray } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog, contractors } from '#drizzle/directory-schema.ts'
 import { enrol } from '#lib/cli/participants.ts'
@@ -126,6 +126,39 @@ describe('promotion', () => {
     expect(await Promise.all([lateId, neverId, otherId].map(statusOf))).toEqual(['ready', 'invited', 'inactive'])
     const [entry] = await office.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.promoted'))
     expect(entry).toMatchObject({ subjectId: lateId, actorKind: 'service', actorSub: 'test' })
+  })
+
+  test('gives each its own key, and leaves alone whoever has moved on while the ledger was asked', async () => {
+    const numbers = [60_021, 60_022, 60_023, 60_024]
+    const ids = await Promise.all(numbers.map((number) => create({ name: 'A', address: accountOf(number) })))
+    const [first = '', moved = '', left = '', last = ''] = ids
+    for (const number of numbers) office.rpc.register(accountOf(number), keyOf(number))
+    const { network, token } = registry()
+    const meanwhile: typeof network = {
+      call: async (...question) => {
+        const answer = await network.call(...question)
+        await office.db
+          .update(contractors)
+          .set({ address: accountOf(60_030) })
+          .where(eq(contractors.id, moved))
+        await office.db.update(contractors).set({ status: 'inactive' }).where(eq(contractors.id, left))
+        return answer
+      },
+    }
+    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, first))
+    const given = { network: meanwhile, token }
+    await promoteContractors(office.db, given, row?.organisation ?? '', ids, { actor, now: NOW })
+    const rows = await office.db.select().from(contractors).where(inArray(contractors.id, ids))
+    expect(Object.fromEntries(rows.map(({ id, status, pvk }) => [id, [status, pvk]]))).toEqual({
+      [first]: ['ready', keyOf(60_021)],
+      [moved]: ['invited', null],
+      [left]: ['inactive', null],
+      [last]: ['ready', keyOf(60_024)],
+    })
+    const entries = await office.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.promoted'))
+    expect(entries.flatMap(({ subjectId }) => (ids.includes(subjectId) ? subjectId : [])).toSorted()).toEqual(
+      [first, last].toSorted(),
+    )
   })
 
   test('leaves the contractors of others alone', async () => {
