@@ -31,7 +31,15 @@ export function keepRelayKeys(
 }
 
 function readKeys(file: string): { seeds: string[]; key: PrivateRelayKey } {
-  const { CHANNEL_SEEDS = '', RELAY_PRIVATE_KEY = '' } = parseEnv(readFileSync(file, 'utf8'))
+  const {
+    CHANNEL_SEEDS = '',
+    RELAY_PRIVATE_KEY = '',
+    RELAY_PUBLIC_KEY: _,
+    ...others
+  } = parseEnv(readFileSync(file, 'utf8'))
+  // The file is written anew: whatever else is in it would be lost.
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new ConfigurationError('--keys', `the file also has ${other}: name one of its own`)
   const seeds = CHANNEL_SEEDS.split(',')
   const key = parsePrivateRelayKey(RELAY_PRIVATE_KEY)
   if (!key || !seeds.every((seed) => StrKey.isValidEd25519SecretSeed(seed))) {

@@ -35,7 +35,8 @@ export async function startHost(
   },
 ): Promise<RelayHost> {
   const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '/', 'http://relay').pathname
+    // Not parsed as a URL: `//` is a valid request and no valid URL.
+    const [path = '/'] = (request.url ?? '/').split('?', 1)
     const page = request.method === 'GET' ? pages(relay, given.network)[path] : undefined
     const message = `Route ${request.method}:${path} not found`
     const body = page ?? { statusCode: 404, error: 'Not Found', message }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { get as ask, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -105,6 +106,11 @@ test('relay:setup leaves a file alone that is not one of relay keys', async () =
   const { code, output } = await run('relay-setup', ['--channels', '1', '--keys', other])
   expect([code, output]).toEqual([1, expect.stringContaining('--keys: ')])
   expect(readFileSync(other, 'utf8')).toBe('hunter2')
+  const whole = `${readFileSync(file(), 'utf8')}SESSION_SECRET='hunter2'\n`
+  writeFileSync(other, whole)
+  const again = await run('relay-setup', ['--channels', '1', '--keys', other])
+  expect([again.code, again.output]).toEqual([1, expect.stringContaining('--keys: the file also has SESSION_SECRET')])
+  expect(readFileSync(other, 'utf8')).toBe(whole)
 })
 
 test('relay answers with its two pages and nothing else, and ends at SIGTERM', async () => {
@@ -135,6 +141,12 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
   ] as const) {
     const message = `Route ${method}:${path} not found`
     expect(await get(path, method)).toEqual({ status: 404, body: { statusCode: 404, error: 'Not Found', message } })
+  }
+  // What is no URL ends the request, and not the process. fetch would mend it.
+  for (const path of ['//', '/\\', '//health']) {
+    const [answer] = (await once(ask({ port, path }), 'response')) as [IncomingMessage]
+    answer.resume()
+    expect([path, answer.statusCode]).toEqual([path, 404])
   }
   child.kill('SIGTERM')
   const [code] = await once(child, 'close')
