@@ -39,6 +39,15 @@ export async function findBegun(db: Database, channel: string): Promise<Item | u
   return item
 }
 
+/** The channels that have begun an item and not ended it. */
+export async function findBegunChannels(db: Database): Promise<ReadonlySet<string>> {
+  const begun = await db
+    .select({ channel: batchItems.channel })
+    .from(batchItems)
+    .where(inArray(batchItems.status, ['taken', 'signed']))
+  return new Set(begun.flatMap(({ channel }) => (channel === null ? [] : [channel])))
+}
+
 export async function findItem(
   db: Database,
   { job, position }: Pick<Item, 'job' | 'position'>,

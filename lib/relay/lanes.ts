@@ -1,6 +1,7 @@
 import type { Lease } from '#lib/leases.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
+import { findBegunChannels } from './items.ts'
 import { type LaneEnd, runLane } from './lane.ts'
 import { countRelays, isThereWork, sayGone, sayPresent } from './presence.ts'
 import type { Channel, Relay } from './relay.ts'
@@ -34,6 +35,9 @@ export function openLanes(relay: Relay): Lanes {
   const resting = new Map<string, number>()
   /** when the events of a channel were last read for their own sake */
   const readAt = new Map<string, number>()
+  /** by channel: which start of a lane was its last, counted over all of them */
+  const lastTurn = new Map<string, number>()
+  let turns = 0
   let share = channels.length
   let presence: Lease | undefined
   let saidPresent = 0
@@ -63,19 +67,32 @@ export function openLanes(relay: Relay): Lanes {
     }
     share = Math.ceil(channels.length / Math.max(1, await countRelays(db)))
     const hasWork = await isThereWork(db)
+    const order = inTurn(await findBegunChannels(db))
     const now = Date.now()
     // Whoever is refused a channel by another relay goes on to the next, so each starts elsewhere.
-    for (const channel of channels) {
+    for (const channel of order) {
       if (running.size >= share || stopped) return
       if (running.has(channel.address) || (resting.get(channel.address) ?? 0) > now) continue
       if (hasWork || isDue(channel)) start(channel)
     }
   }
 
+  /**
+   * A share is less than all, so the channels take turns: an item may be for one of them alone. What one has begun,
+   * nobody else can end, so that comes first.
+   */
+  function inTurn(begun: ReadonlySet<string>): Channel[] {
+    const rank = ({ address }: Channel) => (begun.has(address) ? 0 : 1)
+    const turn = ({ address }: Channel) => lastTurn.get(address) ?? 0
+    return channels.toSorted((one, other) => rank(one) - rank(other) || turn(one) - turn(other))
+  }
+
   const isDue = ({ address }: Channel) => (readAt.get(address) ?? 0) + relay.times.refresh * 1000 <= Date.now()
 
   function start(channel: Channel): void {
     const { address } = channel
+    turns += 1
+    lastTurn.set(address, turns)
     const goesOn = () => !stopped && running.size <= share
     const refreshes = isDue(channel)
     const ending = runLane(relay, channel, { goesOn, refreshes })

@@ -65,6 +65,8 @@ async function judge(relay: Relay, { channel, to }: { channel: string; to: strin
   if (!(await isRegistered(relay, to))) return { kind: 'unpayable', error: 'the recipient is not registered' }
   if (isConflict(error)) return { kind: 'unfit', problem: 'history' }
   if (!(error instanceof Refusal) || error.code === 'not-wired') throw error
+  // What the channel has received cannot be made spendable: for want of XLM, as a rule. Others may well pay.
+  if (error.code === 'failed') return { kind: 'unfit', problem: 'balance' }
   const failure = error.code === 'refused' ? (error.cause as ContractFailure | undefined) : undefined
   // The balance of the channel changed between reading and simulating.
   if (failure?.contractError === STALE_PROOF) return { kind: 'stale' }

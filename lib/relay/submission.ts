@@ -7,14 +7,14 @@ import type { SignedCall } from '#lib/wallet/transaction.ts'
 /**
  * Sends a call that pays its own fee until it stands on the ledger, and resolves then. Only for what does no harm when
  * it happens twice: nothing is written down.
- * @throws Refusal `failed` when it failed or can no longer apply; `unavailable`
+ * @throws Refusal `failed` when the network refused it, or it failed; `unavailable`, also when it expired on the way
  */
 export async function submit(network: Network, call: SignedCall): Promise<void> {
   let sentAt = -1
   for (;;) {
     const found = await lookUp(network, call.hash)
     if (found.status === 'NOT_FOUND') {
-      if (found.latestLedgerCloseTime > call.maxTime) throw new Refusal('failed', 'the call expired')
+      if (found.latestLedgerCloseTime > call.maxTime) throw new Refusal('unavailable', 'the call expired')
       if (sentAt < found.latestLedger) sentAt = await deliver(network, call, found.latestLedger)
     } else if (found.status === 'SUCCESS') return
     else throw new Refusal('failed', 'the call failed on the ledger')
