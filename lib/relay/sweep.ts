@@ -63,7 +63,7 @@ async function part<Result>(name: string, work: () => Promise<Result>): Promise<
 
 /** A job that has run so long (ms) is queued again: whoever took its message may be gone. */
 const OVERDUE = 60_000
-/** An item that has waited so long (ms) for a channel to be fit is given up. */
+/** An item that has waited so long (ms) for a channel to be fit, or for its transfer to be made, is given up. */
 const HOPELESS = 3_600_000
 /** A channel that nobody has had the key of for so long (ms) will not finish what it has begun. */
 const FORSAKEN = 600_000
@@ -84,7 +84,7 @@ async function resumeJobs(db: Database, queue: JobQueue, now: Date): Promise<num
   const hopeless = await db
     .select()
     .from(batchItems)
-    .where(and(eq(batchItems.status, 'queued'), lt(batchItems.queuedAt, ago(HOPELESS))))
+    .where(and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, ago(HOPELESS))))
   for (const item of hopeless) await failItem(db, item, 'no channel could pay it in time', now)
   const overdue = await db
     .select({ id: batchJobs.id })

@@ -97,10 +97,14 @@ test('an item that a channel has begun whose key nobody has any more is freed fo
   }
 })
 
-test('an item that no channel took for an hour is given up', async () => {
+test('an item that no channel took for an hour, or that one could make no transfer for, is given up', async () => {
   const client = await works.client()
   const { jobId } = (await works.post(client, { amounts: [5, 6] })).body as { jobId: string }
   await works.db.execute(sql`UPDATE batch_items SET queued_at = queued_at - interval '61 minutes' WHERE job = ${jobId}`)
+  await works.db.execute(
+    sql`UPDATE batch_items SET status = 'taken', channel = ${works.channels[0]?.publicKey()}, attempt = 1
+        WHERE job = ${jobId} AND position = 1`,
+  )
   await cron(`Bearer ${SECRET}`)
   expect((await works.read(client, jobId)).body).toMatchObject({
     status: 'failed',
