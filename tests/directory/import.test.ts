@@ -173,6 +173,13 @@ describe('the largest body', () => {
     const rows = Array.from({ length: 18_000 }, () => ({ name: 'a' }))
     const answer = await bring(rows)
     expect([answer.status, imported(answer, 'id').length]).toEqual([200, 18_000])
+    const newest = imported(answer, 'id').reverse()
+    // A list for which nobody says how many holds 1,000, and says where the rest is.
+    const whole = await office.call(session, 'GET', '/contractors')
+    expect(fieldsOf(whole, 'contractors', 'id')).toEqual(newest.slice(0, 1_000))
+    const rest = /^<([^>]*)>; rel="next"$/.exec(whole.headers.get('link') ?? '')?.[1]
+    const next = await office.call(session, 'GET', `/contractors${rest}`)
+    expect(fieldsOf(next, 'contractors', 'id')).toEqual(newest.slice(1_000, 2_000))
   })
 
   test('one byte more than fits', async () => {
