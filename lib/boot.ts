@@ -32,9 +32,9 @@ const CLOSE_DEADLINE_MS = 3_000
 
 /** Starts the service of this process. Bad configuration ends the process: a half-started server would answer 500. */
 export async function boot(): Promise<void> {
-  const starting = startService(environment())
-  provideService(starting)
   try {
+    const starting = startService(environment())
+    provideService(starting)
     const running = await starting
     closeAtExit(running)
     tellPassword(running.settings)

@@ -1,9 +1,14 @@
-import { DrizzleQueryError } from 'drizzle-orm'
 import { Refusal } from './refusal.ts'
+
+/**
+ * Whether this is drizzle's error around that of a driver. Known by what it says, since a build bundles drizzle's classes
+ * more than once.
+ */
+const isQueryError = (error: unknown): error is Error => error instanceof Error && 'query' in error && 'params' in error
 
 /** The SQLSTATE of a failed query, if that is what `error` is. */
 export function sqlState(error: unknown): string | undefined {
-  const cause = error instanceof DrizzleQueryError ? error.cause : error
+  const cause = isQueryError(error) ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   // EPIPE has five letters, too, but no class of SQLSTATE begins with E.
   return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined
@@ -11,7 +16,7 @@ export function sqlState(error: unknown): string | undefined {
 
 /** The name of the constraint that a failed query would have broken. */
 export function violatedConstraint(error: unknown): string | undefined {
-  const cause = error instanceof DrizzleQueryError ? error.cause : error
+  const cause = isQueryError(error) ? error.cause : error
   const name = cause instanceof Error && 'constraint' in cause ? cause.constraint : undefined
   return typeof name === 'string' ? name : undefined
 }
@@ -23,7 +28,7 @@ export function violatedConstraint(error: unknown): string | undefined {
  */
 export function isUnreachable(error: unknown): boolean {
   const state = sqlState(error)
-  return state === undefined ? error instanceof DrizzleQueryError : /^(08|53|57|55P03|25P03)/.test(state)
+  return state === undefined ? isQueryError(error) : /^(08|53|57|55P03|25P03)/.test(state)
 }
 
 /** The refusal that stands for a database out of reach. */

@@ -16,11 +16,7 @@ export const REFUSAL_CODES = [
 
 export type RefusalCode = (typeof REFUSAL_CODES)[number]
 
-/**
- * The one error that a caller is meant to see: `message` goes out as `{ error }`, `cause` only into the log.
- * Whatever else is thrown is a bug and is answered with a fixed 500.
- */
-export class Refusal extends Error {
+class OwnRefusal extends Error {
   readonly code: RefusalCode
   /** Seconds after which another try makes sense; becomes the Retry-After header. */
   readonly retryAfter: number | undefined
@@ -32,3 +28,15 @@ export class Refusal extends Error {
     this.retryAfter = options.retryAfter
   }
 }
+
+const shared = globalThis as { payrollRefusal?: typeof OwnRefusal }
+shared.payrollRefusal ??= OwnRefusal
+
+/**
+ * The one error that a caller is meant to see: `message` goes out as `{ error }`, `cause` only into the log.
+ * Whatever else is thrown is a bug and is answered with a fixed 500.
+ * A build bundles this file twice, for the boot, which opens what the routes use, and for the routes: the first class to
+ * be loaded is everybody's.
+ */
+export const Refusal = shared.payrollRefusal
+export type Refusal = OwnRefusal

@@ -21,7 +21,7 @@ const ELSEWHERE = 'none'
  */
 export async function routeName(request: Request, context: unknown): Promise<string> {
   const params = Object.entries(await paramsOf(context))
-  const segments = new URL(request.url).pathname.split('/').slice(2)
+  const segments = new URL(request.url).pathname.replace(/\/$/, '').split('/').slice(2)
   // Only the route for all other paths has a list for a parameter, or none at all.
   if (segments.length === 0 || params.some(([, value]) => typeof value !== 'string')) return ELSEWHERE
   const names = new Map<number, string>()

@@ -1,0 +1,294 @@
+import { spawn } from 'node:child_process'
+import { Keypair, type Operation, Transaction } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { decodeJwt } from 'jose'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nextProgram } from '#lib/cli/build.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { type Gate, makeGate } from '../support/gate.ts'
+import { type Employer, type Ground, openGround } from '../support/ground.ts'
+import { freePort } from '../support/port.ts'
+import { type Program, startProgram } from '../support/program.ts'
+import { rawRequest } from '../support/raw-request.ts'
+
+const FRONTEND = 'https://pay.example'
+const ELSEWHERE = 'https://evil.example'
+
+let ground: Ground
+let gate: Gate
+let program: Program
+let base: string
+let employer: Employer
+
+beforeAll(async () => {
+  const port = await freePort()
+  base = `http://localhost:${port}`
+  ground = await openGround({ PORT: String(port), PUBLIC_URL: base, CORS_ORIGINS: FRONTEND, TRANSFER_WAIT: '5' })
+  employer = await ground.employ(0n)
+  gate = await makeGate(ground.databaseUrl)
+  program = await startProgram(base, { ...ground.variables, DATABASE_URL: gate.url })
+}, 240_000)
+afterAll(async () => {
+  await program?.kill()
+  await gate?.shut()
+  await ground?.close()
+})
+
+const bearer = () => ({ Authorization: `Bearer ${employer.session}` })
+
+async function ask(path: string, init: RequestInit = {}) {
+  const response = await fetch(`${base}/api${path}`, { ...init, headers: { ...bearer(), ...init.headers } })
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as Record<string, unknown>,
+  }
+}
+
+const ROUTES = ['/me', '/contractors', '/payouts', '/batches/00000000-0000-4000-8000-000000000000']
+
+async function expectOutage(): Promise<void> {
+  for (const path of ROUTES) {
+    const { status, headers, body } = await ask(path)
+    expect([status, body]).toEqual([503, { error: 'the database cannot be reached' }])
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+  }
+  expect(await ask('/health')).toMatchObject({ status: 200, body: { ok: true, sponsor: true } })
+}
+
+describe('a database out of reach', () => {
+  test('at boot is 503, and over without a restart', async () => {
+    await expectOutage()
+    expect(await ask('/ready')).toMatchObject({ status: 503, body: { ok: false, database: { ok: false } } })
+    await gate.open()
+    expect(await ask('/me')).toMatchObject({ status: 200 })
+  })
+
+  test('later, and again and again, too: nothing is answered with 500, and nothing stays broken', async () => {
+    for (let outage = 0; outage < 3; outage += 1) {
+      const crowd = Array.from({ length: 24 }, (_, index) => ask(ROUTES[index % 3] ?? ''))
+      await gate.shut()
+      const statuses = (await Promise.all(crowd)).map(({ status }) => status)
+      expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([])
+      await expectOutage()
+      await gate.open()
+      const after = await Promise.all(Array.from({ length: 24 }, (_, index) => ask(ROUTES[index % 3] ?? '')))
+      expect(after.map(({ status }) => status)).toEqual(Array.from({ length: 24 }, () => 200))
+    }
+  })
+
+  test('while a contractor is made loses that one or keeps it, and nothing between', async () => {
+    const make = ask('/contractors', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ name: 'Ada', email: 'ada@example.com' }),
+    })
+    await gate.shut()
+    const { status } = await make
+    expect([200, 503]).toContain(status)
+    await gate.open()
+    const { body } = await ask('/contractors')
+    const names = (body as { contractors?: { name: string }[] }).contractors?.map(({ name }) => name)
+    expect(status === 200 ? [['Ada']] : [['Ada'], []]).toContainEqual(names)
+  })
+})
+
+test('an RPC out of reach is 503, too, and over when it is over', async () => {
+  const { status: before } = await ask('/funding/vault')
+  ground.proxy.rule(() => ({ drop: true, delivered: false }))
+  const { status, body } = await ask('/funding/vault')
+  ground.proxy.rule(null)
+  expect([status, body]).toEqual([503, { error: 'the ledger cannot be reached' }])
+  expect([before, (await ask('/funding/vault')).status]).toEqual([200, 200])
+})
+
+describe('forged headers', () => {
+  const forged = {
+    Host: 'evil.example',
+    'X-Forwarded-Host': 'evil.example',
+    'X-Forwarded-Proto': 'https',
+    'X-Forwarded-Port': '443',
+    'X-Forwarded-For': '127.0.0.1',
+    Forwarded: 'host=evil.example;proto=https',
+    Origin: ELSEWHERE,
+  }
+
+  test.each(['/api/auth/sep10/challenge', '/api/auth/sep10'])('do not enter the challenge of %s', async (path) => {
+    const wallet = Keypair.random()
+    const { text } = await rawRequest(base, `${path}?account=${wallet.publicKey()}`, { headers: forged })
+    const { transaction, network_passphrase } = JSON.parse(text) as { transaction: string; network_passphrase: string }
+    const [auth, domain] = new Transaction(transaction, network_passphrase).operations as Operation.ManageData[]
+    expect(auth?.name).toBe(`${new URL(base).host} auth`)
+    expect(Buffer.from(domain?.value ?? []).toString()).toBe(new URL(base).host)
+    expect(text).not.toContain('evil')
+  })
+
+  test('do not enter the session, which is good for the configured address alone', async () => {
+    const wallet = employer.signer
+    const { text } = await rawRequest(base, `/api/auth/sep10/challenge?account=${wallet.publicKey()}`)
+    const { transaction, network_passphrase } = JSON.parse(text) as { transaction: string; network_passphrase: string }
+    const challenge = new Transaction(transaction, network_passphrase)
+    challenge.sign(wallet)
+    const answer = await rawRequest(base, '/api/auth/sep10/verify', {
+      method: 'POST',
+      headers: { ...forged, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ transaction: challenge.toXdr() }),
+    })
+    const { session } = JSON.parse(answer.text) as { session: string }
+    expect(decodeJwt(session)).toMatchObject({ iss: base, aud: `${base}/api`, sub: wallet.publicKey() })
+  })
+
+  test.each(['/.well-known/stellar.toml', '/api/me', '/api/health', '/api//health', '/overview', '/sign-in/'])(
+    'are not repeated by %s',
+    async (path) => {
+      const { headers, text } = await rawRequest(base, path, { headers: { ...forged, ...bearer() } })
+      expect(JSON.stringify(headers) + text).not.toContain('evil')
+    },
+  )
+})
+
+describe('CORS', () => {
+  const preflight = (path: string, origin: string) =>
+    rawRequest(base, path, {
+      method: 'OPTIONS',
+      headers: {
+        Origin: origin,
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': 'authorization',
+      },
+    })
+
+  test.each(['/api/transfer', '/api/transfer/', '/api/batches/x/ready', '/api/nowhere'])(
+    'a preflight of %s is answered to the allowed origin and no other',
+    async (path) => {
+      const allowed = await preflight(path, FRONTEND)
+      expect(allowed.status).toBe(204)
+      expect(allowed.headers).toMatchObject({
+        'access-control-allow-origin': FRONTEND,
+        'access-control-allow-headers': 'authorization, content-type',
+        vary: expect.stringMatching(/\borigin\b/i),
+      })
+      const other = await preflight(path, ELSEWHERE)
+      expect(other.status).toBe(204)
+      expect(other.headers).not.toHaveProperty('access-control-allow-origin')
+    },
+  )
+
+  test('errors can be read by the allowed origin, too', async () => {
+    const refused = await rawRequest(base, '/api/me', { headers: { Origin: FRONTEND } })
+    expect(refused.status).toBe(401)
+    expect(refused.headers).toMatchObject({
+      'access-control-allow-origin': FRONTEND,
+      'access-control-expose-headers': 'Link, Retry-After, WWW-Authenticate',
+      'www-authenticate': 'Bearer',
+    })
+  })
+})
+
+describe('paths and methods', () => {
+  test.each(['/api/health', '/api/me', '/.well-known/stellar.toml'])(
+    'a slash at the end of %s changes nothing',
+    async (path) => {
+      const [plain, slashed] = await Promise.all(
+        [path, `${path}/`].map((each) => rawRequest(base, each, { headers: bearer() })),
+      )
+      expect(plain?.status).toBe(200)
+      expect(slashed).toMatchObject({ status: 200, text: plain?.text })
+    },
+  )
+
+  test('a POST keeps its body with a slash at the end', async () => {
+    const answer = await rawRequest(base, '/api/auth/sep10/', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ transaction: 'AAAA' }),
+    })
+    expect(answer).toMatchObject({ status: 400 })
+  })
+
+  test.each([
+    ['/api/health', 200],
+    ['/api/me', 200],
+    ['/api/payouts', 200],
+    ['/api/transfer', 404],
+    ['/api/nowhere', 404],
+    ['/.well-known/stellar.toml', 200],
+  ])('HEAD %s is what GET would say, without a body', async (path, status) => {
+    const [get, head] = [
+      await rawRequest(base, path, { headers: bearer() }),
+      await rawRequest(base, path, { method: 'HEAD', headers: bearer() }),
+    ]
+    expect([get.status, head.status, head.text]).toEqual([status, status, ''])
+    expect(head.headers['content-type']).toBe(get.headers['content-type'])
+  })
+
+  test.each<[string, string, object]>([
+    ['GET', '/api/contractors/%00', { error: 'contractor not found' }],
+    ['PATCH', '/api/contractors/a%00b', { error: 'contractor not found' }],
+    ['GET', '/api/batches/%00', { error: 'batch not found' }],
+    ['GET', '/api/batches/%00/status', { error: 'batch not found' }],
+    ['POST', '/api/contractors/%00/invite', { error: 'contractor not found' }],
+    ['POST', '/api/invites/%00/accept', { error: expect.any(String) }],
+    ['GET', '/api/%00', { message: 'Route GET:/%00 not found' }],
+    ['GET', '/api/health%00', { message: 'Route GET:/health%00 not found' }],
+  ])('%s %s is not found', async (method, path, body) => {
+    const answer = await rawRequest(base, path, { method, headers: bearer() })
+    expect(answer.status).toBe(404)
+    expect(JSON.parse(answer.text)).toMatchObject(body)
+  })
+
+  test('a NUL in a query is a bad value', async () => {
+    const answer = await rawRequest(base, '/api/payouts?batchId=%00', { headers: bearer() })
+    expect([200, 400]).toContain(answer.status)
+  })
+
+  test('a NUL in the path of a page is no error of ours', async () => {
+    for (const path of ['/invite/%00', '/batches/%00', '/%00']) {
+      expect((await rawRequest(base, path)).status).toBeLessThan(500)
+    }
+  })
+})
+
+describe('programs that must not start', () => {
+  /** What a program says and how it ends. */
+  function run(args: string[], variables: Record<string, string>): Promise<{ code: number | null; said: string }> {
+    const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables }
+    const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    let said = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (data: Buffer) => {
+        said += data
+      })
+    }
+    return new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
+  }
+  const serve = [nextProgram(), 'start']
+  const migrate = ['lib/cli/migrate.ts']
+
+  test('a database of tomorrow ends the service and the migration, and a build on an empty one is migrated', async () => {
+    const clone = await cloneDatabase()
+    const db = await clone.store.database()
+    await db.execute(sql`INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ('of tomorrow', 1)`)
+    const variables = { ...ground.variables, PORT: String(await freePort()), DATABASE_URL: clone.url }
+    for (const program of [serve, migrate]) {
+      const { code, said } = await run(program, variables)
+      expect(code).toBe(1)
+      expect(said).toContain('migrated by a newer version')
+    }
+    for (const statement of ['DROP SCHEMA drizzle CASCADE', 'DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
+      await db.execute(sql.raw(statement))
+    }
+    expect(await run(migrate, variables)).toMatchObject({ code: 0 })
+    expect(await db.query.quotas.findMany()).toEqual([])
+    await clone.drop()
+  })
+
+  test.each([
+    ['a short secret', 'SESSION_SECRET', { SESSION_SECRET: 'short' }],
+    ['the embedded database on Vercel', 'DATABASE_URL', { VERCEL: '1', DATABASE_URL: '' }],
+  ])('%s', async (_, variable, wrong) => {
+    const { code, said } = await run(serve, { ...ground.variables, PORT: String(await freePort()), ...wrong })
+    expect(code).toBe(1)
+    expect(said).toContain(`${variable}: `)
+  })
+})

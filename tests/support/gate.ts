@@ -1,0 +1,46 @@
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from './port.ts'
+
+/** A way to PostgreSQL that is shut at first: nobody listens there. */
+export interface Gate {
+  url: string
+  open(): Promise<void>
+  /** Ends every connection, and refuses the next ones. */
+  shut(): Promise<void>
+}
+
+export async function makeGate(databaseUrl: string): Promise<Gate> {
+  const url = new URL(databaseUrl)
+  const { hostname, port } = url
+  url.port = String(await freePort())
+  const sockets = new Set<Socket>()
+  let server: Server | undefined
+  return {
+    url: url.href,
+    open: async () => {
+      const opening = createServer((client) => {
+        const upstream = connect(Number(port), hostname)
+        client.pipe(upstream).pipe(client)
+        for (const [socket, other] of [
+          [client, upstream],
+          [upstream, client],
+        ] as const) {
+          sockets.add(socket)
+          socket.on('error', () => undefined)
+          socket.on('close', () => {
+            sockets.delete(socket)
+            other.destroy()
+          })
+        }
+      })
+      server = opening
+      await new Promise<void>((resolve) => opening.listen(Number(url.port), '127.0.0.1', resolve))
+    },
+    shut: async () => {
+      const shutting = server
+      server = undefined
+      for (const socket of sockets) socket.destroy()
+      await new Promise<void>((resolve) => (shutting ? shutting.close(() => resolve()) : resolve()))
+    },
+  }
+}
