@@ -8,8 +8,11 @@ import { findBegun, takeItem } from './items.ts'
 import { advanceItem, type Outcome } from './payment.ts'
 import type { Channel, Relay } from './relay.ts'
 
-/** Why a lane has ended: nothing to do, another relay has the channel, it was told to, or the channel needs a rest. */
+/** Why a lane has ended: nothing to do, the channel is for another relay, it was told to, or the channel needs a rest. */
 export type LaneEnd = 'idle' | 'held' | 'stopped' | 'unfit'
+
+/** After so many waits on end a relay lets another one try: that may see the ledger, or have a prover, where it has not. */
+const WAITS = 10
 
 /**
  * Pays items through one channel, strictly one after the other, for each starts from the balance that the last one left.
@@ -30,12 +33,13 @@ export async function runLane(
   try {
     if (!(await isFit(relay, channel))) return 'unfit'
     if (refreshes && !(await refresh(relay, channel))) return 'unfit'
-    while (goesOn() && hold.isHeld()) {
+    for (let waits = 0; goesOn() && hold.isHeld() && waits < WAITS; ) {
       const outcome = await step(relay, channel)
       if (outcome === 'idle' || outcome === 'unfit') return outcome
+      waits = outcome === 'wait' ? waits + 1 : 0
       if (outcome === 'wait') await pause(relay, () => goesOn() && hold.isHeld())
     }
-    return 'stopped'
+    return goesOn() ? 'held' : 'stopped'
   } finally {
     await hold.end()
   }

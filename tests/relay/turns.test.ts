@@ -1,13 +1,17 @@
 import { Asset, Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sendAndWait } from '#lib/cli/participants.ts'
 import { takeLease } from '#lib/leases.ts'
 import { formatUnits } from '#lib/money.ts'
 import { relayName } from '#lib/relay/presence.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
+import { startRelay } from '#lib/relay-service.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
+import { QUICK } from './quick.ts'
 import { type Client, openWorks, type Works } from './works.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
 
 let works: Works
 let client: Client
@@ -50,6 +54,22 @@ test.each([
     } finally {
       await relay.close()
     }
+  }
+})
+
+test('a relay that gets nowhere lets go of its channel, and another one ends what it has begun', async () => {
+  const helpless = { prove: () => Promise.reject(new Error('out of reach')) }
+  const first = await startRelay(works.service, { prover: helpless, times: QUICK })
+  const job = await post(8)
+  const status = async () =>
+    (await works.db.query.batchItems.findFirst({ where: (item, { eq }) => eq(item.job, job) }))?.status
+  await expect.poll(status, { timeout: 10_000 }).toBe('taken')
+  const second = await works.relay()
+  try {
+    expect(await works.ended(client, job)).toMatchObject({ status: 'completed' })
+  } finally {
+    await first.close()
+    await second.close()
   }
 })
 
