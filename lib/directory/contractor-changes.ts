@@ -91,13 +91,14 @@ function fieldsOf(changes: ContractorChanges): string[] {
   return Object.entries(changes).flatMap(([field, value]) => (value === undefined ? [] : field))
 }
 
-/** Name, email and rate. A link that was mailed to another email is void. */
-function plainFields(row: Row, { name, email, rate }: ContractorChanges): Partial<Row> {
+/** Name, email and rate. A link that was mailed to another email is void, and so is that of somebody deactivated. */
+function plainFields(row: Row, { name, email, rate, status }: ContractorChanges): Partial<Row> {
   const folded = email ? foldEmail(email) : null
+  const isVoid = (email !== undefined && folded !== row.emailFolded) || status === 'inactive'
   return {
     name: name ?? row.name,
     ...(email !== undefined && { email, emailFolded: folded }),
-    ...(email !== undefined && folded !== row.emailFolded && { inviteVersion: row.inviteVersion + 1 }),
+    ...(isVoid && { inviteVersion: row.inviteVersion + 1 }),
     ...(rate !== undefined && { rateAmount: rate?.amount ?? null, rateCurrency: rate?.currency ?? null }),
   }
 }

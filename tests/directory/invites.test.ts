@@ -145,6 +145,10 @@ describe('POST /invites/{token}/accept', () => {
     ['another email', (id) => patch(id, { email: 'new@b.example' })],
     ['no email any more', (id) => patch(id, { email: null })],
     ['deactivation', (id) => patch(id, { status: 'inactive' })],
+    [
+      'deactivation that is taken back',
+      async (id) => [await patch(id, { status: 'inactive' }), await patch(id, { status: 'invited' })],
+    ],
     ['removal', (id) => office.call(employer, 'DELETE', `/contractors/${id}`)],
   ])('is void after %s', async (_what, after) => {
     const { session } = await newcomer()
