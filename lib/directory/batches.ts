@@ -7,6 +7,7 @@ import { Refusal } from '#lib/refusal.ts'
 import { plainText } from '#lib/text.ts'
 import { recordAudit } from './audit.ts'
 import { isId } from './ids.ts'
+import { asDissolved } from './organisations.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts.ts'
 import type { Employer } from './user.ts'
 
@@ -50,20 +51,26 @@ export const BATCH_COLUMNS = {
   completedAt: batches.completedAt,
 }
 
-/** Makes a batch, still empty and open for instructions. */
+/**
+ * Makes a batch, still empty and open for instructions.
+ * @throws Refusal conflict when the organisation has just been dissolved
+ */
 export async function createBatch(
   db: Database,
   employer: Employer,
   { name }: z.output<typeof newBatch>,
   now: Date,
 ): Promise<Batch> {
-  return await transact(db, async (tx) => {
+  const creating = transact(db, async (tx) => {
     const { organisation, actor } = employer
     const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
     if (!batch) throw new Error('an insert without a row')
     const subject = { kind: 'batch' as const, id: batch.id }
     await recordAudit(tx, now, { organisation, actor, action: 'batch.created', subject })
     return presentBatch(batch)
+  })
+  return await creating.catch((error: unknown) => {
+    throw asDissolved(error)
   })
 }
 

@@ -6,12 +6,14 @@ import { contractorRowOf, creationOf } from './contractor-creation.ts'
 import { contractorRow, type Import, type NewContractor } from './contractor-schema.ts'
 import { CONTRACTOR_COLUMNS, presentContractor, SAME_ADDRESS, SAME_EMAIL } from './contractors.ts'
 import { foldEmail } from './email.ts'
+import { asDissolved } from './organisations.ts'
 import { findRegistrations, type Registry, viewingKeyOf } from './registration.ts'
 import type { Employer } from './user.ts'
 
 /**
  * Makes a contractor of every row that can be one, in one transaction; the others come back as errors. Of two rows
  * with one email or address the first counts.
+ * @throws Refusal conflict when the organisation has just been dissolved
  */
 export async function importContractors(
   db: Database,
@@ -27,7 +29,7 @@ export async function importContractors(
     good.flatMap(({ given }) => given.address ?? []),
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
-  return await transact(db, async (tx) => {
+  const importing = transact(db, async (tx) => {
     const { fresh, taken } = await sortOut(tx, employer, good)
     const drafts = fresh.map(({ row, given }) => {
       const pvk = given.address === undefined ? undefined : viewingKeyOf(found.get(given.address))
@@ -46,6 +48,9 @@ export async function importContractors(
       imported: imported.map(presentContractor),
       errors: [...errors, ...taken, ...overtaken].sort((one, other) => one.row - other.row),
     }
+  })
+  return await importing.catch((error: unknown) => {
+    throw asDissolved(error)
   })
 }
 

@@ -5,6 +5,7 @@ import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsT
 import { Refusal } from '#lib/refusal.ts'
 import type { Contractor } from './contractor-schema.ts'
 import { isId } from './ids.ts'
+import { asDissolved } from './organisations.ts'
 import { type Employer, requireEmployer, type User } from './user.ts'
 
 export const CONTRACTOR_COLUMNS = {
@@ -111,8 +112,5 @@ export function asConflict(error: unknown): unknown {
   const constraint = violatedConstraint(error)
   if (constraint === 'contractors_unique_email') return new Refusal('conflict', SAME_EMAIL)
   if (constraint === 'contractors_unique_address') return new Refusal('conflict', SAME_ADDRESS)
-  if (constraint === 'contractors_organisation_organisations_id_fk') {
-    return new Refusal('conflict', 'your organisation is not there any more')
-  }
-  return error
+  return asDissolved(error)
 }

@@ -1,7 +1,8 @@
 import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/directory-schema.ts'
 import type { Identity } from '#lib/auth/session.ts'
-import type { Database } from '#lib/db.ts'
+import { type Database, violatedConstraint } from '#lib/db.ts'
+import { Refusal } from '#lib/refusal.ts'
 import { type Actor, recordAudit } from './audit.ts'
 
 type IdentityName = Pick<Identity, 'kind' | 'sub'>
@@ -107,6 +108,14 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
     })
   }
   return true
+}
+
+export const DISSOLVED = 'your organisation is not there any more'
+
+/** What a failed write says to the caller whose organisation was dissolved a moment ago; else what it said itself. */
+export function asDissolved(error: unknown): unknown {
+  const isDissolved = violatedConstraint(error)?.endsWith('_organisation_organisations_id_fk')
+  return isDissolved ? new Refusal('conflict', DISSOLVED) : error
 }
 
 /** The organisation that an identity belongs to. */

@@ -134,11 +134,21 @@ export function requireEmployer({ identity, organisation }: User): Employer {
 }
 
 /**
- * The same for what makes a record: a user whom nobody has linked becomes an employer by it, so that an invite which
- * nobody asked for shuts no one out.
+ * Whether a user may make records: an employer, and whoever becomes one by it.
+ * @throws Refusal forbidden for a linked contractor without an organisation
+ */
+export function requireNoMereContractor(user: User): void {
+  if (user.records.length > 0) requireEmployer(user)
+}
+
+/**
+ * The employer that makes a record: a user whom nobody has linked becomes one by it, so that an invite which nobody
+ * asked for shuts no one out.
+ * @throws Refusal forbidden
  */
 export async function becomeEmployer(db: Database, user: User, now: Date): Promise<Employer> {
-  if (user.organisation || user.records.length > 0) return requireEmployer(user)
+  requireNoMereContractor(user)
+  if (user.organisation) return requireEmployer(user)
   const { identity } = user
   const founded = await transact(db, (tx) => foundOrganisation(tx, identity, defaultName(identity.sub), now))
   return { organisation: founded.id, actor: actorOf(identity) }

@@ -6,6 +6,7 @@ import {
   batchWithPayoutsShape,
   newBatch,
 } from '#lib/directory/batches.ts'
+import { DISSOLVED } from '#lib/directory/organisations.ts'
 import { payoutsQuery, payoutsShape } from '#lib/directory/payouts.ts'
 import { ANY_PAGE, BATCH_EXAMPLE, EXAMPLE, OTHER_PROVIDER, PAYOUT_EXAMPLE } from './examples.ts'
 import type { Operation } from './operation.ts'
@@ -45,6 +46,7 @@ export const BATCH_OPERATIONS: Operation[] = [
     summary: 'Start a batch',
     body: { schema: newBatch, example: { name: BATCH_EXAMPLE.name } },
     answer: { description: 'The batch, a draft with nothing in it', schema: batchShape, example: BATCH_EXAMPLE },
+    refusals: { 409: [DISSOLVED] },
   },
   {
     ...shared,

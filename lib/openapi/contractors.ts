@@ -11,6 +11,7 @@ import {
   removedShape,
 } from '#lib/directory/contractor-schema.ts'
 import { SAME_ADDRESS, SAME_EMAIL } from '#lib/directory/contractors.ts'
+import { DISSOLVED } from '#lib/directory/organisations.ts'
 import { ANY_PAGE, CONTRACTOR_EXAMPLE, EXAMPLE, OTHER_PROVIDER } from './examples.ts'
 import type { Operation } from './operation.ts'
 
@@ -44,7 +45,7 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
     description: '`ready` if the address is registered with the confidential token, else `invited`.',
     body: { schema: newContractor, example: { name, email, address, rate } },
     answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
-    refusals: { 409: [...TAKEN, 'your organisation is not there any more'] },
+    refusals: { 409: [...TAKEN, DISSOLVED] },
   },
   {
     ...shared,
@@ -64,6 +65,7 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
       schema: importShape,
       example: { imported: [CONTRACTOR_EXAMPLE], errors: [{ row: 2, reason: 'name required' }] },
     },
+    refusals: { 409: [DISSOLVED] },
   },
   {
     ...shared,

@@ -394,6 +394,8 @@ test('a user with nothing but an invite that nobody asked for becomes an employe
   const sub = pair('invited against their will').publicKey()
   await ada.engage('a guess', { address: sub, status: 'invited' })
   const user = await openUser(desk.service, { kind: 'ledger', sub })
+  // A body that is refused is no write.
+  for (const body of [{}, '{']) expect((await user.ask('POST', '/batches', body)).status).toBe(400)
   expect(await user.ask('GET', '/batches')).toMatchObject(FORBIDDEN)
   const made = await user.ask<Batch>('POST', '/batches', { name: 'my own' })
   expect(made.status).toBe(200)

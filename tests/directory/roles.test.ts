@@ -3,7 +3,10 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog, identities, organisations } from '#drizzle/directory-schema.ts'
 import { mintSession } from '#lib/auth/session.ts'
-import { admitSession } from '#lib/directory/user.ts'
+import { createBatch } from '#lib/directory/batches.ts'
+import { createContractor } from '#lib/directory/contractor-creation.ts'
+import { importContractors } from '#lib/directory/contractor-import.ts'
+import { admitSession, admitUser, requireEmployer } from '#lib/directory/user.ts'
 import { captureLog } from '../house/console.ts'
 import { type Answer, fieldsOf, ISSUER, idOf, type Method, NOW, type Office, openOffice } from './office.ts'
 import { accountOf } from './recorded-rpc.ts'
@@ -153,6 +156,10 @@ describe('a pending invite', () => {
       needsOnboarding: true,
       invite: { company: 'Acme', role: 'contractor', token: expect.stringMatching(/^[\w-]{70}$/) },
     })
+    // A body that is refused is no write.
+    for (const path of ['/contractors', '/contractors/bulk']) {
+      expect((await office.call(person.session, 'POST', path, {})).status).toBe(400)
+    }
     expect(refused(await office.call(person.session, 'GET', '/contractors'))).toEqual([403, 'employer role required'])
     await create(person.session, { name: 'My own' })
     expect(await me(person.session)).toMatchObject({
@@ -259,6 +266,18 @@ describe('a linked contractor', () => {
       .from(organisations)
       .where(eq(organisations.id, Object(organisation).orgId))
     expect(left).toEqual([])
+  })
+
+  test('what its own organisation was asked for at that very moment is a conflict', async () => {
+    const [employer, person] = [await newcomer(), await newcomer()]
+    const user = await admitUser(office.db, { kind: 'ledger', sub: person.address }, NOW)
+    const late = requireEmployer(user)
+    await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
+    const conflict = { code: 'conflict', message: 'your organisation is not there any more' }
+    const { registry } = office.service
+    await expect(createBatch(office.db, late, { name: 'March' }, NOW)).rejects.toMatchObject(conflict)
+    await expect(createContractor(office.db, registry, late, { name: 'Bob' }, NOW)).rejects.toMatchObject(conflict)
+    await expect(importContractors(office.db, registry, late, [{ name: 'Bob' }], NOW)).rejects.toMatchObject(conflict)
   })
 
   test('sees its own record and changes its address, and does nothing else', async () => {

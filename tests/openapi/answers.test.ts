@@ -176,6 +176,21 @@ test('contractors', async () => {
   expect(await statusOf('DELETE', `/contractors/${other}`, as(eve))).toBe(200)
 })
 
+test.each([
+  ['/contractors', { name: 'Ann' }],
+  ['/contractors/bulk', { rows: [{ name: 'Ann' }] }],
+  ['/batches', { name: 'March' }],
+])('POST %s by somebody whose organisation goes while the body comes: 409', async (path, body) => {
+  const boss = await setting.signIn('boss')
+  const late = await setting.signIn(`late ${path}`)
+  const contractor = await setting.hire(boss, { name: 'Late' })
+  const { inviteUrl } = (await ask('POST', `/contractors/${contractor}/invite`, as(boss))).body
+  const accept = `/invites/${String(inviteUrl).split('/').at(-1)}/accept`
+  const meanwhile = async () => expect(await statusOf('POST', accept, as(late))).toBe(200)
+  const answer = await ask('POST', path, { ...as(late, body), meanwhile })
+  expect([answer.status, answer.body]).toEqual([409, { error: 'your organisation is not there any more' }])
+})
+
 test('a contractor who is no employer', async () => {
   const [boss, stranger] = [await setting.signIn('boss'), await setting.signIn('stranger')]
   const contractor = await setting.hire(boss, { name: 'Dorothy', email: 'dorothy@example.com' })

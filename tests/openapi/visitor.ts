@@ -1,11 +1,15 @@
 import { openApi } from '../support/api.ts'
 import { requireDocumented } from '../support/documented.ts'
 
-/** What goes with a request: a token, and a body that is sent as JSON unless it is text. */
+/**
+ * What goes with a request: a token, and a body that is sent as JSON unless it is text. `meanwhile` happens when the
+ * service begins to read the body, and before any of it comes.
+ */
 export interface Sent {
   token?: string | undefined
   body?: unknown
   type?: string
+  meanwhile?: () => Promise<unknown>
 }
 
 export interface Answer {
@@ -27,22 +31,32 @@ export async function openVisitor(): Promise<Visitor> {
   const seen = new Set<string>()
   return {
     seen,
-    ask: async (method, path, { token, body, type = 'application/json' } = {}) => {
+    ask: async (method, path, { token, body, type = 'application/json', meanwhile } = {}) => {
+      const text = typeof body === 'string' ? body : JSON.stringify(body)
       const request = new Request(`http://localhost:3000/api${path}`, {
         method,
         headers: {
           ...(token !== undefined && { Authorization: `Bearer ${token}` }),
           ...(body !== undefined && { 'Content-Type': type }),
         },
-        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(body !== undefined && { body: meanwhile ? whenRead(text, meanwhile) : text, duplex: 'half' }),
       })
       const response = await fetchApi(request)
       const { status, headers } = response
-      const text = await response.text()
+      const told = await response.text()
       const isJson = headers.get('content-type')?.startsWith('application/json')
-      const answer = { status, headers, body: isJson ? JSON.parse(text) : text }
+      const answer = { status, headers, body: isJson ? JSON.parse(told) : told }
       seen.add(requireDocumented({ method, path, ...answer }))
       return answer
     },
   }
+}
+
+function whenRead(text: string, meanwhile: () => Promise<unknown>): ReadableStream {
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    await meanwhile()
+    controller.enqueue(new TextEncoder().encode(text))
+    controller.close()
+  }
+  return new ReadableStream({ pull }, { highWaterMark: 0 })
 }

@@ -1,5 +1,5 @@
 import { createBatch, listBatches, newBatch } from '#lib/directory/batches.ts'
-import { becomeEmployer, identifyUser, requireEmployer } from '#lib/directory/user.ts'
+import { becomeEmployer, identifyUser, requireEmployer, requireNoMereContractor } from '#lib/directory/user.ts'
 import { readJson, readQuery, resource } from '#lib/http.ts'
 import { pageQuery, pageRequest, presentPage } from '#lib/paging.ts'
 import { service } from '#lib/service.ts'
@@ -16,8 +16,9 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
   POST: async (request) => {
     const desk = await service()
     const user = await identifyUser(desk, request)
+    requireNoMereContractor(user)
+    const given = await readJson(request, newBatch)
     const db = await desk.database()
-    const employer = await becomeEmployer(db, user, desk.now())
-    return createBatch(db, employer, await readJson(request, newBatch), desk.now())
+    return createBatch(db, await becomeEmployer(db, user, desk.now()), given, desk.now())
   },
 })

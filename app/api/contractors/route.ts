@@ -1,7 +1,7 @@
 import { createContractor } from '#lib/directory/contractor-creation.ts'
 import { newContractor } from '#lib/directory/contractor-schema.ts'
 import { listContractors } from '#lib/directory/contractors.ts'
-import { becomeEmployer, identifyUser, requireEmployer } from '#lib/directory/user.ts'
+import { becomeEmployer, identifyUser, requireEmployer, requireNoMereContractor } from '#lib/directory/user.ts'
 import { readJson, readQuery, resource } from '#lib/http.ts'
 import { pageQuery, pageRequest, presentPage } from '#lib/paging.ts'
 import { service } from '#lib/service.ts'
@@ -18,8 +18,10 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
   POST: async (request) => {
     const desk = await service()
     const user = await identifyUser(desk, request)
+    requireNoMereContractor(user)
+    const given = await readJson(request, newContractor)
     const db = await desk.database()
     const employer = await becomeEmployer(db, user, desk.now())
-    return createContractor(db, desk.registry, employer, await readJson(request, newContractor), desk.now())
+    return createContractor(db, desk.registry, employer, given, desk.now())
   },
 })

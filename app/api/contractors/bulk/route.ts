@@ -1,6 +1,6 @@
 import { importContractors } from '#lib/directory/contractor-import.ts'
 import { contractorRows } from '#lib/directory/contractor-schema.ts'
-import { becomeEmployer, identifyUser } from '#lib/directory/user.ts'
+import { becomeEmployer, identifyUser, requireNoMereContractor } from '#lib/directory/user.ts'
 import { readJson, resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
 
@@ -9,9 +9,10 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
   POST: async (request) => {
     const desk = await service()
     const user = await identifyUser(desk, request)
+    requireNoMereContractor(user)
+    const { rows } = await readJson(request, contractorRows)
     const db = await desk.database()
     const employer = await becomeEmployer(db, user, desk.now())
-    const { rows } = await readJson(request, contractorRows)
     return importContractors(db, desk.registry, employer, rows, desk.now())
   },
 })
