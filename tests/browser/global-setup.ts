@@ -1,6 +1,8 @@
 import { buildIfStale } from '#lib/cli/build.ts'
+import { installChromium } from './chromium.ts'
 
-/** A build of the sources at hand, before any test is timed. */
+/** A browser, and a build of the sources at hand, before any test is timed. */
 export default function setUp(): void {
+  installChromium()
   buildIfStale()
 }
