@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, or, type SQL } from 'drizzle-orm'
+import { and, eq, isNull, or, type SQL } from 'drizzle-orm'
 import { contractors } from '#drizzle/directory-schema.ts'
 import { type Database, violatedConstraint } from '#lib/db.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
@@ -64,15 +64,19 @@ export function requireAccess(user: User, id: string): void {
   if (!user.records.some((record) => record.id === id)) requireEmployer(user)
 }
 
-/** The condition for the record `id`, if `user` may see it. */
+/**
+ * The condition for the record `id`, if `user` may see it. Whether it is the user's own is asked of the record as it is
+ * now: a body may take minutes to come, and whoever is linked no more by then must not move the address.
+ */
 export function visibleTo(user: User, id: string): SQL | undefined {
   requireAccess(user, id)
   if (!isId(id)) throw contractorNotFound()
-  const own = user.records.map((record) => record.id)
+  const { kind, sub } = user.identity
+  const isOwn = and(eq(contractors.linkedKind, kind), eq(contractors.linkedSub, sub))
   return and(
     eq(contractors.id, id),
     isNull(contractors.deletedAt),
-    or(user.organisation && eq(contractors.organisation, user.organisation.id), inArray(contractors.id, own)),
+    or(user.organisation && eq(contractors.organisation, user.organisation.id), isOwn),
   )
 }
 

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { auditLog, identities, organisations } from '#drizzle/directory-schema.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { createBatch } from '#lib/directory/batches.ts'
+import { changeContractor } from '#lib/directory/contractor-changes.ts'
 import { createContractor } from '#lib/directory/contractor-creation.ts'
 import { importContractors } from '#lib/directory/contractor-import.ts'
 import { admitSession, admitUser, requireEmployer } from '#lib/directory/user.ts'
@@ -309,6 +310,19 @@ describe('a linked contractor', () => {
       'Bob',
       'Ann',
     ])
+  })
+
+  test('who is linked no more changes nothing, though the request began before', async () => {
+    const employer = await newcomer()
+    const { session, id, address } = await hired(employer.session)
+    const user = await admitUser(office.db, { kind: 'ledger', sub: address }, NOW)
+    await office.call(employer.session, 'PATCH', `/contractors/${id}`, { address: null })
+    const next = await newcomer()
+    await accept(next.session, await invite(employer.session, id))
+    const changing = changeContractor(office.db, office.service.registry, user, id, { address: accountOf(99_002) }, NOW)
+    await expect(changing).rejects.toMatchObject({ code: 'not-found' })
+    expect((await office.call(next.session, 'GET', `/contractors/${id}`)).body.address).toBe(next.address)
+    expect(refused(await office.call(session, 'GET', `/contractors/${id}`))).toEqual([403, 'employer role required'])
   })
 
   test('the role comes before the body: what nobody may do is not judged', async () => {
