@@ -22,7 +22,8 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`
     WITH days AS (
-      SELECT account, quota_day AS day, bid, fee_charged, status FROM sponsored_transfers
+      SELECT coalesce(quota_account, account) AS account, quota_day AS day, bid, fee_charged, status
+        FROM sponsored_transfers
       UNION ALL SELECT ${EVERYBODY}, quota_day, bid, fee_charged, status FROM sponsored_transfers
     ), sums AS (
       SELECT account, day, sum(bid) FILTER (WHERE status IN ('held', 'sent')) AS held, sum(fee_charged) AS used,

@@ -1,0 +1,281 @@
+import { spawn } from 'node:child_process'
+import { Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { findContradictions } from '../directory/bookkeeping.ts'
+import { openWorks, type Works } from '../relay/works.ts'
+import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
+import { seededRandom } from '../sponsor/random.ts'
+import { type Balancer, startBalancer } from '../support/balancer.ts'
+import type { Employer } from '../support/ground.ts'
+import { freePort } from '../support/port.ts'
+import { type Program, startProgram } from '../support/program.ts'
+import { expectSettled } from '../support/transfers.ts'
+
+const QUOTA = 20
+
+let balancer: Balancer
+let works: Works
+let instances: string[]
+let programs: Program[]
+let relay: Awaited<ReturnType<Works['relay']>>
+
+beforeAll(async () => {
+  balancer = await startBalancer(seededRandom(20_261_120))
+  works = await openWorks({
+    channels: 2,
+    variables: { PUBLIC_URL: balancer.url, SPONSOR_QUOTA_TRANSFERS: String(QUOTA), TRANSFER_WAIT: '20' },
+  })
+  relay = await works.relay()
+  const ports = [await freePort(), await freePort()]
+  instances = ports.map((port) => `http://localhost:${port}`)
+  programs = await Promise.all(
+    ports.map((port) => startProgram(`http://localhost:${port}`, { ...works.variables, PORT: String(port) })),
+  )
+  balancer.spread(instances)
+}, 240_000)
+afterAll(async () => {
+  for (const program of programs ?? []) await program.kill()
+  await relay?.close()
+  await works?.close()
+  await balancer?.close()
+})
+
+interface Answer<Body = Record<string, unknown>> {
+  status: number
+  body: Body
+}
+
+async function ask<Body = Record<string, unknown>>(
+  base: string,
+  session: string | undefined,
+  path: string,
+  body?: unknown,
+): Promise<Answer<Body>> {
+  const response = await fetch(`${base}/api${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      ...(session !== undefined && { Authorization: `Bearer ${session}` }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  return { status: response.status, body: (await response.json()) as Body }
+}
+
+/** The same request at every instance at once; the answers in the order of their statuses. */
+async function atOnce<Body = Record<string, unknown>>(session: string | undefined, path: string, body?: unknown) {
+  const answers = await Promise.all(instances.map((base) => ask<Body>(base, session, path, body)))
+  return answers.sort((one, other) => one.status - other.status)
+}
+const statuses = (answers: Answer<unknown>[]) => answers.map(({ status }) => status)
+
+/** How often the sponsor has paid, and for which inner transactions, by the ledger's own record. */
+async function readFeeBumps(): Promise<string[]> {
+  const { rpc, passphrase } = works.network
+  const { oldestLedger } = await rpc.getHealth()
+  const inner: string[] = []
+  let page = await rpc.getTransactions({ startLedger: oldestLedger, pagination: { limit: 200 } })
+  for (;;) {
+    for (const { envelopeXdr } of page.transactions) {
+      const built = TransactionBuilder.fromXdr(envelopeXdr.toXdr('base64'), passphrase)
+      if ('innerTransaction' in built) inner.push(Buffer.from(built.innerTransaction.hash()).toString('hex'))
+    }
+    if (page.transactions.length < 200) return inner
+    page = await rpc.getTransactions({ pagination: { cursor: page.cursor, limit: 200 } })
+  }
+}
+
+/** Nothing is lost and nothing doubled: ledger, transfers, payouts and quotas say the same. */
+async function expectOneTruth(): Promise<void> {
+  const transfers = await works.db.query.sponsoredTransfers.findMany()
+  expect(transfers.filter(({ status }) => status !== 'success')).toEqual([])
+  expect((await readFeeBumps()).sort()).toEqual(transfers.map(({ innerHash }) => innerHash).sort())
+  expect(await findContradictions(works.db)).toEqual([])
+  expect(await findDiscrepancies(works.db)).toEqual([])
+  const floats = await works.db.query.sponsorFloats.findMany()
+  expect(floats.map(({ held }) => held)).toEqual(floats.map(() => 0n))
+}
+
+test('the demo, each of its requests at one of two instances', async () => {
+  const { port } = new URL(works.devnet.url)
+  const demo = spawn(process.execPath, ['lib/cli/demo.ts', '--once'], {
+    env: { ...process.env, PUBLIC_URL: balancer.url, DEVNET_PORT: port },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  for (const stream of [demo.stdout, demo.stderr]) {
+    stream.on('data', (data: Buffer) => {
+      said += data
+    })
+  }
+  const code = await new Promise((resolve) => demo.once('close', resolve))
+  expect(said).toContain('All as promised: five confidential payments')
+  expect(said).toContain("The relay's batch is completed")
+  expect(code).toBe(0)
+  expect(Math.min(...balancer.given)).toBeGreaterThanOrEqual(15)
+  expect(await works.db.query.sponsoredTransfers.findMany()).toHaveLength(10)
+  await expectOneTruth()
+}, 120_000)
+
+describe('the same request at both instances at once', () => {
+  let employer: Employer
+  beforeAll(async () => {
+    employer = await works.employ()
+  })
+
+  /** A locked batch with one payout to `address`. */
+  async function prepare(session: string, address: string, name: string): Promise<BatchWithPayouts> {
+    const { body: contractor } = await ask(balancer.url, session, '/contractors', { name, address })
+    const { body: batch } = await ask(balancer.url, session, '/batches', { name })
+    const instructions = [{ contractorId: contractor.id, encryptedAmount: 'sealed' }]
+    await ask(balancer.url, session, `/batches/${batch.id}/instructions`, { instructions })
+    await ask(balancer.url, session, `/batches/${batch.id}/ready`, {})
+    return (await ask<BatchWithPayouts>(balancer.url, session, `/batches/${batch.id}`)).body
+  }
+
+  test('a challenge signs in once, and what either signs is good at both', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const path = `/auth/sep10/challenge?account=${employer.address}`
+      const { body } = await ask<{ transaction: string; network_passphrase: string }>(balancer.url, undefined, path)
+      const challenge = new Transaction(body.transaction, body.network_passphrase)
+      challenge.sign(employer.signer)
+      const answers = await atOnce(undefined, '/auth/sep10/verify', { transaction: challenge.toXdr() })
+      expect(statuses(answers)).toEqual([200, 400])
+      const session = String(answers[0]?.body.session)
+      expect(statuses(await atOnce(session, '/me'))).toEqual([200, 200])
+    }
+  })
+
+  test('a contractor is one, and accepts once', async () => {
+    const made = await atOnce(employer.session, '/contractors', { name: 'Ada', email: 'ada@example.com' })
+    expect(statuses(made)).toEqual([200, 409])
+    const { body } = await ask(balancer.url, employer.session, `/contractors/${made[0]?.body.id}/invite`, {})
+    const token = String(body.inviteUrl).split('/').at(-1)
+    const payee = await works.client()
+    expect(statuses(await atOnce(payee.session, `/invites/${token}/accept`, {}))).toEqual([200, 409])
+  })
+
+  test('an organisation is founded once, whoever asks first', async () => {
+    const newcomer = await works.client()
+    const answers = await atOnce<{ orgName?: string }>(newcomer.session, '/me')
+    expect(statuses(answers)).toEqual([200, 200])
+    expect(answers[0]?.body).toEqual(answers[1]?.body)
+    const { rows } = (await works.db.execute(
+      sql`SELECT organisation FROM identities WHERE sub = ${newcomer.address} AND organisation IS NOT NULL`,
+    )) as unknown as { rows: unknown[] }
+    expect(rows).toHaveLength(1)
+  })
+
+  test('a contractor is instructed once in a batch, which is locked once', async () => {
+    const contractor = (await works.payee()).signer.publicKey()
+    const { body: ada } = await ask(balancer.url, employer.session, '/contractors', { name: 'B', address: contractor })
+    const { body: batch } = await ask(balancer.url, employer.session, '/batches', { name: 'b' })
+    const instructions = [{ contractorId: ada.id, encryptedAmount: 'sealed' }]
+    type Instructed = { payouts: unknown[]; errors: unknown[] }
+    const answers = await atOnce<Instructed>(employer.session, `/batches/${batch.id}/instructions`, { instructions })
+    expect(statuses(answers)).toEqual([200, 200])
+    expect(answers.map(({ body }) => body.errors.length).sort()).toEqual([0, 1])
+    expect(statuses(await atOnce(employer.session, `/batches/${batch.id}/ready`, {}))).toEqual([200, 200])
+    expect((await ask(instances[0] ?? '', employer.session, `/batches/${batch.id}`)).body).toMatchObject({
+      status: 'ready',
+      payoutCount: 1,
+    })
+  })
+
+  test('five employers at once: a transfer is paid for once, and both say what became of it', async () => {
+    // One after the other: the issuer signs a deposit for each.
+    const people: Employer[] = []
+    for (let index = 0; index < 5; index += 1) people.push(await works.employ())
+    const payee = (await works.payee()).signer.publicKey()
+    const outcomes = people.map(async (person, index) => {
+      const batch = await prepare(person.session, payee, `payroll ${index}`)
+      const transfer = { to: payee, amount: 7n, opening: person.opening }
+      const { signedXdr, hash } = await buildTransfer(works.network, person, transfer)
+      const answers = await atOnce(person.session, '/transfer', { signedXDR: signedXdr })
+      expect(statuses(answers)).toEqual([200, 200])
+      expect(answers[0]?.body).toEqual(answers[1]?.body)
+      await expectSettled(works, person, hash)
+      const found = await atOnce<BatchWithPayouts>(person.session, `/batches/${batch.id}`)
+      for (const { body } of found) {
+        expect(body).toMatchObject({
+          status: 'completed',
+          payouts: [{ status: 'paid', txHash: answers[0]?.body.hash }],
+        })
+      }
+    })
+    await Promise.all(outcomes)
+    await expectOneTruth()
+  })
+
+  test('the last transfer of a quota is one', async () => {
+    const person = await works.employ()
+    const day = new Date().toISOString().slice(0, 10)
+    const used = QUOTA - 1
+    await works.db.execute(sql`INSERT INTO quotas (account, day, count) VALUES (${person.address}, ${day}, ${used})`)
+    const payees = await Promise.all(instances.map(() => works.payee()))
+    const answers = await Promise.all(
+      payees.map(async ({ signer }, index) => {
+        const transfer = { to: signer.publicKey(), amount: 7n, opening: person.opening }
+        const { signedXdr } = await buildTransfer(works.network, person, transfer)
+        return await ask(instances[index] ?? '', person.session, '/transfer', { signedXDR: signedXdr })
+      }),
+    )
+    expect(statuses(answers).sort()).toEqual([200, 422])
+    const rows = await works.db.query.quotas.findMany()
+    expect(rows.find(({ account }) => account === person.address)).toMatchObject({ count: QUOTA, held: 0n })
+    await works.db.execute(sql`UPDATE quotas SET count = count - ${used} WHERE account = ${person.address}`)
+    await expectOneTruth()
+  })
+
+  test('the faucet gives once', async () => {
+    const person = await works.employ(0n)
+    const answers = await atOnce(person.session, '/funding/faucet', {})
+    expect(statuses(answers)).toEqual([200, 429])
+    expect(await works.received(person)).toBe(1_000_0000000n)
+  })
+
+  test('a batch job is one, and both tell of it', async () => {
+    const client = await works.client()
+    const payee = await works.payee()
+    await works.hire(client, [payee.signer.publicKey()])
+    const answers = await atOnce(client.session, '/batch', { amounts: [1, 2, 4] })
+    expect(statuses(answers)).toEqual([200, 409])
+    const path = `/batch/${answers[0]?.body.jobId}`
+    await expect
+      .poll(async () => (await ask(balancer.url, client.session, path)).body.status, { timeout: 30_000 })
+      .toBe('completed')
+    const told = await atOnce(client.session, path)
+    expect(told[0]).toEqual(told[1])
+    expect(await works.received(payee)).toBe(7n)
+    await expectOneTruth()
+  })
+})
+
+test('what one instance had taken on when it was killed, the other finishes', async () => {
+  const [first = '', second = ''] = instances
+  const person = await works.employ()
+  const payee = (await works.payee()).signer.publicKey()
+  const { signedXdr, hash } = await buildTransfer(works.network, person, {
+    to: payee,
+    amount: 7n,
+    opening: person.opening,
+  })
+  const reached = Promise.withResolvers<void>()
+  works.proxy.rule((call) => {
+    if (call.method !== 'sendTransaction') return 'pass'
+    reached.resolve()
+    return { hang: true, delivered: true }
+  })
+  const cut = ask(first, person.session, '/transfer', { signedXDR: signedXdr }).catch(() => 'cut')
+  await reached.promise
+  await programs[0]?.kill()
+  expect(await cut).toBe('cut')
+  works.proxy.rule(null)
+  const answer = await ask(second, person.session, '/transfer', { signedXDR: signedXdr })
+  expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
+  await expectSettled(works, person, hash)
+  await expectOneTruth()
+})

@@ -1,0 +1,47 @@
+import { createServer, request } from 'node:http'
+
+/** One address in front of several instances. */
+export interface Balancer {
+  url: string
+  /** how many requests each instance was given */
+  given: number[]
+  /** From now on, each request goes to one of these, as chance will have it. */
+  spread(instances: readonly string[]): void
+  close(): Promise<void>
+}
+
+/** @param random a number from 0 up to `below`, seeded */
+export async function startBalancer(random: (below: number) => number): Promise<Balancer> {
+  let instances: readonly string[] = []
+  const server = createServer((incoming, outgoing) => {
+    if (instances.length === 0) return void outgoing.writeHead(502).end()
+    const chosen = random(instances.length)
+    const target = instances[chosen] ?? ''
+    balancer.given[chosen] = (balancer.given[chosen] ?? 0) + 1
+    const { hostname, port } = new URL(target)
+    const { url: path, method, headers } = incoming
+    const onward = request({ hostname, port, path, method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(outgoing)
+    })
+    onward.on('error', () => outgoing.destroy())
+    incoming.pipe(onward)
+  })
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
+  const address = server.address()
+  if (typeof address !== 'object' || !address) throw new Error('not listening')
+  const balancer: Balancer = {
+    url: `http://localhost:${address.port}`,
+    given: [],
+    spread: (to) => {
+      instances = to
+      balancer.given = to.map(() => 0)
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  return balancer
+}
