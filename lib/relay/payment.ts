@@ -80,7 +80,7 @@ async function conclude(relay: Relay, item: Item, ending: Ending): Promise<Outco
   return await giveBack(relay, item, ending.ledgerHash ?? undefined)
 }
 
-/** Refusals that the next channel would get as well. `float` is short only while other transfers are open. */
+/** Refusals that the next channel would get as well. */
 const FINAL: ReadonlySet<RefusalReason> = new Set(['quota-transfers', 'quota-stroops', 'daily-budget'])
 /** Those of a transfer that has waited too long, or whose channel has moved on: a fresh one is made. */
 const PASSING: ReadonlySet<RefusalReason> = new Set([
@@ -89,10 +89,11 @@ const PASSING: ReadonlySet<RefusalReason> = new Set([
   'sequence',
   'too-few-resources',
   'no-account',
-  'float',
 ])
 
 async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, message: string): Promise<Outcome> {
+  // Short while other transfers are open, or until the sponsor is filled up: the item is as good as before.
+  if (reason === 'float') return 'wait'
   if (PASSING.has(reason)) return await retreat(relay, item)
   if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(item), reason })
   return await fail(relay, item, message)

@@ -68,6 +68,27 @@ test('what is not confirmed is neither recorded nor held against anybody', async
   expect(await works.db.query.quotas.findMany()).toEqual(before)
 })
 
+test('while the float is short a job waits, and then it is paid', async () => {
+  await works.db.execute(sql`UPDATE sponsor_floats SET held = held + 1000000000000000`)
+  const relay = await works.relay()
+  try {
+    const client = await works.client()
+    const { jobId } = (await works.post(client, { amounts: [5] })).body as { jobId: string }
+    const refusals = async () => {
+      const { rows } = (await works.db.execute(
+        sql`SELECT 1 FROM audit_log WHERE action = 'transfer.refused' AND detail->>'reason' = 'float'`,
+      )) as unknown as { rows: unknown[] }
+      return rows.length
+    }
+    await expect.poll(refusals, { timeout: 30_000 }).toBeGreaterThan(12)
+    expect((await works.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
+    await works.db.execute(sql`UPDATE sponsor_floats SET held = held - 1000000000000000`)
+    expect(await works.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  } finally {
+    await relay.close()
+  }
+})
+
 test('without a relay that runs, /ready says so, and is no longer ok', async () => {
   const { ok, relay } = await readiness({ ...works.service })
   expect([ok, relay]).toEqual([false, { ok: false, relays: 0, channels: 2, problem: 'no relay is running' }])
