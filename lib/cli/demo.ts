@@ -61,10 +61,10 @@ async function runPayroll(base: string, deploymentUrl: string): Promise<string[]
   const before = await nativeBalance(network, employer)
   const ended = followBatch(client, session, batch.id, (progress) => say(`  ${describe(progress)}`))
   const payments: Payment[] = []
-  for (const { name, pay, holder } of hired) {
+  for (const [index, { name, pay, holder }] of hired.entries()) {
     const sent = parseUnits(pay)
     const { next, ...payment } = await payOne(network, employer, opening, { to: holder, sent }, (signedXdr) =>
-      client.transfer(session, signedXdr),
+      client.transfer(session, signedXdr, batch.payoutIds[index]),
     )
     opening = next
     payments.push({ name, sent, ...payment })

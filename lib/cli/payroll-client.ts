@@ -20,8 +20,8 @@ const TRANSFER = z.object({ hash: z.string(), status: z.literal('SUCCESS') })
 export interface PayrollClient {
   /** Signs in with SEP-10. Resolves to the session token. */
   signIn(wallet: Keypair): Promise<string>
-  /** Has a signed confidential transfer sponsored. Resolves to the hash under which it stands on the ledger. */
-  transfer(session: string, signedXDR: string): Promise<string>
+  /** Has a signed confidential transfer sponsored, for a payout if that is named. Resolves to its hash on the ledger. */
+  transfer(session: string, signedXDR: string, payoutId?: string): Promise<string>
   /** Asks for `path`, with GET or, if there is a body, with POST. Throws ServiceError. */
   ask<Schema extends z.ZodType>(
     schema: Schema,
@@ -40,8 +40,8 @@ export function payrollClient(base: string): PayrollClient {
       const { session } = await ask(SESSION, `${base}/api/auth/sep10/verify`, { transaction: transaction.toXdr() })
       return session
     },
-    transfer: async (session, signedXDR) => {
-      const { hash } = await ask(TRANSFER, `${base}/api/transfer`, { signedXDR }, session)
+    transfer: async (session, signedXDR, payoutId) => {
+      const { hash } = await ask(TRANSFER, `${base}/api/transfer`, { signedXDR, payoutId }, session)
       return hash
     },
     ask: (schema, session, path, body) => ask(schema, `${base}/api${path}`, body, session),
