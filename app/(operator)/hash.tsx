@@ -4,7 +4,7 @@
  */
 export function Hash({ value }: { value: string }) {
   return (
-    <code className="inline-flex max-w-full align-bottom text-[0.8125rem] whitespace-nowrap" title={value}>
+    <code className="inline-flex max-w-full items-baseline text-[0.8125rem] whitespace-nowrap" title={value}>
       <span className="max-w-[7.3ch] overflow-hidden text-ellipsis">{value.slice(0, -4)}</span>
       <span>{value.slice(-4)}</span>
     </code>

@@ -63,7 +63,7 @@ const TEXT: Record<Tone, string> = {
 /** Words with the shape and the colour of a tone. */
 export function Sign({ tone, children }: { tone: Tone; children: ReactNode }) {
   return (
-    <span className={`inline-flex items-center gap-1.5 whitespace-nowrap ${TEXT[tone]}`}>
+    <span className={`whitespace-nowrap ${TEXT[tone]}`}>
       <Shape tone={tone} />
       {children}
     </span>
@@ -80,7 +80,7 @@ export function Shape({ tone }: { tone: Tone }) {
       fill="none"
       strokeWidth="1.5"
       aria-hidden="true"
-      className="shrink-0"
+      className="mr-1.5 inline align-[-0.1em]"
     >
       {tone === 'good' && (
         <>
