@@ -210,6 +210,9 @@ export const batches = pgTable(
       table.sequence.desc().nullsFirst(),
     ),
     index('batches_newest_of_all').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
+    index('batches_under_way')
+      .on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
+      .where(sql`${table.status} in ('ready', 'started')`),
   ],
 )
 

@@ -105,6 +105,7 @@ export const quotas = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.account, table.day] }),
+    index('quotas_of_day').on(table.day),
     check('quotas_held', sql`${table.held} >= 0`),
     check('quotas_used', sql`${table.used} >= 0`),
     check('quotas_count', sql`${table.count} >= 0`),
