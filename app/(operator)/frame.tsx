@@ -1,7 +1,7 @@
 import type { Route } from 'next'
 import Link from 'next/link'
 import type { ReactNode } from 'react'
-import { BrandMark } from '../brand-mark.tsx'
+import { BrandMark } from '#app/brand-mark.tsx'
 import { Live } from './live.tsx'
 import { signOut } from './sign-out.ts'
 

@@ -1,8 +1,8 @@
 import type { Metadata } from 'next'
 import { connection } from 'next/server'
+import { readSearch } from '#app/(operator)/listing.tsx'
+import { BrandMark } from '#app/brand-mark.tsx'
 import { service } from '#lib/service.ts'
-import { readSearch } from '../(operator)/listing.tsx'
-import { BrandMark } from '../brand-mark.tsx'
 import { signIn } from './sign-in.ts'
 
 export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }

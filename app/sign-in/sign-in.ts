@@ -3,12 +3,12 @@
 import type { Route } from 'next'
 import { cookies } from 'next/headers'
 import { redirect } from 'next/navigation'
+import { operatorCookies } from '#app/(operator)/operator-cookies.ts'
 import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS } from '#lib/auth/operator.ts'
 import { signInOperator } from '#lib/auth/operator-sign-in.ts'
 import { databaseFailure } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { service } from '#lib/service.ts'
-import { operatorCookies } from '../(operator)/operator-cookies.ts'
 
 /** Lets the operator in who gives the password, and says on the page why not otherwise, with or without JavaScript. */
 export async function signIn(form: FormData): Promise<void> {

@@ -73,7 +73,7 @@ beforeAll(async () => {
       actor: { kind: 'ledger' as const, sub: `G${n}` },
       action: n % 1000 === 0 ? ('transfer.refused' as const) : ('transfer.sponsored' as const),
       subject: { kind: 'transfer' as const, id: String(n) },
-      detail: n % 1000 === 0 ? { reason: 'memo' } : {},
+      ...(n % 1000 === 0 && { detail: { reason: 'memo' } }),
     })),
   )
   await pool.query('ANALYZE')
