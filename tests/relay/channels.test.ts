@@ -1,9 +1,11 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { readiness } from '#lib/readiness.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openWorks, type Works } from './works.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
 
 let works: Works
 let bumpTo: (channel: number, sequence: bigint) => Promise<void>

@@ -6,12 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { type Ground, openGround } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
 
 let ground: Ground
 let directory: string

@@ -1,10 +1,12 @@
 import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { sponsoredTransfers } from '#drizzle/schema.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { startChild } from './relay-child.ts'
 import { openWorks, type Works } from './works.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
 
 let works: Works
 let watcher: Client

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type RunningService, startService } from '#lib/boot.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { readEnvironment } from '#lib/env.ts'
@@ -10,6 +10,8 @@ import { readiness } from '#lib/readiness.ts'
 import { readJob, startJob } from '#lib/relay/jobs.ts'
 import { loadProver } from '#lib/relay/prover.ts'
 import { freePort } from '../support/port.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
 
 let directory: string
 beforeAll(() => {

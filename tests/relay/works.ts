@@ -109,7 +109,7 @@ export async function openWorks(
       const response = await getJob(request(client, `/batch/${id}`), { params: Promise.resolve({ jobId: id }) })
       return { status: response.status, body: (await response.json()) as Job }
     },
-    ended: async (client, id, seconds = 40) => {
+    ended: async (client, id, seconds = 80) => {
       const deadline = Date.now() + seconds * 1000
       for (;;) {
         const { body } = await works.read(client, id)
