@@ -5,8 +5,8 @@ export default defineConfig({
   testDir: './browser',
   outputDir: '../test-results',
   globalSetup: './browser/global-setup.ts',
-  // One service at a time: each has a ledger, a database and a relay of its own.
-  workers: 1,
+  // Each file has a service of its own, with ledger, database and relay: two of them fit two cores.
+  workers: 2,
   timeout: 60_000,
   expect: { timeout: 15_000 },
   reporter: 'list',
