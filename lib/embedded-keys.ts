@@ -8,6 +8,9 @@ import { generateRelayKey, PRIVATE_RELAY_KEY } from './relay-key.ts'
 
 const seed = z.string().refine((text) => StrKey.isValidEd25519SecretSeed(text))
 
+/** As many lanes as the default batch has transfers. */
+const CHANNELS = 3
+
 const KEYS = z.object({
   sessionSecret: z.string().min(32),
   sponsorSeed: seed,
@@ -24,12 +27,6 @@ const KEYS = z.object({
   }),
 })
 
-/** What a directory has that is older than the relay. */
-const EARLIER_KEYS = KEYS.omit({ channelSeeds: true, relayKey: true }).extend({
-  channelSeeds: z.undefined(),
-  relayKey: z.undefined(),
-})
-
 /** The keys that the embedded default makes for itself. */
 export type EmbeddedKeys = z.output<typeof KEYS>
 
@@ -43,32 +40,18 @@ export async function keepKeys(directory: string, makeIdentityKey: () => Promise
   const kept = readIfThere(file)
   if (kept !== undefined) {
     try {
-      const keys: unknown = JSON.parse(kept)
-      const whole = KEYS.safeParse(keys)
-      if (whole.success) return whole.data
-      return save(file, { ...EARLIER_KEYS.parse(keys), ...makeRelayKeys() })
+      return KEYS.parse(JSON.parse(kept))
     } catch {
       throw new ConfigurationError('DATA_DIR', `${file} cannot be read; restore it, or remove the directory`)
     }
   }
-  return save(file, {
+  const keys = KEYS.parse({
     sessionSecret: randomBytes(32).toString('base64url'),
     sponsorSeed: Keypair.random().secret(),
+    channelSeeds: Array.from({ length: CHANNELS }, () => Keypair.random().secret()),
+    relayKey: generateRelayKey(),
     identityKey: await makeIdentityKey(),
-    ...makeRelayKeys(),
   })
-}
-
-/** As many lanes as the default batch has transfers. */
-const CHANNELS = 3
-
-const makeRelayKeys = () => ({
-  channelSeeds: Array.from({ length: CHANNELS }, () => Keypair.random().secret()),
-  relayKey: generateRelayKey(),
-})
-
-function save(file: string, made: Record<string, unknown>): EmbeddedKeys {
-  const keys = KEYS.parse(made)
   writeFileSync(`${file}.new`, JSON.stringify(keys, null, 2), { mode: 0o600, flush: true })
   renameSync(`${file}.new`, file)
   return keys
