@@ -6,11 +6,11 @@ import { startService } from '#lib/boot.ts'
 import type { Environment } from '#lib/env.ts'
 import { ensureXlm, type Funder } from '#lib/provisioning/accounts.ts'
 import type { DeployedToken } from '#lib/provisioning/token.ts'
+import type { Provisioning } from '#lib/provisioning/wanted.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/relay-service.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { NOTHING, opens } from '#lib/wallet/commitment.ts'
-import type { Provisioning } from './provision.ts'
 
 /** Any account that is there will do: the sponsor pays for what it sends. */
 const THERE = 1n
