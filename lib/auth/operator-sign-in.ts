@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, gt, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/directory-schema.ts'
+import { recordAudit } from '#lib/audit.ts'
 import { type Database, transact } from '#lib/db.ts'
-import { recordAudit } from '#lib/directory/audit.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { isPassword, mintBrowser, mintOperatorSession, type OperatorSettings, readBrowser } from './operator.ts'
 

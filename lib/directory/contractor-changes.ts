@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm'
 import { type ContractorStatus, contractors } from '#drizzle/directory-schema.ts'
+import { recordAudit } from '#lib/audit.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
-import { recordAudit } from './audit.ts'
 import type { Contractor, ContractorChanges } from './contractor-schema.ts'
 import {
   asConflict,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { contractors } from '#drizzle/directory-schema.ts'
+import { recordAudit } from '#lib/audit.ts'
 import { type Database, transact } from '#lib/db.ts'
-import { recordAudit } from './audit.ts'
 import type { Contractor, NewContractor } from './contractor-schema.ts'
 import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from './contractors.ts'
 import { foldEmail } from './email.ts'

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNull } from 'drizzle-orm'
 import { contractors } from '#drizzle/directory-schema.ts'
+import { recordAudit } from '#lib/audit.ts'
 import { type Database, transact } from '#lib/db.ts'
-import { recordAudit } from './audit.ts'
 import { contractorRowOf, creationOf } from './contractor-creation.ts'
 import { contractorRow, type Import, type NewContractor } from './contractor-schema.ts'
 import { CONTRACTOR_COLUMNS, presentContractor, SAME_ADDRESS, SAME_EMAIL } from './contractors.ts'

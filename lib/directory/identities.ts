@@ -1,11 +1,11 @@
 import { and, eq } from 'drizzle-orm'
 import { z } from 'zod'
 import { identities } from '#drizzle/directory-schema.ts'
+import { recordAudit } from '#lib/audit.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { absentOr } from '#lib/text.ts'
-import { recordAudit } from './audit.ts'
 import {
   defaultName,
   foundOrganisation,

@@ -1,7 +1,7 @@
 import { and, eq, inArray } from 'drizzle-orm'
 import { batches, payouts } from '#drizzle/directory-schema.ts'
+import { type Actor, recordAudit } from '#lib/audit.ts'
 import type { Database } from '#lib/db.ts'
-import { type Actor, recordAudit } from './audit.ts'
 import { countPayouts, holdBatches } from './batch-progress.ts'
 import { PAYOUT_MOVES, statusesBefore } from './moves.ts'
 

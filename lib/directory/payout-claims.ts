@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, inArray, ne, type SQL } from 'drizzle-orm'
 import { batches, identities, type PayoutStatus, payouts } from '#drizzle/directory-schema.ts'
+import { type Actor, recordAudit } from '#lib/audit.ts'
 import type { Database } from '#lib/db.ts'
-import { type Actor, recordAudit } from './audit.ts'
 import { countPayouts, type HeldBatch, holdBatches } from './batch-progress.ts'
 import { isId } from './ids.ts'
 import { PAYOUT_MOVES, statusesBefore } from './moves.ts'

@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { contractors } from '#drizzle/directory-schema.ts'
+import { type Actor, recordAudit } from '#lib/audit.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { describeFailure, log } from '#lib/log.ts'
-import { type Actor, recordAudit } from './audit.ts'
 import { isId } from './ids.ts'
 import { findRegistrations, lookUpRegistrations, type Registry, viewingKeyOf } from './registration.ts'
 

@@ -1,5 +1,5 @@
+import { recordAudit } from '#lib/audit.ts'
 import type { Database } from '#lib/db.ts'
-import { recordAudit } from '#lib/directory/audit.ts'
 import { organisationOfWallet } from '#lib/directory/payout-claims.ts'
 import { describeFailure, log } from '#lib/log.ts'
 import { Refusal } from '#lib/refusal.ts'

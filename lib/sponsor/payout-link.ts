@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { sponsoredTransfers, type SponsoredTransfer as TransferRecord } from '#drizzle/schema.ts'
+import { type Actor, recordAudit } from '#lib/audit.ts'
 import type { Database } from '#lib/db.ts'
-import { type Actor, recordAudit } from '#lib/directory/audit.ts'
 import { claimPayout, reclaimPayout } from '#lib/directory/payout-claims.ts'
 import { type PayoutOutcome, settlePayout } from '#lib/directory/payout-settlement.ts'
 import { sponsorRefused } from './refusal-reason.ts'

@@ -5,7 +5,7 @@ import {
   auditLog,
   type SubjectKind,
 } from '#drizzle/directory-schema.ts'
-import type { Database } from '#lib/db.ts'
+import type { Database } from './db.ts'
 
 /** Who acts: a user by (kind, sub), or the service itself, whose sub is the name of what it was doing. */
 export interface Actor {
