@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startService } from '#lib/boot.ts'
 import { openStore, type Store, type StoreLocation, transact } from '#lib/db.ts'
+import { isPooledNeon } from '#lib/db-drivers.ts'
 import { readEnvironment } from '#lib/env.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type SilentProxy, startSilentProxy } from '../support/silent-proxy.ts'
@@ -47,6 +48,23 @@ describe.each(['pg', 'Vercel'])('%s', (name) => {
     silent.wake()
     expect((await both()).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])
   })
+})
+
+test.each([
+  ['postgres://u:p@ep-calm-sea-1-pooler.eu-central-1.aws.neon.tech/db?sslmode=require', true],
+  ['postgresql://u:p@ep-calm-sea-1.eu-central-1.aws.neon.tech/db', false],
+  ['postgres://u:-pooler.@db.example/-pooler.?application_name=-pooler.', false],
+  ['postgres://u:p@localhost:5432/db', false],
+])('%s is a pooled Neon host: %s', (url, is) => {
+  expect(isPooledNeon(url)).toBe(is)
+})
+
+test('a pooled Neon host that is not there is unavailable, and asked again', async () => {
+  const store = openStore({ url: 'postgres://u:p@ep-nowhere-pooler.invalid/db' })
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    await expect(store.database()).rejects.toMatchObject({ code: 'unavailable' })
+  }
+  await store.close()
 })
 
 describe('a database that a newer version has migrated', () => {
