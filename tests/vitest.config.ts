@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['tests/**/*.test.ts'],
     globalSetup: ['tests/support/global-setup.ts'],
     pool: 'forks',
+    // Most of the time goes into waiting for ledgers, not into computing.
+    maxWorkers: 5,
     silent: 'passed-only',
     testTimeout: 60_000,
     hookTimeout: 60_000,
