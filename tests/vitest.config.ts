@@ -9,7 +9,7 @@ export default defineConfig({
     // Most of the time goes into waiting for ledgers, not into computing.
     maxWorkers: 5,
     silent: 'passed-only',
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
   },
 })

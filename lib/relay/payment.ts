@@ -63,8 +63,8 @@ export async function send(relay: Relay, item: Item): Promise<Outcome> {
 
 async function conclude(relay: Relay, item: Item, ending: Ending): Promise<Outcome> {
   const db = await relay.database()
-  // The lane comes back to it at once.
-  if (ending === 'open') return 'done'
+  // It may stay open for long, if the RPC cannot tell any more: the lane comes back to it, but not without a pause.
+  if (ending === 'open') return 'wait'
   if (ending === 'rejected') {
     // It may still come until its time is over, so the item stays with it. As a rule its sequence number was used up.
     await noteProblem(db, relay.token, item.channel ?? '', 'sequence')
