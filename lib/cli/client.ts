@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { openApiDocument } from '#lib/openapi/document.ts'
 import { type ClientDocument, clientText } from './client/client-text.ts'
 
@@ -10,5 +11,6 @@ if (path === undefined) {
 }
 // As it is sent: what is undefined is not there.
 const document = JSON.parse(JSON.stringify(openApiDocument('/api'))) as ClientDocument
+mkdirSync(dirname(path), { recursive: true })
 writeFileSync(path, clientText(document))
 console.log(`${path}: import { createPayrollClient } from it`)

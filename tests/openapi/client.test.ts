@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -94,6 +94,12 @@ test.each([
     `const client = createPayrollClient({ baseUrl: 'https://payroll.example/api' })\n${call}\n`,
   )
   expect(said).toContain(complaint)
+})
+
+test('folders on the way are made', async () => {
+  const path = join(directory, 'frontend', 'src', 'payroll-client.ts')
+  await run(tool('node'), ['lib/cli/client.ts', path])
+  expect(await readFile(path, 'utf8')).toContain('createPayrollClient')
 })
 
 test('it says what it needs when it is not told where to', async () => {
