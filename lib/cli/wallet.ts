@@ -24,6 +24,8 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 
+const COMMANDS = ['new', 'address', 'session', 'balance', 'merge', 'transfer', 'withdraw'] as const
+
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
@@ -36,7 +38,9 @@ const { positionals, values } = parseArgs({
 })
 
 /** The client side on the command line: keys and amounts stay in this process. */
-async function run(command: string | undefined): Promise<string> {
+async function run(name: string | undefined): Promise<string> {
+  const command = COMMANDS.find((known) => known === name)
+  if (command === undefined) throw new Error(USAGE)
   if (command === 'new') return (await enrol(await openTestNetwork(values.network))).signer.secret()
   const signer = Keypair.fromSecret(given('secret'))
   if (command === 'address') return signer.publicKey()
@@ -52,8 +56,6 @@ async function run(command: string | undefined): Promise<string> {
       return (await buildTransfer(network, holder, await spending(network, holder))).signedXdr
     case 'withdraw':
       return await send(network, (await buildWithdraw(network, holder, await spending(network, holder))).signedXdr)
-    default:
-      throw new Error(USAGE)
   }
 }
 

@@ -1,0 +1,17 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+
+const run = promisify(execFile)
+const wallet = (...args: string[]) => run(process.execPath, ['lib/cli/wallet.ts', ...args])
+
+test.each([[[]], [['bogus']]])('without a command that there is, %j, it says which there are', async (args) => {
+  await expect(wallet(...args)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/^Usage: /) })
+})
+
+test('it names the option that is missing', async () => {
+  await expect(wallet('address')).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^--secret is missing/),
+  })
+})
