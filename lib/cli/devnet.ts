@@ -26,7 +26,10 @@ A service that is to use this ledger:
   FAUCET_SEED=${devnet.issuerSecret}
   IDP_ISSUER=${devnet.url}/idp
   IDP_AUDIENCE=confidential-payroll
-  IDP_ALGS=ES256`)
+  IDP_ALGS=ES256
+
+Keys and funded accounts for its fees and its relays, written to .env with most of this, are made by
+  FAUCET_SEED=${devnet.issuerSecret} npm run testnet:setup -- --deployment ${devnet.url}/deployment.json --env .env`)
 
 const stop = async () => {
   await devnet.close()
