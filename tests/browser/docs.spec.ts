@@ -39,6 +39,13 @@ test('every route is there to be read, without JavaScript', async ({ browser }) 
   await context.close()
 })
 
+test('its tab has an icon', async ({ page }) => {
+  await open(page)
+  const icon = await page.locator('link[rel="icon"]').getAttribute('href')
+  const answer = await page.request.get(new URL(icon ?? '', program.base).href)
+  expect(answer.headers()['content-type']).toBe('image/svg+xml')
+})
+
 test('a link leads to its route', async ({ page }) => {
   await page.setViewportSize(DESKTOP)
   await open(page)
