@@ -88,8 +88,8 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
         </main>
         <footer className="max-w-[76rem] px-4 pb-8 text-xs leading-relaxed text-faint sm:px-6 lg:px-10">
           <p className="border-t border-line pt-4">
-            The operator cannot see pay: amounts exist inside the clients’ proofs alone, and the service cannot read
-            them. The only figures here are network fees and the vault, which are public. Times are UTC.
+            The operator cannot see pay: what a transfer pays is inside the client’s proof, and the service cannot read
+            it. The only figures here are network fees and the vault, which are public. Times are UTC.
           </p>
         </footer>
       </div>

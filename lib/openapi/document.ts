@@ -31,10 +31,12 @@ export const OPERATIONS: readonly Operation[] = [
 
 const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.
 
-Amounts are in no call and no answer: they are inside the proofs that the client builds. Bodies are JSON, at most 256 KiB;
-no body counts as \`{}\`, and unknown fields are ignored. Times are ISO 8601. In a message, \`{name}\` stands for what varies.
-What carries \`x-extension\` is not in the specification of the interface. An unknown route, or a method that a route does
-not have, is a 404 whose \`message\` reads \`Route GET:/nope not found\`.`
+What a sponsored transfer pays is in no call and no answer: it is inside the proof that the client builds. Told, by who
+wants to, are a contractor's \`rate\`, kept as it is given, and the \`amounts\` of a batch job, sealed for the relay.
+
+Bodies are JSON, at most 256 KiB; no body counts as \`{}\`, and unknown fields are ignored. Times are ISO 8601. In a message,
+\`{name}\` stands for what varies. What carries \`x-extension\` is not in the specification of the interface. An unknown route,
+or a method that a route does not have, is a 404 whose \`message\` reads \`Route GET:/nope not found\`.`
 
 // Making it tries every schema with much that is wrong: some 20 ms of work, once for an address.
 const known = new Map<string, ReturnType<typeof composeDocument>>()
