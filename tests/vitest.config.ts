@@ -11,5 +11,6 @@ export default defineConfig({
     silent: 'passed-only',
     testTimeout: 120_000,
     hookTimeout: 180_000,
+    expect: { poll: { timeout: 15_000 } },
   },
 })
