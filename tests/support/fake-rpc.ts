@@ -28,7 +28,7 @@ export async function startFakeRpc(): Promise<FakeRpc> {
   if (typeof address !== 'object' || !address) throw new Error('not listening')
   const url = `http://127.0.0.1:${address.port}`
   const server = new rpc.Server(url, { allowHttp: true })
-  server.httpClient.defaults.timeout = 300
+  server.httpClient.defaults.timeout = 3_000
   const fake: FakeRpc = {
     url,
     server,
