@@ -20,7 +20,7 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
       </p>
       <h1 className="text-2xl font-semibold tracking-tight">Operator dashboard</h1>
       {settings.operator ? (
-        <SignInForm message={messageOf(problem, seconds)} isBad={problem !== 'out'} to={to} />
+        <SignInForm message={messageOf(problem, seconds)} isWrong={PROBLEMS.has(problem)} to={to} />
       ) : (
         <Closed />
       )}
@@ -28,8 +28,10 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
   )
 }
 
-function SignInForm({ message, isBad, to }: { message: string; isBad: boolean; to: string }) {
-  const isWrong = message !== '' && isBad
+/** What the field is marked for; a hint, or word that one is signed out, is no alarm. */
+const PROBLEMS: ReadonlySet<string> = new Set(['wrong', 'wait', 'unavailable'])
+
+function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolean; to: string }) {
   return (
     <form action={signIn} className="mt-6 space-y-4">
       <input type="hidden" name="to" value={to} />

@@ -30,6 +30,9 @@ test('the right password opens the page that was asked for', async ({ page, cont
 })
 
 test('a wrong one does not, and says so to a screen reader too', async ({ page }) => {
+  await page.goto(`${program.base}/sign-in`)
+  await expect(page.getByLabel('Password')).toHaveAccessibleDescription(/printed when the service starts/)
+  await expect(page.getByLabel('Password')).not.toHaveAttribute('aria-invalid')
   await signIn(page, program.base, 'not the password')
   await expect(page.getByRole('alert').filter({ hasText: message })).toBeVisible()
   await expect(page.getByLabel('Password')).toHaveAccessibleDescription(message)
