@@ -37,11 +37,23 @@ export async function openTestNetwork(url: string): Promise<TestNetwork> {
   }
 }
 
+/** The network did not take a transaction: nothing of it can happen any more. */
+class NotTaken extends Error {
+  constructor(status: string) {
+    super(`the network answered ${status}`)
+    this.name = 'NotTaken'
+  }
+}
+
+/** How often, and after how many milliseconds, a deposit is built anew: the faucet may be using the same account. */
+const TURNS = 60
+const TURN_MS = 250
+
 /** Sends a signed transaction by itself, paid by its own source, and waits until it stands on the ledger. */
 export async function sendAndWait(network: TestNetwork, signedXdr: string): Promise<void> {
   const transaction = TransactionBuilder.fromXdr(signedXdr, network.passphrase)
   const sent = await network.rpc.sendTransaction(transaction)
-  if (sent.status !== 'PENDING') throw new Error(`the network answered ${sent.status}`)
+  if (sent.status !== 'PENDING') throw new NotTaken(sent.status)
   const result = await network.rpc.pollTransaction(sent.hash, { attempts: 200, sleepStrategy: () => 100 })
   if (result.status !== 'SUCCESS') {
     const why = result.status === 'FAILED' ? JSON.stringify(result.resultXdr.toJson()) : 'not in time'
@@ -64,7 +76,13 @@ export async function enrol(network: TestNetwork, signer = Keypair.random()): Pr
  * merge, which makes it spendable. Resolves to what opens that balance.
  */
 export async function endow(network: TestNetwork, issuer: Keypair, holder: Holder, amount: bigint): Promise<Opening> {
-  await sendAndWait(network, (await buildDeposit(network, issuer, { to: holder.signer.publicKey(), amount })).signedXdr)
+  for (let turn = 1; ; turn += 1) {
+    const deposit = await buildDeposit(network, issuer, { to: holder.signer.publicKey(), amount })
+    const refusal = await sendAndWait(network, deposit.signedXdr).catch((error: unknown) => error)
+    if (refusal === undefined) break
+    if (!(refusal instanceof NotTaken) || turn === TURNS) throw refusal
+    await new Promise((resolve) => setTimeout(resolve, TURN_MS))
+  }
   const received = { spendable: EMPTY.spendable, receiving: { value: amount, blinding: 0n } }
   const merge = await buildMerge(network, holder.signer, received)
   await sendAndWait(network, merge.signedXdr)
