@@ -55,6 +55,8 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const { directory, passphrase, identity } = options
   const keys = { ...devnetKeys(passphrase), ...options.keys }
   const server = createServer()
+  // Opening PGlite stops this process for seconds: a connection that idles meanwhile must not be cut at its next use.
+  server.keepAliveTimeout = 60_000
   const release = directory === null ? () => {} : lockDirectory(directory)
   try {
     const url = `http://localhost:${await listen(server, options.port)}`

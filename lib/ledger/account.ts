@@ -1,6 +1,7 @@
-import { Keypair, type rpc, StrKey, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal.ts'
+import { StrKey, type xdr } from '@stellar/stellar-sdk'
+import { readAccount } from './accounts.ts'
 import { verifyEd25519 } from './ed25519.ts'
+import type { EntryReader } from './entries.ts'
 
 /** Who may sign for an account: a G-address, and what its signature weighs (1 to 255). */
 export interface Signer {
@@ -13,9 +14,6 @@ export type AccountAuth =
   | { exists: false }
   | { exists: true; thresholds: { low: number; medium: number; high: number }; signers: Signer[] }
 
-/** The part of the RPC client that this file needs. */
-export type LedgerEntryReader = Pick<rpc.Server, 'getLedgerEntries'>
-
 /**
  * Signers and thresholds of the account at `address` (a G-address), as the ledger has them now.
  *
@@ -24,21 +22,9 @@ export type LedgerEntryReader = Pick<rpc.Server, 'getLedgerEntries'>
  * that is not this account's entry is no answer.
  * @throws Refusal unavailable
  */
-export async function readAccountAuth(rpc: LedgerEntryReader, address: string): Promise<AccountAuth> {
-  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
-  const answer = await rpc
-    .getLedgerEntries(xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })))
-    .catch((cause: unknown) => {
-      throw unreachable(cause)
-    })
-  // The SDK reads an answer without entries as an empty one; one that names no ledger is not an answer at all.
-  if (!Number.isSafeInteger(answer.latestLedger)) throw unreachable(new Error('the RPC answer names no ledger'))
-  const [entry, ...others] = answer.entries
-  if (!entry) return { exists: false }
-  if (others.length > 0 || entry.val.type !== 'account' || !entry.val.value.accountId.equals(accountId)) {
-    throw unreachable(new Error('the RPC answered with an entry that was not asked for'))
-  }
-  return authOf(address, entry.val.value)
+export async function readAccountAuth(rpc: EntryReader, address: string): Promise<AccountAuth> {
+  const { account } = await readAccount(rpc, address)
+  return account ? authOf(address, account) : { exists: false }
 }
 
 /** The same from an entry that is at hand. Signers other than ed25519 keys cannot sign a challenge and are left out. */
@@ -96,8 +82,4 @@ export function weighSignatures(given: {
 
 function isHintOf(hint: Uint8Array, publicKey: Uint8Array): boolean {
   return Buffer.compare(hint, publicKey.subarray(28)) === 0
-}
-
-function unreachable(cause: unknown): Refusal {
-  return new Refusal('unavailable', 'the ledger cannot be reached', { cause, retryAfter: 5 })
 }

@@ -1,6 +1,35 @@
 import { Keypair, xdr } from '@stellar/stellar-sdk'
-import { readEntries } from './entries.ts'
+import { type EntryReader, readEntries, unreachable } from './entries.ts'
 import type { Network } from './network.ts'
+
+/**
+ * The entries of the accounts at `addresses` (G…, at most 200) in their order, undefined where there is none, and the
+ * ledger of the answer. Only an empty place in a sound answer says that an account does not exist.
+ * @throws Refusal `unavailable`, also for an answer that holds anything but these accounts
+ */
+export async function readAccounts(
+  server: EntryReader,
+  addresses: readonly string[],
+): Promise<{ accounts: (xdr.AccountEntry | undefined)[]; latestLedger: number }> {
+  const ids = addresses.map((address) => Keypair.fromPublicKey(address).xdrAccountId())
+  const keys = ids.map((accountId) => xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })))
+  const { entries, latestLedger } = await readEntries(server, keys)
+  const accounts = entries.map((entry, index) => {
+    if (entry === undefined) return undefined
+    const id = ids[index]
+    if (entry.type !== 'account' || !id || !entry.account.accountId.equals(id)) {
+      throw unreachable(new Error('the RPC answered with another entry than was asked for'))
+    }
+    return entry.account
+  })
+  return { accounts, latestLedger }
+}
+
+/** The same of one account. */
+export async function readAccount(server: EntryReader, address: string): Promise<AccountReading> {
+  const { accounts, latestLedger } = await readAccounts(server, [address])
+  return { account: accounts[0], latestLedger }
+}
 
 /** An account's entry as of a ledger; undefined if there is no such account. */
 export interface AccountReading {
@@ -32,12 +61,9 @@ export function openAccounts(network: Network): ReadAccount {
     if (askers.length > 0) setTimeout(ask, 0)
     const addresses = [...new Set(asking.map(({ address }) => address))]
     try {
-      const { entries, latestLedger } = await readEntries(network.server, addresses.map(keyOf))
-      const accounts = new Map(addresses.map((address, index) => [address, entries[index]]))
-      for (const { address, resolve } of asking) {
-        const entry = accounts.get(address)
-        resolve({ account: entry?.type === 'account' ? entry.account : undefined, latestLedger })
-      }
+      const { accounts, latestLedger } = await readAccounts(network.server, addresses)
+      const found = new Map(addresses.map((address, index) => [address, accounts[index]]))
+      for (const { address, resolve } of asking) resolve({ account: found.get(address), latestLedger })
     } catch (error) {
       for (const { reject } of asking) reject(error)
     }
@@ -48,9 +74,4 @@ export function openAccounts(network: Network): ReadAccount {
       askers.push({ address, resolve, reject })
       if (askers.length === 1) setTimeout(ask, GATHER_MS)
     })
-}
-
-function keyOf(address: string): xdr.LedgerKey {
-  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
-  return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
 }

@@ -26,6 +26,7 @@ export async function readEntries(
   return { entries: wanted.map((key) => found.get(key)), latestLedger }
 }
 
-function unreachable(cause: unknown): Refusal {
-  return new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+/** What is no answer, whatever it was instead. */
+export function unreachable(cause: unknown): Refusal {
+  return new Refusal('unavailable', 'the ledger cannot be reached', { cause, retryAfter: 5 })
 }

@@ -1,6 +1,6 @@
-import { Keypair, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { readEntries } from './entries.ts'
+import { readAccount } from './accounts.ts'
 import type { Network } from './network.ts'
 
 /**
@@ -12,11 +12,8 @@ export async function readSequence(
   network: Network,
   address: string,
 ): Promise<{ sequence: bigint | undefined; latestLedger: number }> {
-  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
-  const key = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
-  const { entries, latestLedger } = await readEntries(network.server, [key])
-  const [entry] = entries
-  return { sequence: entry?.type === 'account' ? entry.account.seqNum : undefined, latestLedger }
+  const { account, latestLedger } = await readAccount(network.server, address)
+  return { sequence: account?.seqNum, latestLedger }
 }
 
 const PAGE = z.object({ transactions: z.array(z.object({ envelopeXdr: z.string() })), cursor: z.string() })

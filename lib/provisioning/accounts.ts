@@ -1,5 +1,4 @@
-import { Keypair, xdr } from '@stellar/stellar-sdk'
-import { readEntries } from '#lib/ledger/entries.ts'
+import { readAccount } from '#lib/ledger/accounts.ts'
 import type { Network } from '#lib/ledger/network.ts'
 import { Refusal } from '#lib/refusal.ts'
 
@@ -17,10 +16,7 @@ export interface Funder {
 
 /** XLM of an account (G…), in stroops; undefined without an account. @throws Refusal `unavailable` */
 export async function readXlm({ network }: Pick<Funder, 'network'>, address: string): Promise<bigint | undefined> {
-  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
-  const key = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
-  const [entry] = (await readEntries(network.server, [key])).entries
-  return entry?.type === 'account' ? entry.account.balance : undefined
+  return (await readAccount(network.server, address)).account?.balance
 }
 
 /**

@@ -1,6 +1,6 @@
-import { Keypair, xdr } from '@stellar/stellar-sdk'
+import type { xdr } from '@stellar/stellar-sdk'
+import { readAccount } from '#lib/ledger/accounts.ts'
 import type { Network } from '#lib/ledger/network.ts'
-import { Refusal } from '#lib/refusal.ts'
 
 /** Stroops that the network holds back for each entry that an account pays the reserve of. */
 const BASE_RESERVE = 5_000_000n
@@ -11,19 +11,8 @@ const BASE_RESERVE = 5_000_000n
  * @throws Refusal `unavailable`
  */
 export async function readAvailableBalance(network: Network, address: string): Promise<bigint> {
-  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
-  const key = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
-  const { entries, latestLedger } = await network.server.getLedgerEntries(key).catch((cause: unknown) => {
-    throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
-  })
-  // The SDK reads an answer without entries as an empty one; one that names no ledger is not an answer at all.
-  if (!Number.isSafeInteger(latestLedger)) throw new Refusal('unavailable', 'the RPC answer names no ledger')
-  const entry = entries[0]?.val
-  if (!entry) return 0n
-  if (entry.type !== 'account' || !entry.value.accountId.equals(accountId)) {
-    throw new Refusal('unavailable', 'the ledger gave another entry than was asked for')
-  }
-  return availableBalance(entry.value)
+  const { account } = await readAccount(network.server, address)
+  return account ? availableBalance(account) : 0n
 }
 
 /** The same from an entry that is at hand. Never negative. */

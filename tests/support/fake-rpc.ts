@@ -23,6 +23,8 @@ export async function startFakeRpc(): Promise<FakeRpc> {
     const { params } = JSON.parse(body) as { params: { keys: string[] } }
     respond(fake, params.keys, response)
   })
+  // Opening PGlite stops this process for seconds: an idle connection must outlast that.
+  listener.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
   const address = listener.address()
   if (typeof address !== 'object' || !address) throw new Error('not listening')

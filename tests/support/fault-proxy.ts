@@ -65,6 +65,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const server = createServer((request, response) => {
     handle(request, response).catch(() => response.destroy())
   })
+  // A PGlite that opens in the same process stops it for seconds.
+  server.keepAliveTimeout = 60_000
   server.on('connection', (socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Database } from '#lib/db.ts'
-import { type LedgerEntryReader, readAccountAuth } from '#lib/ledger/account.ts'
+import { readAccountAuth } from '#lib/ledger/account.ts'
+import type { EntryReader } from '#lib/ledger/entries.ts'
 import { mintSession, type SessionSettings } from '../session.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { claimChallenge } from './claim.ts'
@@ -33,7 +34,7 @@ export interface WalletSession {
  */
 export async function signInWithWallet(
   db: Database,
-  given: { rpc: LedgerEntryReader; sep10: Sep10Settings; sessions: SessionSettings },
+  given: { rpc: EntryReader; sep10: Sep10Settings; sessions: SessionSettings },
   transaction: string,
   now: Date,
 ): Promise<WalletSession> {
