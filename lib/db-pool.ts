@@ -36,8 +36,9 @@ export function guardPool(pool: Pool): void {
 }
 
 /**
- * drizzle gives a connection back after a transaction, but not when its very BEGIN fails: then nobody would, and an
- * outage of a few requests would use the pool up for good. So whoever sees a statement fail unanswered gives it back.
+ * drizzle gives a connection back after a transaction, but not when its very BEGIN fails, unanswered or with the word
+ * that the server shuts down: then nobody would, and an outage of a few requests would use the pool up for good, and
+ * its end would be waited for in vain. So whoever sees such a statement fail gives the connection back.
  */
 function giveUpWhenSilent(client: Client): void {
   client.query = new Proxy(client.query, {
@@ -45,12 +46,18 @@ function giveUpWhenSilent(client: Client): void {
       const answer: unknown = Reflect.apply(query, self, args)
       if (answer instanceof Promise) {
         answer.catch((error: unknown) => {
-          if (sqlState(error) === undefined) client.release(true)
+          if (sqlState(error) === undefined || isBegin(args[0])) client.release(true)
         })
       }
       return answer
     },
   })
+}
+
+/** @param statement text, or a driver's query with its text */
+function isBegin(statement: unknown): boolean {
+  const text = typeof statement === 'object' && statement && 'text' in statement ? statement.text : statement
+  return typeof text === 'string' && /^begin\b/i.test(text)
 }
 
 /** A pool minds if a connection is given back twice. */

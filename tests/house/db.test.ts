@@ -105,3 +105,24 @@ test('a connection whose statement is never answered is given up, not given back
   await store.close()
   await silent.close()
 })
+
+test('a connection that the server ends at the very BEGIN is given up, and costs the pool nothing', async () => {
+  const proxy = await startSilentProxy(postgres.url)
+  const store = openStore({ url: proxy.url, connections: 2 })
+  const db = await store.database()
+  const other = await postgres.store.database()
+  for (let time = 0; time < 3; time += 1) {
+    await db.execute(sql`SELECT 1`)
+    const swallowed = proxy.deafen()
+    const ended = transact(db, (tx) => tx.execute(sql`SELECT 1`))
+    const judged = expect(ended).rejects.toThrowError(Refusal)
+    await swallowed
+    await other.execute(sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+    await judged
+    proxy.wake()
+  }
+  expect(await transact(db, async () => 'again')).toBe('again')
+  await store.close()
+  await proxy.close()
+})

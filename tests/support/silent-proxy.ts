@@ -4,6 +4,8 @@ import { connect, createServer, type Socket } from 'node:net'
 export interface SilentProxy {
   url: string
   fall(): void
+  /** What the client sends is swallowed, and what the server says still arrives. Ends once something was swallowed. */
+  deafen(): Promise<void>
   wake(): void
   /** Ends every connection. */
   cut(): void
@@ -14,13 +16,17 @@ export async function startSilentProxy(databaseUrl: string): Promise<SilentProxy
   const url = new URL(databaseUrl)
   const { hostname, port } = url
   let silent = false
+  let deaf: (() => void) | undefined
   const cut = () => {
     for (const socket of sockets) socket.destroy()
   }
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
-    client.on('data', (data) => void (silent || upstream.write(data)))
+    client.on('data', (data) => {
+      deaf?.()
+      if (!silent && !deaf) upstream.write(data)
+    })
     upstream.on('data', (data) => void (silent || client.write(data)))
     for (const [socket, other] of [
       [client, upstream],
@@ -43,8 +49,13 @@ export async function startSilentProxy(databaseUrl: string): Promise<SilentProxy
     fall: () => {
       silent = true
     },
+    deafen: () =>
+      new Promise<void>((resolve) => {
+        deaf = resolve
+      }),
     wake: () => {
       silent = false
+      deaf = undefined
     },
     cut,
     close: () => {
