@@ -1,13 +1,12 @@
 import type { Readiness } from '#lib/readiness.ts'
-import type { Service } from '#lib/service.ts'
 import { groupDigits } from '../figures.tsx'
 import { Sign } from '../status.tsx'
 
-type Light = readonly [tone: 'good' | 'bad' | 'off', word: string, detail: string]
+type Light = readonly [tone: 'good' | 'busy' | 'bad' | 'off', word: string, detail: string]
 
 /** What the service stands on, and whether it is there. */
-export function Health({ ready, relays, service }: { ready: Readiness; relays: number | undefined; service: Service }) {
-  const { database, ledger, sponsor } = ready
+export function Health({ ready }: { ready: Readiness }) {
+  const { database, ledger, sponsor, relay } = ready
   const lights: [string, Light][] = [
     ['Database', database.ok ? ['good', 'Reachable', 'PostgreSQL'] : ['bad', 'Unreachable', 'tried every 2 s']],
     [
@@ -17,7 +16,7 @@ export function Health({ ready, relays, service }: { ready: Readiness; relays: n
         : ['bad', ledger.age === undefined ? 'Unreachable' : 'Behind', `${ledger.problem}`],
     ],
     ['Sponsor', sponsorLight(sponsor)],
-    ['Relay', relayLight(relays, service)],
+    ['Relay', relayLight(relay)],
   ]
   return (
     <section aria-label="Health" className="mb-4 rounded-lg border border-line bg-surface shadow-card">
@@ -43,9 +42,12 @@ function sponsorLight(sponsor: Readiness['sponsor']): Light {
   return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'In trouble', `${sponsor.problem}`]
 }
 
-function relayLight(relays: number | undefined, { settings }: Service): Light {
-  if (!settings.batch) return ['off', 'Off', 'batch execution is disabled']
+function relayLight({ configured, ok, relays, problem }: Readiness['relay']): Light {
+  if (configured === false) return ['off', 'Off', 'batch execution is disabled']
   if (relays === undefined) return ['off', 'Unknown', 'the database knows']
   if (relays === 0) return ['bad', 'None running', 'start one: npm run relay']
-  return ['good', 'Running', relays === 1 ? 'one host' : `${relays} hosts`]
+  const hosts = relays === 1 ? 'one host' : `${relays} hosts`
+  if (problem === undefined) return ['good', 'Running', hosts]
+  const told = String(problem).replace(/\b([A-Z2-7]{4})[A-Z2-7]{48}([A-Z2-7]{4})\b/g, '$1…$2')
+  return ok ? ['busy', 'Running', `${hosts}; ${told}`] : ['bad', 'Cannot pay', told]
 }

@@ -6,7 +6,6 @@ import { readSpending } from '#lib/operator/spending.ts'
 import { readTraffic, type TrafficHour } from '#lib/operator/traffic.ts'
 import { listTroubles } from '#lib/operator/troubles.ts'
 import { readiness } from '#lib/readiness.ts'
-import { countRelays } from '#lib/relay/presence.ts'
 import type { Service } from '#lib/service.ts'
 import { Frame } from '../frame.tsx'
 import { requireOperator } from '../require-operator.ts'
@@ -32,7 +31,7 @@ export default async function OverviewPage() {
   ])
   return (
     <Frame here="/overview" title="Overview" network={service.settings.network.name}>
-      <Health ready={ready} relays={figures?.relays} service={service} />
+      <Health ready={ready} />
       {figures ? (
         <>
           {isQuiet(figures) && <FirstSteps />}
@@ -84,17 +83,15 @@ interface Figures {
   traffic: Awaited<ReturnType<typeof readTraffic>>
   troubles: Awaited<ReturnType<typeof listTroubles>>
   running: BatchLine[]
-  relays: number
 }
 
 async function readFigures(db: Parameters<typeof readTraffic>[0], service: Service, now: Date): Promise<Figures> {
   const sponsor = service.sponsor?.keypair.publicKey()
-  const [spending, traffic, troubles, running, relays] = await Promise.all([
+  const [spending, traffic, troubles, running] = await Promise.all([
     sponsor === undefined ? undefined : readSpending(db, sponsor, now),
     readTraffic(db, now),
     listTroubles(db, 5),
     listRunningBatches(db, 5),
-    countRelays(db),
   ])
-  return { spending, traffic, troubles, running, relays }
+  return { spending, traffic, troubles, running }
 }

@@ -1,0 +1,52 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { expect, test } from 'vitest'
+import { Health } from '#app/(operator)/overview/health.tsx'
+import type { Check, Readiness } from '#lib/readiness.ts'
+
+const READY: Readiness = {
+  ok: true,
+  database: { ok: true },
+  ledger: { ok: true, latestLedger: 1234, age: 1 },
+  sponsor: { ok: true, availableXlm: '9998.0000000' },
+  relay: { ok: true, relays: 1, channels: 3 },
+}
+
+/** The words of each light, as they are read. */
+function lightsOf(ready: Partial<Readiness>): string[] {
+  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, ...ready } }))
+  return [...html.matchAll(/<dt[^>]*>(.*?)<\/dt><dd[^>]*>(.*?)<\/dd>/g)].map(([, name = '', rest = '']) =>
+    `${name}: ${rest.replace(/<[^>]+>/g, ' ')}`.replace(/\s+/g, ' ').trim(),
+  )
+}
+
+/** The colour of the shape before the word. */
+function toneOf(relay: Check): string | undefined {
+  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, relay } }))
+  return /text-(good|busy|bad|faint)"/.exec(html.slice(html.indexOf('>Relay<')).replace(/text-xs text-faint/g, ''))?.[1]
+}
+
+const channel = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(7)).publicKey()
+const short = `${channel.slice(0, 4)}…${channel.slice(-4)}`
+
+test.each<[Check, words: string, tone: string]>([
+  [{ ok: true, relays: 1, channels: 3 }, 'Running one host', 'good'],
+  [{ ok: true, relays: 2, channels: 3 }, 'Running 2 hosts', 'good'],
+  [{ ok: true, relays: 1, channels: 3, problem: `${channel}: balance` }, `Running one host; ${short}: balance`, 'busy'],
+  [
+    { ok: false, relays: 1, channels: 1, problem: `no channel can pay; ${channel}: registration` },
+    `Cannot pay no channel can pay; ${short}: registration`,
+    'bad',
+  ],
+  [
+    { ok: false, relays: 0, channels: 0, problem: 'no relay is running; no channel can pay' },
+    'None running start one: npm run relay',
+    'bad',
+  ],
+  [{ ok: false, problem: 'the relays cannot be looked up' }, 'Unknown the database knows', 'faint'],
+  [{ ok: true, configured: false }, 'Off batch execution is disabled', 'faint'],
+])('the relay’s light of %j', (relay, words, tone) => {
+  expect(lightsOf({ relay }).at(-1)).toBe(`Relay: ${words}`)
+  expect(toneOf(relay)).toBe(tone)
+})
