@@ -26,6 +26,8 @@ export interface Embedded {
 /** Everything that the service is told, ready for use. What is undefined is not configured, and its feature is off. */
 export interface Settings {
   publicUrl: string
+  /** Whether the database is PGlite in this process. */
+  embedsDatabase: boolean
   network: { name: 'local' | 'testnet'; passphrase: string; rpcUrl: string; pollMs: number }
   sessions: SessionSettings
   sep10: Sep10Settings
@@ -70,6 +72,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
   const signer = environment.SEP10_SEED ? Keypair.fromSecret(environment.SEP10_SEED) : deriveSigner(secret)
   return {
     publicUrl: environment.PUBLIC_URL,
+    embedsDatabase: environment.DATABASE_URL === undefined,
     network,
     sessions: {
       secret,

@@ -40,10 +40,16 @@ const refusedVariable = (variables: Record<string, string>, embedded?: Embedded)
 }
 
 describe('the embedded default', () => {
+  test('gives way to a database elsewhere', () => {
+    expect(compose({ DATABASE_URL: 'postgres://h/d' }).embedsDatabase).toBe(false)
+    expect(compose({ POSTGRES_URL: 'postgres://h/d' }).embedsDatabase).toBe(false)
+  })
+
   test('takes everything from what is embedded', () => {
     const settings = compose()
     expect(settings).toMatchObject({
       publicUrl: 'http://localhost:3000',
+      embedsDatabase: true,
       network: { name: 'local', passphrase: Networks.STANDALONE, rpcUrl: EMBEDDED.rpcUrl, pollMs: 250 },
       sessions: {
         secret: EMBEDDED.sessionSecret,

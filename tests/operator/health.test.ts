@@ -14,8 +14,8 @@ const READY: Readiness = {
 }
 
 /** The words of each light, as they are read. */
-function lightsOf(ready: Partial<Readiness>): string[] {
-  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, ...ready } }))
+function lightsOf(ready: Partial<Readiness>, embedsDatabase = true): string[] {
+  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, ...ready }, embedsDatabase }))
   return [...html.matchAll(/<dt[^>]*>(.*?)<\/dt><dd[^>]*>(.*?)<\/dd>/g)].map(([, name = '', rest = '']) =>
     `${name}: ${rest.replace(/<[^>]+>/g, ' ')}`.replace(/\s+/g, ' ').trim(),
   )
@@ -23,7 +23,7 @@ function lightsOf(ready: Partial<Readiness>): string[] {
 
 /** The colour of the shape before the word. */
 function toneOf(relay: Check): string | undefined {
-  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, relay } }))
+  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, relay }, embedsDatabase: true }))
   return /text-(good|busy|bad|faint)"/.exec(html.slice(html.indexOf('>Relay<')).replace(/text-xs text-faint/g, ''))?.[1]
 }
 
@@ -49,4 +49,10 @@ test.each<[Check, words: string, tone: string]>([
 ])('the relay’s light of %j', (relay, words, tone) => {
   expect(lightsOf({ relay }).at(-1)).toBe(`Relay: ${words}`)
   expect(toneOf(relay)).toBe(tone)
+})
+
+test('the database is named for what it is', () => {
+  expect(lightsOf({}, true)[0]).toBe('Database: Reachable PGlite, embedded')
+  expect(lightsOf({}, false)[0]).toBe('Database: Reachable PostgreSQL')
+  expect(lightsOf({ database: { ok: false } })[0]).toMatch(/^Database: Unreachable/)
 })

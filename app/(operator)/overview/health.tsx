@@ -5,10 +5,15 @@ import { Sign } from '../status.tsx'
 type Light = readonly [tone: 'good' | 'busy' | 'bad' | 'off', word: string, detail: string]
 
 /** What the service stands on, and whether it is there. */
-export function Health({ ready }: { ready: Readiness }) {
+export function Health({ ready, embedsDatabase }: { ready: Readiness; embedsDatabase: boolean }) {
   const { database, ledger, sponsor, relay } = ready
   const lights: [string, Light][] = [
-    ['Database', database.ok ? ['good', 'Reachable', 'PostgreSQL'] : ['bad', 'Unreachable', 'tried every 2 s']],
+    [
+      'Database',
+      database.ok
+        ? ['good', 'Reachable', embedsDatabase ? 'PGlite, embedded' : 'PostgreSQL']
+        : ['bad', 'Unreachable', 'tried every 5 s'],
+    ],
     [
       'Ledger',
       ledger.ok

@@ -31,7 +31,7 @@ export default async function OverviewPage() {
   ])
   return (
     <Frame here="/overview" title="Overview" network={service.settings.network.name}>
-      <Health ready={ready} />
+      <Health ready={ready} embedsDatabase={service.settings.embedsDatabase} />
       {figures ? (
         <>
           {isQuiet(figures) && <FirstSteps />}
