@@ -31,7 +31,13 @@ const READY = {
   ledger: { ok: true, latestLedger: 1_204_331, age: 3 },
   sponsor: { ok: true, address: EXAMPLE.employer, availableXlm: '9998.1234500' },
 }
-const METRICS_EXAMPLE = '# TYPE payroll_transfers gauge\npayroll_transfers{status="success"} 128\n'
+const METRICS_EXAMPLE = `# HELP payroll_transfers_total Sponsored transfers whose outcome is known, by outcome.
+# TYPE payroll_transfers_total counter
+payroll_transfers_total{status="success"} 128
+# HELP payroll_http_requests_total Requests to the interface, by method, route and status, of this process.
+# TYPE payroll_http_requests_total counter
+payroll_http_requests_total{method="POST",route="/transfer",status="200"} 128
+`
 
 export const SERVICE_OPERATIONS: Operation[] = [
   {

@@ -6,6 +6,7 @@ import { POST as postTransfer } from '#app/api/transfer/route.ts'
 import { batchItems, batchJobs } from '#drizzle/relay-schema.ts'
 import { startService } from '#lib/boot.ts'
 import { readEnvironment } from '#lib/env.ts'
+import { SERVICE_OPERATIONS } from '#lib/openapi/service.ts'
 import { provideService } from '#lib/service.ts'
 import { openTown, type Town } from '../support/town.ts'
 import { prepareTransfer } from '../support/transfers.ts'
@@ -110,6 +111,17 @@ test('requests by route and status, and calls to the RPC, as this process has se
   expect(grown('payroll_rpc_calls_total{method="getLedgerEntries"}')).toBe(2)
   expect(grown('payroll_rpc_errors_total{method="getLedgerEntries"}')).toBe(0)
   expect(after.samples.get('payroll_rpc_calls_total{method="sendTransaction"}')).toBeGreaterThan(0)
+})
+
+test('the example of the reference is cut out of such a scrape', async () => {
+  const example = String(SERVICE_OPERATIONS.find(({ id }) => id === 'getMetrics')?.answer.example)
+  const { text } = await ask(`Bearer ${TOKEN}`)
+  const described = example.split('\n').filter((line) => line.startsWith('#'))
+  expect(described.length).toBeGreaterThan(0)
+  expect(text.split('\n')).toEqual(expect.arrayContaining(described))
+  const names = [...readExposition(example).samples.keys()]
+  expect(names.length).toBeGreaterThan(0)
+  expect([...readExposition(text).samples.keys()]).toEqual(expect.arrayContaining(names))
 })
 
 test('an RPC that is out of reach is counted, and takes nothing else away', async () => {
