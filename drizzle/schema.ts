@@ -75,6 +75,14 @@ export const sponsoredTransfers = pgTable(
     check('sponsored_transfers_bid', sql`${table.bid} > 0`),
     index('sponsored_transfers_open').on(table.createdAt).where(sql`${table.status} in ('held', 'sent')`),
     index('sponsored_transfers_account').on(table.account, table.createdAt),
+    index('sponsored_transfers_recipient').on(table.recipient, table.createdAt),
+    index('sponsored_transfers_quota_account')
+      .on(table.quotaAccount, table.createdAt)
+      .where(sql`${table.quotaAccount} is not null`),
+    // The other two hashes have indexes of their own, and the ledger's is nearly always one of them.
+    index('sponsored_transfers_ledger_hash')
+      .on(table.ledgerHash)
+      .where(sql`${table.ledgerHash} <> ${table.innerHash} and ${table.ledgerHash} <> ${table.outerHash}`),
     index('sponsored_transfers_open_of_organisation')
       .on(table.organisation, table.createdAt)
       .where(sql`${table.status} in ('held', 'sent')`),

@@ -1,8 +1,9 @@
-import { and, desc, eq, lt } from 'drizzle-orm'
+import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/directory-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
+import { soughtIn } from './search.ts'
 
 /** A transfer that the sponsor did not pay for. */
 export interface RefusalLine {
@@ -16,8 +17,17 @@ export interface RefusalLine {
   words: string
 }
 
+export interface RefusalFilters {
+  /** the account that was to pay, or the hash of what it signed; empty for all, and anything else finds nothing */
+  search: string
+}
+
 /** What the sponsor has refused, newest first, as the audit log has it. */
-export async function listRefusals(db: Database, page: PageRequest): Promise<Page<RefusalLine>> {
+export async function listRefusals(
+  db: Database,
+  page: PageRequest,
+  { search }: RefusalFilters = { search: '' },
+): Promise<Page<RefusalLine>> {
   const rows = await db
     .select({
       sequence: auditLog.sequence,
@@ -30,13 +40,22 @@ export async function listRefusals(db: Database, page: PageRequest): Promise<Pag
     .where(
       and(
         eq(auditLog.action, 'transfer.refused'),
-        page.after === undefined ? undefined : lt(auditLog.sequence, page.after.sequence),
+        search === '' ? undefined : about(search),
+        page.after && lt(auditLog.sequence, page.after.sequence),
       ),
     )
     .orderBy(desc(auditLog.sequence))
     .limit(rowsToRead(page))
   const { items, next } = cutPage(rows, page)
   return { items: items.map(({ detail, ...line }) => ({ ...line, ...wordsOf(detail.reason) })), next }
+}
+
+function about(search: string): SQL | undefined {
+  const sought = soughtIn(search)
+  if (!sought) return sql`false`
+  return 'hash' in sought
+    ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, sought.hash))
+    : eq(auditLog.actorSub, sought.account)
 }
 
 function wordsOf(reason: unknown): Pick<RefusalLine, 'reason' | 'words'> {

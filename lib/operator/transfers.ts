@@ -1,8 +1,10 @@
-import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
-import { batches, payouts } from '#drizzle/directory-schema.ts'
+import { and, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
+import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
+import { batches, contractors, payouts } from '#drizzle/directory-schema.ts'
 import { sponsoredTransfers, TRANSFER_STATUSES, type TransferStatus } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { soughtIn } from './search.ts'
 
 /** The transfers that can be asked for at once, each with the statuses that belong to it. */
 export const TRANSFER_VIEWS = {
@@ -32,17 +34,23 @@ const COLUMNS = {
   sequence: sponsoredTransfers.sequence,
   batch: batches.id,
   batchName: batches.name,
+  contractor: contractors.name,
 }
 
 /** A line of the sponsor's ledger: hashes in hex, fees in stroops. */
 export type TransferLine = Pick<
   typeof sponsoredTransfers.$inferSelect,
-  Exclude<keyof typeof COLUMNS, 'batch' | 'batchName'>
-> & { batch: string | null; batchName: string | null }
+  Exclude<keyof typeof COLUMNS, 'batch' | 'batchName' | 'contractor'>
+> & {
+  /** the batch of the payout that it pays, and whom that is for; null where it pays none */
+  batch: string | null
+  batchName: string | null
+  contractor: string | null
+}
 
 export interface TransferFilters {
   view: TransferView
-  /** an account, or a hash, inner or outer; anything else finds nothing */
+  /** an account that pays, is paid or is counted against, or a hash; empty for all, and anything else finds nothing */
   search: string
 }
 
@@ -57,10 +65,16 @@ export async function listTransfers(
     .from(sponsoredTransfers)
     .leftJoin(payouts, eq(payouts.id, sponsoredTransfers.payout))
     .leftJoin(batches, eq(batches.id, payouts.batch))
-    .where(and(ofView(view), search === '' ? undefined : found(search), afterPosition(sponsoredTransfers, page)))
+    .leftJoin(contractors, eq(contractors.id, payouts.contractor))
+    .where(search === '' ? within(view, page) : found(db, { view, search }, page))
     .orderBy(...newestFirst(sponsoredTransfers))
     .limit(rowsToRead(page))
   return cutPage(rows, page)
+}
+
+/** The transfers of `view` that come after those of the pages before. */
+function within(view: TransferView, page: PageRequest): SQL | undefined {
+  return and(ofView(view), afterPosition(sponsoredTransfers, page))
 }
 
 function ofView(view: TransferView): SQL | undefined {
@@ -70,8 +84,30 @@ function ofView(view: TransferView): SQL | undefined {
   return statuses.length === 1 ? eq(sponsoredTransfers.status, only) : inArray(sponsoredTransfers.status, statuses)
 }
 
-function found(search: string): SQL | undefined {
-  return /^[0-9a-f]{64}$/i.test(search)
-    ? or(eq(sponsoredTransfers.innerHash, search.toLowerCase()), eq(sponsoredTransfers.outerHash, search.toLowerCase()))
-    : eq(sponsoredTransfers.account, search)
+function found(db: Database, { view, search }: TransferFilters, page: PageRequest): SQL | undefined {
+  const sought = soughtIn(search)
+  if (!sought) return sql`false`
+  return 'hash' in sought
+    ? and(hasHash(sought.hash), within(view, page))
+    : inArray(sponsoredTransfers.innerHash, ofAccount(db, sought.account, view, page))
+}
+
+/** The ledger's own hash is one of the other two, or else has an index of its own. */
+function hasHash(hash: string): SQL | undefined {
+  const { innerHash, outerHash, ledgerHash } = sponsoredTransfers
+  const other = and(eq(ledgerHash, hash), ne(ledgerHash, innerHash), ne(ledgerHash, outerHash))
+  return or(eq(innerHash, hash), eq(outerHash, hash), other)
+}
+
+/** Of each part that an account can have in a transfer a page, by the index of that part: among them is the page of all. */
+function ofAccount(db: Database, sought: string, view: TransferView, page: PageRequest) {
+  const { account, recipient, quotaAccount, innerHash } = sponsoredTransfers
+  const having = (part: AnyPgColumn) =>
+    db
+      .select({ innerHash })
+      .from(sponsoredTransfers)
+      .where(and(eq(part, sought), within(view, page)))
+      .orderBy(...newestFirst(sponsoredTransfers))
+      .limit(rowsToRead(page))
+  return union(having(account), having(recipient), having(quotaAccount))
 }
