@@ -2,6 +2,7 @@ import { eq, inArray, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/relay-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { isSeenLately } from '#lib/relay/state.ts'
 
 const JOB_COLUMNS = {
   id: batchJobs.id,
@@ -68,14 +69,16 @@ export interface LaneLine {
   problem: ChannelProblem | null
   /** when a relay last said that it has the channel's key */
   seenAt: Date
+  /** lately enough for one to be running with it */
+  isRunning: boolean
   /** the item that it works on */
   job: string | null
   position: number | null
   status: ItemStatus | null
 }
 
-/** The lanes that run side by side. */
-export async function listLanes(db: Database, token: string): Promise<LaneLine[]> {
+/** The lanes that run side by side, or once did. */
+export async function listLanes(db: Database, token: string, now: Date): Promise<LaneLine[]> {
   const begun = db
     .select({
       channel: batchItems.channel,
@@ -86,7 +89,7 @@ export async function listLanes(db: Database, token: string): Promise<LaneLine[]
     .from(batchItems)
     .where(inArray(batchItems.status, ['taken', 'signed']))
     .as('begun')
-  return await db
+  const lanes = await db
     .select({
       address: relayChannels.address,
       problem: relayChannels.problem,
@@ -99,4 +102,5 @@ export async function listLanes(db: Database, token: string): Promise<LaneLine[]
     .leftJoin(begun, eq(begun.channel, relayChannels.address))
     .where(eq(relayChannels.token, token))
     .orderBy(sql`${relayChannels.address}`)
+  return lanes.map((lane) => ({ ...lane, isRunning: isSeenLately(lane.seenAt, now) }))
 }

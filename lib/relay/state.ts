@@ -14,12 +14,15 @@ export interface RelayState {
   canPay: boolean
 }
 
-/** A channel that no relay has spoken of for so long (ms) is not counted. */
+/** A channel that no relay has spoken of for so long (ms) is nobody's any more. */
 const LATELY = 300_000
+
+/** Whether a relay that runs may be taken to have a channel of which one last spoke at `seenAt`. */
+export const isSeenLately = (seenAt: Date, now: Date): boolean => now.getTime() - seenAt.getTime() < LATELY
 
 export async function readRelayState(db: Database, token: string, now: Date): Promise<RelayState> {
   const [relays, known] = await Promise.all([countRelays(db), findChannels(db, token)])
-  const channels = known.filter(({ seenAt }) => now.getTime() - seenAt.getTime() < LATELY)
+  const channels = known.filter(({ seenAt }) => isSeenLately(seenAt, now))
   return {
     relays,
     channels: channels.length,

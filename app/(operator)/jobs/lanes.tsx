@@ -11,6 +11,12 @@ const PROBLEMS = {
   history: 'Its balance cannot be read back from the ledger',
 } as const satisfies Record<NonNullable<LaneLine['problem']>, string>
 
+function LaneSign({ lane: { isRunning, problem, job, status } }: { lane: LaneLine }) {
+  if (!isRunning) return <Sign tone="off">Not running</Sign>
+  if (problem) return <Sign tone="bad">Held up</Sign>
+  return job ? <Sign tone="busy">{status === 'taken' ? 'Building' : 'In flight'}</Sign> : <Sign tone="idle">Free</Sign>
+}
+
 /** The channels that pay side by side: what each is at, or why it is not. */
 export function Lanes({ lanes, now }: { lanes: readonly LaneLine[]; now: Date }) {
   return (
@@ -23,13 +29,7 @@ export function Lanes({ lanes, now }: { lanes: readonly LaneLine[]; now: Date })
           <li key={lane.address} className="rounded-lg border border-line bg-surface px-4 py-3 shadow-card">
             <div className="flex items-center justify-between gap-3">
               <Hash value={lane.address} />
-              {lane.problem ? (
-                <Sign tone="bad">Held up</Sign>
-              ) : lane.job ? (
-                <Sign tone="busy">{lane.status === 'taken' ? 'Building' : 'In flight'}</Sign>
-              ) : (
-                <Sign tone="idle">Free</Sign>
-              )}
+              <LaneSign lane={lane} />
             </div>
             <p className="mt-1 text-xs text-faint">
               {lane.problem && <span className="block text-bad">{PROBLEMS[lane.problem]}</span>}

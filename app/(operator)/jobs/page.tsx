@@ -23,7 +23,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
   const found = await readIfReachable(database, async (db) => {
     const [jobs, lanes] = await Promise.all([
       listJobs(db, pageOf(query, 20)),
-      settings.token ? listLanes(db, settings.token) : ([] as LaneLine[]),
+      settings.token ? listLanes(db, settings.token, now()) : ([] as LaneLine[]),
     ])
     return { jobs, lanes }
   })

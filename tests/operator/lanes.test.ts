@@ -1,0 +1,58 @@
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Lanes } from '#app/(operator)/jobs/lanes.tsx'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/relay-schema.ts'
+import type { Database } from '#lib/db.ts'
+import { listLanes } from '#lib/operator/jobs.ts'
+import { readRelayState } from '#lib/relay/state.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const NOW = new Date('2026-11-20T12:30:00Z')
+const TOKEN = 'C'
+const before = (seconds: number) => new Date(NOW.getTime() - seconds * 1000)
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+  await db.insert(relayChannels).values([
+    { token: TOKEN, address: 'GFREE', seenAt: before(299) },
+    { token: TOKEN, address: 'GSHORT', seenAt: before(1), problem: 'balance' },
+    { token: TOKEN, address: 'GBUSY', seenAt: before(1) },
+    { token: TOKEN, address: 'GGONE', seenAt: before(300) },
+    { token: TOKEN, address: 'GGONE, short', seenAt: before(86_400), problem: 'balance' },
+    { token: TOKEN, address: 'GGONE, with an item', seenAt: before(301) },
+    { token: 'another', address: 'GELSEWHERE', seenAt: before(1) },
+  ])
+  const id = '00000000-0000-4000-8000-000000000001'
+  await db.insert(batchJobs).values({ id, userKind: 'idp', userSub: 'ada', createdAt: NOW })
+  const item = { job: id, status: 'taken', sealedAmount: 'x', quotaAccount: 'idp:ada', queuedAt: NOW } as const
+  await db.insert(batchItems).values([
+    { ...item, position: 0, channel: 'GBUSY' },
+    { ...item, position: 1, channel: 'GGONE, with an item' },
+  ])
+})
+afterAll(() => clone.drop())
+
+test('a lane of which no relay has spoken for five minutes does not run, whatever it was at', async () => {
+  const lanes = await listLanes(db, TOKEN, NOW)
+  const shown = lanes.map((lane) => {
+    const html = renderToStaticMarkup(createElement(Lanes, { lanes: [lane], now: NOW }))
+    return [lane.address, /Free|Held up|Building|In flight|Not running/.exec(html)?.[0]]
+  })
+  expect(new Map(shown as [string, string][])).toEqual(
+    new Map([
+      ['GBUSY', 'Building'],
+      ['GFREE', 'Free'],
+      ['GGONE', 'Not running'],
+      ['GGONE, short', 'Not running'],
+      ['GGONE, with an item', 'Not running'],
+      ['GSHORT', 'Held up'],
+    ]),
+  )
+  // As many as the readiness of the service counts.
+  const { channels } = await readRelayState(db, TOKEN, NOW)
+  expect(lanes.filter(({ isRunning }) => isRunning)).toHaveLength(channels)
+})
