@@ -34,7 +34,7 @@ export async function signIn(form: FormData): Promise<void> {
 
 /** A page of the operator's: nobody is led elsewhere after signing in. */
 function isOwnPage(address: string): boolean {
-  return /^\/(overview|batches|transfers|contractors|jobs|audit)(\/[\w-]+)?(\?[\w=&%.+-]*)?$/.test(address)
+  return /^\/(overview|batches|transfers|contractors|jobs|audit)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(address)
 }
 
 function problemOf(error: unknown): string {

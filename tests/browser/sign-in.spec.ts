@@ -9,6 +9,7 @@ test.beforeAll(async () => {
 test.afterAll(() => program.stop())
 
 const message = 'That is not the password.'
+const NO_BATCH = '/batches/00000000-0000-4000-8000-000000000000'
 
 test('the start leads to the dashboard, and the dashboard to the sign-in', async ({ page }) => {
   await page.goto(program.base)
@@ -29,6 +30,23 @@ test('the right password opens the page that was asked for', async ({ page, cont
   }
 })
 
+test('and of a list the very part that was asked for', async ({ page, context }) => {
+  const places = ['/batches?status=ready', `${NO_BATCH}?cursor=MTc5NTE3NzgwMDAwMC0yMDA`, '/transfers?search=a*b']
+  for (const place of places) {
+    await context.clearCookies()
+    await page.goto(`${program.base}${place}`)
+    await signIn(page, program.base)
+    await expect(page).toHaveURL(`${program.base}${place}`)
+  }
+  // A wrong password in between makes no difference.
+  await context.clearCookies()
+  await page.goto(`${program.base}${places[1]}`)
+  await signIn(page, program.base, 'not the password')
+  await expect(page.getByRole('alert').filter({ hasText: message })).toBeVisible()
+  await signIn(page, program.base)
+  await expect(page).toHaveURL(`${program.base}${places[1]}`)
+})
+
 test('a wrong one does not, and says so to a screen reader too', async ({ page }) => {
   await page.goto(`${program.base}/sign-in`)
   await expect(page.getByLabel('Password')).toHaveAccessibleDescription(/printed when the service starts/)
@@ -43,7 +61,7 @@ test('a wrong one does not, and says so to a screen reader too', async ({ page }
 test('a visit to each page is turned away, whatever cookie it brings', async ({ request }) => {
   const name = `operator-${new URL(program.base).port}`
   const forged = 'eyJhbGciOiJub25lIiwidHlwIjoib3BlcmF0b3Itc2Vzc2lvbitqd3QifQ.eyJqdGkiOiJ4IiwiaWF0IjoxLCJleHAiOjl9.'
-  const paths = [...PAGES.map(([path]) => path), '/batches/00000000-0000-4000-8000-000000000000']
+  const paths = [...PAGES.map(([path]) => path), NO_BATCH]
   for (const path of paths) {
     for (const cookie of ['', `${name}=${forged}`, `${name}=x`]) {
       const answer = await request.get(`${program.base}${path}`, { maxRedirects: 0, headers: { Cookie: cookie } })

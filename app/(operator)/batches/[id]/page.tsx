@@ -9,7 +9,7 @@ import { settleByLooking } from '#lib/sponsor/looking.ts'
 import { between, Moment } from '../../figures.tsx'
 import { Frame } from '../../frame.tsx'
 import { Hash, TransactionHash } from '../../hash.tsx'
-import { Pager, pageOf, readSearch } from '../../listing.tsx'
+import { addressOf, Pager, pageOf, readSearch } from '../../listing.tsx'
 import { Progress } from '../../progress.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
@@ -20,7 +20,8 @@ export const metadata: Metadata = { title: 'A batch' }
 /** One batch and what became of its payouts, while it runs and after. */
 export default async function BatchPage({ params, searchParams }: PageProps<'/batches/[id]'>) {
   const [{ id }, query] = [await params, await readSearch(searchParams)]
-  const service = await requireOperator(`/batches/${encodeURIComponent(id)}`)
+  const path = `/batches/${encodeURIComponent(id)}`
+  const service = await requireOperator(addressOf(path, query))
   const network = service.settings.network.name
   const found = await readIfReachable(service.database, (db) => read(db, service, id, pageOf(query, 200)))
   if (found && !found.batch) notFound()
@@ -54,12 +55,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
               </>
             }
           />
-          <Pager
-            path={`/batches/${id}`}
-            query={query}
-            next={found.payouts.next}
-            words={{ first: 'First', further: 'More' }}
-          />
+          <Pager path={path} query={query} next={found.payouts.next} words={{ first: 'First', further: 'More' }} />
         </>
       ) : (
         <Unreachable />
