@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { checkSurroundings } from './boot-checks.ts'
-import { openStore, type StoreLocation } from './db.ts'
+import { openStore, type Store, type StoreLocation } from './db.ts'
 import { openRegistrationSweep } from './directory/promotion.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { type EmbeddedKeys, keepKeys } from './embedded-keys.ts'
@@ -52,9 +52,10 @@ function tellPassword({ operator, publicUrl }: Settings): void {
 
 /**
  * Opens everything that `configuration` asks for, the embedded ledger and database included.
+ * @param given a database to use in place of the configured one; it stays open when the service closes
  * @throws ConfigurationError, DirectoryInUse
  */
-export async function startService(configuration: Environment): Promise<RunningService> {
+export async function startService(configuration: Environment, given?: Store): Promise<RunningService> {
   const closers: (() => unknown)[] = []
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer()
@@ -62,8 +63,8 @@ export async function startService(configuration: Environment): Promise<RunningS
   try {
     const embedded = await startEmbedded(configuration, closers)
     const settings = composeSettings(configuration, embedded)
-    const store = openStore(locateStore(configuration))
-    closers.push(store.close)
+    const store = given ?? openStore(locateStore(configuration))
+    if (!given) closers.push(store.close)
     const network = guardNetwork(openNetwork(settings.network))
     await checkSurroundings({ database: store.database, network }, configuration)
     // PGlite takes seconds of this process to open: now, and not under the first request. A folder that will not open

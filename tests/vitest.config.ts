@@ -1,10 +1,33 @@
 import { defineConfig } from 'vitest/config'
 
+const EVERY_TEST = 'tests/**/*.test.ts'
+
+/** What touches no database, and so would do the same again. */
+const WITHOUT_DATABASE = [
+  'tests/{devnet,ledger,wallet}/**',
+  'tests/house/**',
+  'tests/openapi/{client,document,documented,reference}.test.ts',
+]
+
+/**
+ * What is about a PostgreSQL server: its processes, its connections, its plans, or instances that share it. The files
+ * that open databases of both kinds by themselves are here, too.
+ */
+const ABOUT_SERVERS = [
+  'tests/deploy/**',
+  'tests/readme.test.ts',
+  'tests/**/{crash,embedded,outages,plans,restart}.test.ts',
+  'tests/auth/sign-in.test.ts',
+  'tests/directory/{audit,claims-interleaved}.test.ts',
+  'tests/funding/leases.test.ts',
+  'tests/operator/reading.test.ts',
+  'tests/relay/{commands,hosts}.test.ts',
+  'tests/sponsor/{quota,transfer-record}.test.ts',
+]
+
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
-    include: ['tests/**/*.test.ts'],
-    globalSetup: ['tests/support/global-setup.ts'],
     pool: 'forks',
     // Most of the time goes into waiting for ledgers, not into computing.
     maxWorkers: 5,
@@ -12,5 +35,15 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 15_000 } },
+    projects: [
+      {
+        extends: true,
+        test: { name: 'postgres', include: [EVERY_TEST], globalSetup: ['tests/support/global-setup.ts'] },
+      },
+      {
+        extends: true,
+        test: { name: 'pglite', include: [EVERY_TEST], exclude: [...WITHOUT_DATABASE, ...ABOUT_SERVERS] },
+      },
+    ],
   },
 })

@@ -1,12 +1,12 @@
 import { type RunningService, startService } from '#lib/boot.ts'
-import type { Database } from '#lib/db.ts'
+import type { Database, Store } from '#lib/db.ts'
 import { readEnvironment } from '#lib/env.ts'
 import { provideService } from '#lib/service.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { pair } from '../support/inner-transaction.ts'
 import { type OfficeEmployer, openEmployer } from '../support/office.ts'
 
-/** A service on a real PostgreSQL, without a sponsor, and with a ledger that is not there. */
+/** A service on a database, without a sponsor, and with a ledger that is not there. */
 export interface Desk {
   service: RunningService
   db: Database
@@ -17,7 +17,7 @@ export interface Desk {
 
 export async function openDesk(): Promise<Desk> {
   const postgres = await cloneDatabase()
-  const service = await openService(postgres.url)
+  const service = await openService(postgres.url, postgres.shared)
   const db = await postgres.store.database()
   return {
     service,
@@ -30,14 +30,15 @@ export async function openDesk(): Promise<Desk> {
   }
 }
 
-/** The service alone, on the database at `url`. */
-export async function openService(url: string): Promise<RunningService> {
+/** The service alone, on the database at `url`, or on the one that it is given. */
+export async function openService(url: string, shared?: Store): Promise<RunningService> {
   const service = await startService(
     readEnvironment({
       DATABASE_URL: url,
       SESSION_SECRET: 'a secret for tests, long enough for HS256',
       STELLAR_RPC_URL: 'http://127.0.0.1:1',
     }),
+    shared,
   )
   provideService(Promise.resolve(service))
   return service

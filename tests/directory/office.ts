@@ -23,7 +23,7 @@ export interface Answer {
   headers: Headers
 }
 
-/** A service over a real PostgreSQL and a recorded ledger, reached through the exported route handlers. */
+/** A service over a database and a recorded ledger, reached through the exported route handlers. */
 export interface Office {
   service: RunningService
   db: Database
@@ -71,7 +71,7 @@ export async function openOffice(variables: Record<string, string> = {}): Promis
     IDP_AUDIENCE: 'payroll',
     ...variables,
   })
-  const service = await startService(environment)
+  const service = await startService(environment, postgres.shared)
   const clock = { now: NOW }
   provideService(Promise.resolve({ ...service, now: () => clock.now }))
   const mint = (identity: Identity) => mintSession(service.settings.sessions, identity, clock.now)

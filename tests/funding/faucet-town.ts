@@ -125,5 +125,5 @@ export async function openFaucetTown(variables: Record<string, string> = {}): Pr
 
 /** Another service on the same ground. */
 export function startAnother(town: FaucetTown, variables: Record<string, string> = {}): Promise<RunningService> {
-  return startService(readEnvironment({ ...town.variables, ...variables }))
+  return startService(readEnvironment({ ...town.variables, ...variables }), town.shared)
 }

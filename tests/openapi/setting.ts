@@ -75,7 +75,8 @@ export async function openSetting(): Promise<Setting> {
     hire: async (employer, fields = { name: 'Grace' }) =>
       String((await ask('POST', '/contractors', as(employer, fields))).body.id),
     elsewhere: async (variables, visit) => {
-      const other = await startService(readEnvironment({ ...town.variables, ...variables }))
+      const database = 'DATABASE_URL' in variables ? undefined : town.shared
+      const other = await startService(readEnvironment({ ...town.variables, ...variables }), database)
       provideService(Promise.resolve(other))
       try {
         await visit()

@@ -123,7 +123,7 @@ test('a sequence number that is used up under a signed transfer: the item is pai
   const relay = await works.relay()
   try {
     const { jobId } = (await works.post(client, { amounts: [1, 2, 4, 8] })).body as { jobId: string }
-    await expect.poll(async () => (await works.read(client, jobId)).body.results.length, { timeout: 20_000 }).toBe(3)
+    await expect.poll(async () => (await works.read(client, jobId)).body.results.length, { timeout: 60_000 }).toBe(3)
     expect(String((await readiness({ ...works.service })).relay.problem)).toMatch(
       /G\w+: sequence; .*: sequence|sequence/,
     )

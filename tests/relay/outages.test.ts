@@ -55,7 +55,7 @@ test.each([
 /** Cuts every connection to the test's database and lets none in until it is called off. */
 async function takeDatabaseAway(): Promise<() => Promise<void>> {
   const name = new URL(works.databaseUrl).pathname.slice(1)
-  const server = new Client({ connectionString: inject('postgres').serverUrl })
+  const server = new Client({ connectionString: inject('postgres')?.serverUrl })
   await server.connect()
   await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
   const cut = () => server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])

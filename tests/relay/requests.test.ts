@@ -134,7 +134,11 @@ test('no amount is in any table, nor in the log, before, while and after a job r
   const dumps = [await dump()]
   const relay = await works.relay()
   try {
-    while ((await works.read(client, jobId)).body.status === 'running') dumps.push(await dump())
+    while ((await works.read(client, jobId)).body.status === 'running') {
+      dumps.push(await dump())
+      // PGlite works on the thread of everybody else, who are to get on, too.
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
   } finally {
     await relay.close()
   }

@@ -65,7 +65,7 @@ export async function openWorks(
     ...given.variables,
   })
   const variables = { ...ground.variables, FAUCET_SEED: ground.devnet.issuerSecret }
-  const service = await startService(readEnvironment(variables))
+  const service = await startService(readEnvironment(variables), ground.shared)
   provideService(Promise.resolve(service))
   const relay = await composeRelay(service)
   const fit = { ...relay, channels: channels.slice(0, prepared) }

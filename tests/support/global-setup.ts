@@ -2,9 +2,16 @@ import type { TestProject } from 'vitest/node'
 import { openStore } from '#lib/db.ts'
 import { startPostgres } from './postgres-server.ts'
 
+/** Where the run's PostgreSQL is, and the name of the database to clone. */
+export interface PostgresTemplate {
+  serverUrl: string
+  template: string
+}
+
 declare module 'vitest' {
   interface ProvidedContext {
-    postgres: { serverUrl: string; template: string }
+    /** undefined in a run on PGlite */
+    postgres: PostgresTemplate | undefined
   }
 }
 

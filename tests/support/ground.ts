@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm'
 import { sponsoredTransfers } from '#drizzle/schema.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
-import type { Database } from '#lib/db.ts'
+import type { Database, Store } from '#lib/db.ts'
 import { startDevnet } from '#lib/devnet/devnet.ts'
 import { readEnvironment } from '#lib/env.ts'
 import { composeSettings } from '#lib/settings.ts'
@@ -21,13 +21,15 @@ export interface Employer extends Holder {
 
 export type TransferRow = typeof sponsoredTransfers.$inferSelect
 
-/** What a service stands on: an embedded ledger, a faulty RPC in front of it, a real PostgreSQL. */
+/** What a service stands on: an embedded ledger, a faulty RPC in front of it, a database. */
 export interface Ground {
   devnet: Awaited<ReturnType<typeof startDevnet>>
   /** the ledger as it is, past the proxy */
   network: TestNetwork
   proxy: FaultProxy
   databaseUrl: string
+  /** for `startService` */
+  shared: Store | undefined
   db: Database
   sponsor: Keypair
   /** the configuration of a service on this ground */
@@ -63,6 +65,7 @@ export async function openGround(variables: Record<string, string> = {}): Promis
     network,
     proxy,
     databaseUrl: postgres.url,
+    shared: postgres.shared,
     db,
     sponsor,
     variables: all,

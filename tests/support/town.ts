@@ -20,7 +20,7 @@ export interface Town extends Ground {
 /** @param variables on top of the ground's own configuration */
 export async function openTown(variables: Record<string, string> = {}): Promise<Town> {
   const ground = await openGround(variables)
-  const service = await startService(readEnvironment(ground.variables))
+  const service = await startService(readEnvironment(ground.variables), ground.shared)
   provideService(Promise.resolve(service))
   return {
     ...ground,
