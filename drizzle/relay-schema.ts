@@ -103,6 +103,7 @@ export const batchItems = pgTable(
     check('batch_items_paid', sql`${table.status} <> 'paid' or ${table.hash} is not null`),
     uniqueIndex('batch_items_one_per_channel').on(table.channel).where(sql`${table.status} in ('taken', 'signed')`),
     index('batch_items_waiting').on(table.queuedAt, table.job, table.position).where(sql`${table.status} = 'queued'`),
+    index('batch_items_failed').on(table.settledAt.desc().nullsFirst()).where(sql`${table.status} = 'failed'`),
   ],
 )
 

@@ -87,6 +87,10 @@ export const sponsoredTransfers = pgTable(
       .on(table.organisation, table.createdAt)
       .where(sql`${table.status} in ('held', 'sent')`),
     index('sponsored_transfers_payout').on(table.payout),
+    index('sponsored_transfers_sponsor').on(table.sponsor, table.createdAt),
+    index('sponsored_transfers_troubles')
+      .on(table.settledAt.desc().nullsFirst())
+      .where(sql`${table.status} in ('failed', 'dead')`),
     index('sponsored_transfers_newest').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
     index('sponsored_transfers_newest_of_status').on(
       table.status,
