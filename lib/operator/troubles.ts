@@ -1,11 +1,11 @@
-import { eq } from 'drizzle-orm'
+import { eq, inArray, sql } from 'drizzle-orm'
+import { batchItems } from '#drizzle/relay-schema.ts'
 import { sponsoredTransfers } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
-import { newestFirst } from '#lib/paging.ts'
 import { explainTransfer } from './explanation.ts'
 import { listRefusals } from './refusals.ts'
 
-/** Something that did not go well, and why. */
+/** Something that did not go well, when that was settled, and why. */
 export interface Trouble {
   id: string
   at: Date
@@ -14,25 +14,32 @@ export interface Trouble {
   why: string
 }
 
-/** The last `limit` transfers that failed, died or were refused, newest first. */
+/** The last `limit` transfers that failed, died or were refused, and items of jobs that ended unpaid, newest first. */
 export async function listTroubles(db: Database, limit: number): Promise<Trouble[]> {
-  const [failed, dead, refused] = await Promise.all([
-    ended(db, 'failed', limit),
-    ended(db, 'dead', limit),
+  const [transfers, items, refusals] = await Promise.all([
+    unsuccessfulTransfers(db, limit),
+    failedItems(db, limit),
     listRefusals(db, { limit, after: undefined }),
   ])
-  const refusals = refused.items.map(({ sequence, createdAt, account, words }) => ({
-    id: `refusal ${sequence}`,
-    at: createdAt,
-    kind: 'refused' as const,
-    account,
-    why: words,
-  }))
-  const all: Trouble[] = [...failed, ...dead, ...refusals]
+  // An item that the sponsor refused has failed of it: that is told once.
+  const told = new Set(items.map(({ innerHash }) => innerHash))
+  const refused = refusals.items
+    .filter(({ innerHash }) => !told.has(innerHash))
+    .map(({ sequence, createdAt, account, words }) => ({
+      id: `refusal ${sequence}`,
+      at: createdAt,
+      kind: 'refused' as const,
+      account,
+      why: words,
+    }))
+  const all: Trouble[] = [...transfers, ...items.map(({ trouble }) => trouble), ...refused]
   return all.sort((one, other) => other.at.getTime() - one.at.getTime()).slice(0, limit)
 }
 
-async function ended(db: Database, status: 'failed' | 'dead', limit: number): Promise<Trouble[]> {
+const UNSUCCESSFUL = ['failed', 'dead'] as const
+
+async function unsuccessfulTransfers(db: Database, limit: number): Promise<Trouble[]> {
+  const { settledAt } = sponsoredTransfers
   const rows = await db
     .select({
       id: sponsoredTransfers.innerHash,
@@ -41,17 +48,37 @@ async function ended(db: Database, status: 'failed' | 'dead', limit: number): Pr
       resultCode: sponsoredTransfers.resultCode,
       contractError: sponsoredTransfers.contractError,
       createdAt: sponsoredTransfers.createdAt,
-      settledAt: sponsoredTransfers.settledAt,
+      settledAt,
     })
     .from(sponsoredTransfers)
-    .where(eq(sponsoredTransfers.status, status))
-    .orderBy(...newestFirst(sponsoredTransfers))
+    .where(inArray(sponsoredTransfers.status, UNSUCCESSFUL))
+    .orderBy(sql`${settledAt} desc`)
     .limit(limit)
   return rows.map((row) => ({
     id: row.id,
     at: row.settledAt ?? row.createdAt,
-    kind: status,
+    kind: row.status === 'dead' ? 'dead' : 'failed',
     account: row.account,
     why: explainTransfer(row),
+  }))
+}
+
+async function failedItems(db: Database, limit: number): Promise<{ innerHash: string | null; trouble: Trouble }[]> {
+  const { job, position, innerHash, quotaAccount, error, queuedAt, settledAt } = batchItems
+  const rows = await db
+    .select({ job, position, innerHash, account: quotaAccount, error, queuedAt, settledAt })
+    .from(batchItems)
+    .where(eq(batchItems.status, 'failed'))
+    .orderBy(sql`${settledAt} desc`)
+    .limit(limit)
+  return rows.map((row) => ({
+    innerHash: row.innerHash,
+    trouble: {
+      id: `item ${row.position} of ${row.job}`,
+      at: row.settledAt ?? row.queuedAt,
+      kind: 'failed',
+      account: row.account,
+      why: `transfer ${row.position + 1} of a job of the relay’s: ${row.error ?? 'no reason is known'}`,
+    },
   }))
 }
