@@ -1,5 +1,5 @@
-import { and, eq, ne, sql } from 'drizzle-orm'
-import { quotas, sponsorFloats } from '#drizzle/schema.ts'
+import { and, eq, gte, min, ne, sql } from 'drizzle-orm'
+import { quotas, sponsoredTransfers, sponsorFloats } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
 
@@ -12,20 +12,25 @@ export interface QuotaUse {
   count: number
 }
 
-/** Today's use of the quotas, and what open bids may still take from the sponsor's balance, in stroops. */
+/** Today's use of the quotas, what open bids may still take from the sponsor's balance, and its rate, in stroops. */
 export interface Spending {
   everybody: QuotaUse
   /** the accounts that have used most, three at most */
   busiest: QuotaUse[]
   floatHeld: bigint
+  /** what this very sponsor spends in a day, at the rate of its last 24 hours, or of all its time if that is less */
+  perDay: bigint
 }
+
+const HOUR_MS = 3_600_000n
+const DAY_MS = 24n * HOUR_MS
 
 const COLUMNS = { account: quotas.account, held: quotas.held, used: quotas.used, count: quotas.count }
 
 export async function readSpending(db: Database, sponsor: string, now: Date): Promise<Spending> {
   const day = quotaDay(now)
   const today = eq(quotas.day, day)
-  const [[everybody], busiest, [float]] = await Promise.all([
+  const [[everybody], busiest, [float], perDay] = await Promise.all([
     db
       .select(COLUMNS)
       .from(quotas)
@@ -37,10 +42,36 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
       .orderBy(sql`${quotas.used} + ${quotas.held} desc`, quotas.account)
       .limit(3),
     db.select({ held: sponsorFloats.held }).from(sponsorFloats).where(eq(sponsorFloats.sponsor, sponsor)),
+    readRate(db, sponsor, now),
   ])
   return {
     everybody: everybody ?? { account: EVERYBODY, held: 0n, used: 0n, count: 0 },
     busiest,
     floatHeld: float?.held ?? 0n,
+    perDay,
   }
+}
+
+async function readRate(db: Database, sponsor: string, now: Date): Promise<bigint> {
+  const { createdAt, feeCharged } = sponsoredTransfers
+  const isIts = eq(sponsoredTransfers.sponsor, sponsor)
+  const dayAgo = new Date(now.getTime() - Number(DAY_MS))
+  const [[spent], [first]] = await Promise.all([
+    db
+      .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
+      .from(sponsoredTransfers)
+      .where(and(isIts, gte(createdAt, dayAgo))),
+    db
+      .select({ at: min(createdAt) })
+      .from(sponsoredTransfers)
+      .where(isIts),
+  ])
+  const inService = BigInt(now.getTime() - (first?.at ?? dayAgo).getTime())
+  return (BigInt(spent?.stroops ?? 0) * DAY_MS) / within(HOUR_MS, inService, DAY_MS)
+}
+
+/** An hour at the least: the rate of the first few minutes is nobody's. */
+function within(least: bigint, value: bigint, most: bigint): bigint {
+  if (value < least) return least
+  return value > most ? most : value
 }

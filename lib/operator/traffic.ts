@@ -21,8 +21,6 @@ export interface TrafficHour {
 export interface Traffic {
   /** 24 of them, oldest first; the last one is still going on */
   hours: TrafficHour[]
-  /** stroops that the sponsor paid in these hours */
-  charged: bigint
   /** over all that succeeded; undefined without any */
   medianSeconds: number | undefined
   /** as 95 of 100 took at most */
@@ -33,7 +31,7 @@ export interface Traffic {
 export async function readTraffic(db: Database, now: Date): Promise<Traffic> {
   const current = Math.floor(now.getTime() / HOUR_MS)
   const first = new Date((current - HOURS + 1) * HOUR_MS)
-  const { status, createdAt, settledAt, feeCharged } = sponsoredTransfers
+  const { status, createdAt, settledAt } = sponsoredTransfers
   const hour = sql`floor(extract(epoch from ${createdAt}) / 3600)`
   const took = sql`extract(epoch from ${settledAt} - ${createdAt})`
   const succeeded = sql`${status} = 'success'`
@@ -48,7 +46,6 @@ export async function readTraffic(db: Database, now: Date): Promise<Traffic> {
       succeeded: sql<number>`(count(*) filter (where ${succeeded}))::int`,
       failed: sql<number>`(count(*) filter (where ${status} in ('failed', 'dead')))::int`,
       open: sql<number>`(count(*) filter (where ${status} in ('held', 'sent')))::int`,
-      charged: sql<string>`coalesce(sum(${feeCharged}), 0)::text`,
       medianSeconds: percentile(0.5),
       slowSeconds: percentile(0.95),
     })
@@ -69,7 +66,6 @@ export async function readTraffic(db: Database, now: Date): Promise<Traffic> {
         medianSeconds: row?.medianSeconds ?? undefined,
       }
     }),
-    charged: BigInt(all?.charged ?? 0),
     medianSeconds: all?.medianSeconds ?? undefined,
     slowSeconds: all?.slowSeconds ?? undefined,
   }

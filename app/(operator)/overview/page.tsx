@@ -35,13 +35,7 @@ export default async function OverviewPage() {
       {figures ? (
         <>
           {isQuiet(figures) && <FirstSteps />}
-          <SpendingCards
-            spending={figures.spending}
-            traffic={figures.traffic}
-            vault={vault}
-            ready={ready}
-            limits={service.sponsor?.limits}
-          />
+          <SpendingCards spending={figures.spending} vault={vault} ready={ready} limits={service.sponsor?.limits} />
           <div className="mt-4 grid gap-4 xl:grid-cols-2">
             <TrafficChart traffic={figures.traffic} />
             <SettlementChart traffic={figures.traffic} />

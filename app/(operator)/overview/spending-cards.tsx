@@ -1,6 +1,5 @@
 import { parseUnits } from '#lib/money.ts'
 import type { Spending } from '#lib/operator/spending.ts'
-import type { Traffic } from '#lib/operator/traffic.ts'
 import type { Readiness } from '#lib/readiness.ts'
 import type { QuotaLimits } from '#lib/sponsor/quota.ts'
 import { groupDigits, readable, xlm } from '../figures.tsx'
@@ -11,19 +10,18 @@ import type { VaultReading } from './vault-reading.ts'
 
 interface SpendingCardsProps {
   spending: Spending | undefined
-  traffic: Traffic
   vault: VaultReading
   ready: Readiness
   limits: QuotaLimits | undefined
 }
 
 /** What the sponsor has and spends, what of today's quotas is used, and what the vault holds. */
-export function SpendingCards({ spending, traffic, vault, ready, limits }: SpendingCardsProps) {
+export function SpendingCards({ spending, vault, ready, limits }: SpendingCardsProps) {
   return (
     <div className="grid gap-4 md:grid-cols-3">
       {spending && limits ? (
         <>
-          <BalanceCard spending={spending} traffic={traffic} balance={balanceOf(ready)} />
+          <BalanceCard spending={spending} balance={balanceOf(ready)} />
           <BudgetCard spending={spending} limits={limits} />
         </>
       ) : (
@@ -40,30 +38,24 @@ function balanceOf({ sponsor }: Readiness): bigint | undefined {
   return typeof sponsor.availableXlm === 'string' ? parseUnits(sponsor.availableXlm) : undefined
 }
 
-interface BalanceCardProps {
-  spending: Spending
-  traffic: Traffic
-  balance: bigint | undefined
-}
-
-function BalanceCard({ spending, traffic, balance }: BalanceCardProps) {
-  const { floatHeld } = spending
+function BalanceCard({ spending, balance }: { spending: Spending; balance: bigint | undefined }) {
+  const { floatHeld, perDay } = spending
   return (
     <Card title="Sponsor’s balance" figure={balance === undefined ? '–' : xlm(balance, 2)} unit="XLM">
       <p>
         {balance === undefined ? 'The ledger does not say just now. ' : `Float ${xlm(balance - floatHeld, 2)} XLM, `}
         {xlm(floatHeld, 4)} XLM held by open bids
       </p>
-      <p>{balance !== undefined && daysLeft(balance, traffic.charged)}</p>
+      <p>{balance !== undefined && daysLeft(balance, perDay)}</p>
     </Card>
   )
 }
 
-function daysLeft(balance: bigint, charged: bigint): string {
-  if (charged === 0n) return 'No fees in the last 24 hours'
-  const days = balance / charged
+function daysLeft(balance: bigint, perDay: bigint): string {
+  if (perDay === 0n) return 'No fees in the last 24 hours'
+  const days = balance / perDay
   const left = days > 3650n ? 'more than 10 years' : days === 1n ? 'about a day' : `about ${groupDigits(days)} days`
-  return `Lasts ${days === 0n ? 'less than a day' : left} at ${xlm(charged, 4)} XLM a day`
+  return `Lasts ${days === 0n ? 'less than a day' : left} at ${xlm(perDay, 4)} XLM a day`
 }
 
 function BudgetCard({ spending: { everybody, busiest }, limits }: { spending: Spending; limits: QuotaLimits }) {
