@@ -2,7 +2,7 @@ import { openApi } from '../support/api.ts'
 import { requireDocumented } from '../support/documented.ts'
 
 /**
- * What goes with a request: a token, and a body that is sent as JSON unless it is text. `meanwhile` happens when the
+ * What goes with a request: a token, and a body that is sent as JSON unless it is text or bytes. `meanwhile` happens when the
  * service begins to read the body, and before any of it comes.
  */
 export interface Sent {
@@ -32,14 +32,15 @@ export async function openVisitor(): Promise<Visitor> {
   return {
     seen,
     ask: async (method, path, { token, body, type = 'application/json', meanwhile } = {}) => {
-      const text = typeof body === 'string' ? body : JSON.stringify(body)
+      const isPlain = typeof body === 'string' || body instanceof Uint8Array
+      const bytes = Buffer.from(isPlain ? body : (JSON.stringify(body) ?? ''))
       const request = new Request(`http://localhost:3000/api${path}`, {
         method,
         headers: {
           ...(token !== undefined && { Authorization: `Bearer ${token}` }),
           ...(body !== undefined && { 'Content-Type': type }),
         },
-        ...(body !== undefined && { body: meanwhile ? whenRead(text, meanwhile) : text, duplex: 'half' }),
+        ...(body !== undefined && { body: meanwhile ? whenRead(bytes, meanwhile) : bytes, duplex: 'half' }),
       })
       const response = await fetchApi(request)
       const { status, headers } = response
@@ -52,10 +53,10 @@ export async function openVisitor(): Promise<Visitor> {
   }
 }
 
-function whenRead(text: string, meanwhile: () => Promise<unknown>): ReadableStream {
+function whenRead(bytes: Uint8Array, meanwhile: () => Promise<unknown>): ReadableStream {
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     await meanwhile()
-    controller.enqueue(new TextEncoder().encode(text))
+    controller.enqueue(bytes)
     controller.close()
   }
   return new ReadableStream({ pull }, { highWaterMark: 0 })

@@ -1,0 +1,137 @@
+import { Keypair, Transaction } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { buildChallenge } from '#lib/auth/sep10/challenge.ts'
+import { OPERATIONS, openApiDocument } from '#lib/openapi/document.ts'
+import type { Operation } from '#lib/openapi/operation.ts'
+import type { Employer } from '../support/ground.ts'
+import { openSetting, type Setting } from './setting.ts'
+import type { Sent } from './visitor.ts'
+
+/**
+ * The other direction of what the visitor checks: every message of a 400 in the document is one that its own route
+ * answers with, once somebody sends what is wrong.
+ */
+const DOCUMENT = openApiDocument('http://localhost:3000/api')
+
+let setting: Setting
+let ada: Employer
+let places: Record<string, string>
+beforeAll(async () => {
+  setting = await openSetting()
+  ada = await setting.town.employ()
+  const contractor = await setting.hire(ada)
+  const batch = await setting.visitor.ask('POST', '/batches', { token: ada.session, body: { name: 'March' } })
+  places = { '/contractors/{id}': `/contractors/${contractor}` }
+  places['/batches/{id}/instructions'] = `/batches/${batch.body.id}/instructions`
+}, 120_000)
+afterAll(() => setting?.close())
+
+/** The messages of an operation's 400, as they stand in the document. */
+function documentedOf({ path, method }: Operation): string[] {
+  type Described = Record<string, { responses: Record<string, unknown> }>
+  const item = DOCUMENT.paths?.[path] as Described | undefined
+  const response = JSON.stringify(item?.[method]?.responses[400] ?? {})
+  return [...response.matchAll(/"value":\{"error":("(?:[^"\\]|\\.)*")\}/g)].map(([, text = '""']) => JSON.parse(text))
+}
+
+/** The documented messages that no answer was; an answer that is one literally stands for no `{name}` of another. */
+function unseen(documented: readonly string[], answers: ReadonlySet<string>): string[] {
+  const others = [...answers].filter((answer) => !documented.includes(answer))
+  return documented.filter((message) => {
+    if (answers.has(message)) return false
+    if (!/\{[\w ]+\}/.test(message)) return true
+    const parts = message.split(/\{[\w ]+\}/).map((text) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    return !others.some((answer) => new RegExp(`^${parts.join('.+')}$`, 's').test(answer))
+  })
+}
+
+const SEED = Keypair.fromRawEd25519Seed(new Uint8Array(32)).secret()
+const TEXTS = ['', 'wrong', 'a\u0007b', SEED, `${SEED}@example.com`, 'x'.repeat(5_000), '0']
+const OTHERS = [undefined, null, 0, 7, true, {}, []]
+
+/** Copies of `example`, each with something else in one of its places. */
+function spoil(example: unknown): unknown[] {
+  const whole = [...TEXTS, ...OTHERS]
+  if (Array.isArray(example)) {
+    return [...whole, ...spoil(example[0]).map((first) => [first, ...example.slice(1)])]
+  }
+  if (typeof example !== 'object' || example === null) return whole
+  const fields = Object.entries(example)
+  return [...whole, ...fields.flatMap(([name, value]) => spoil(value).map((other) => ({ ...example, [name]: other })))]
+}
+
+/** What goes wrong with a body before it is parsed. */
+const BROKEN: Sent[] = [
+  { body: '{' },
+  { body: '{}', meanwhile: () => Promise.reject(new Error('gone')) },
+  { body: Uint8Array.of(0x61, 0x3d, 0xff), type: 'application/x-www-form-urlencoded' },
+]
+
+async function answersOf(operation: Operation): Promise<Set<string>> {
+  const { method, caller, body, query } = operation
+  const path = places[operation.path] ?? operation.path
+  const token = caller === 'anybody' ? undefined : ada.session
+  const answers = new Set<string>()
+  const ask = async (at: string, sent: Sent) => {
+    const answer = await setting.visitor.ask(method.toUpperCase(), at, { token, ...sent })
+    if (answer.status === 400) answers.add(String(answer.body.error))
+  }
+  for (const spoilt of body ? spoil(body.example) : []) await ask(path, { body: JSON.stringify(spoilt) ?? '' })
+  for (const broken of body ? BROKEN : []) await ask(path, broken)
+  for (const name of Object.keys(query?.example ?? {})) {
+    for (const text of TEXTS) await ask(`${path}?${new URLSearchParams({ [name]: text })}`, {})
+  }
+  const more = OF_ITS_OWN[operation.id]
+  for (const [at, sent] of more?.() ?? []) await ask(at, sent)
+  return answers
+}
+
+const wallet = Keypair.random()
+
+/** What only a challenge can be wrong in. */
+const challengeQueries = (path: string) => (): [string, Sent][] => {
+  const account = wallet.publicKey()
+  const server = setting.town.service.settings.sep10.signer.publicKey()
+  const asked = [
+    { account: server },
+    { account, memo: '1' },
+    { account, home_domain: 'evil.example' },
+    { account: 'wrong' },
+  ]
+  return asked.map((query) => [`${path}?${new URLSearchParams(Object.entries(query))}`, {}])
+}
+const challenges = (path: string) => (): [string, Sent][] => {
+  const { sep10 } = setting.town.service.settings
+  const challengeAt = (at: Date) => {
+    const challenge = buildChallenge(sep10, { account: wallet.publicKey() }, at)
+    return new Transaction(challenge.transaction, challenge.network_passphrase)
+  }
+  const now = new Date()
+  const [old, unsigned, foreign, good] = [
+    challengeAt(new Date(0)),
+    challengeAt(now),
+    challengeAt(now),
+    challengeAt(now),
+  ]
+  for (const challenge of [old, foreign, good]) challenge.sign(wallet)
+  foreign.sign(Keypair.random())
+  return [old, unsigned, foreign, good, good].map((challenge) => [path, { body: { transaction: challenge.toXdr() } }])
+}
+
+const OF_ITS_OWN: Record<string, () => [string, Sent][]> = {
+  getChallenge: challengeQueries('/auth/sep10/challenge'),
+  getStandardChallenge: challengeQueries('/auth/sep10'),
+  signInWithWallet: challenges('/auth/sep10/verify'),
+  signInWithStandard: challenges('/auth/sep10'),
+}
+
+describe.each(
+  OPERATIONS.filter((operation) => documentedOf(operation).length > 0).map(
+    (operation) => [operation.id, operation] as const,
+  ),
+)('%s', (_, operation) => {
+  test('answers with every message that its 400 has in the document', async () => {
+    const answers = await answersOf(operation)
+    expect(unseen(documentedOf(operation), answers)).toEqual([])
+  })
+})
