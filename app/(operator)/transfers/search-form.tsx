@@ -1,8 +1,11 @@
-/** Looks for an account or a hash, with or without JavaScript. */
+import Link from 'next/link'
+import { addressOf } from '../listing.tsx'
+
+/** Looks for an account or a hash in the part of the list that `view` names, with or without JavaScript. */
 export function SearchForm({ search, view }: { search: string; view: string }) {
   return (
     <search>
-      <form action="/transfers" method="get" className="mb-4 flex max-w-xl gap-2">
+      <form action="/transfers" method="get" className="mb-4 flex max-w-xl items-center gap-2">
         {view !== '' && <input type="hidden" name="view" value={view} />}
         <label htmlFor="search" className="sr-only">
           An account or a hash
@@ -11,6 +14,7 @@ export function SearchForm({ search, view }: { search: string; view: string }) {
           id="search"
           name="search"
           type="search"
+          key={search}
           defaultValue={search}
           placeholder="Account or hash"
           spellCheck={false}
@@ -23,6 +27,15 @@ export function SearchForm({ search, view }: { search: string; view: string }) {
         >
           Find
         </button>
+        {search !== '' && (
+          <Link
+            href={addressOf('/transfers', { view })}
+            prefetch={false}
+            className="px-1 text-soft underline-offset-4 hover:underline"
+          >
+            Clear
+          </Link>
+        )}
       </form>
     </search>
   )

@@ -4,11 +4,12 @@ import { formatUnits } from '#lib/money.ts'
 import { explainTransfer } from '#lib/operator/explanation.ts'
 import type { TransferLine } from '#lib/operator/transfers.ts'
 import { between, Moment } from '../figures.tsx'
-import { Hash, TransactionHash } from '../hash.tsx'
+import { Hash } from '../hash.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
+import { Hashes } from './hashes.tsx'
 
-/** How a transfer is listed. */
+/** How a transfer is listed. What a narrow page has no column for stands in the first one. */
 export const transferColumns = (network: string, now: Date): Column<TransferLine>[] => [
   {
     head: 'Accepted',
@@ -16,25 +17,29 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
       <>
         <Moment at={transfer.createdAt} now={now} />
         <div className="md:hidden">
-          <Hash value={transfer.account} />
+          <Parties transfer={transfer} />
+          <Payout transfer={transfer} />
         </div>
+        <details className="mt-0.5 lg:hidden">
+          <summary className="w-fit py-0.5 text-xs text-soft">Hashes</summary>
+          <Hashes transfer={transfer} network={network} />
+        </details>
       </>
     ),
   },
   {
     head: 'From → to',
     from: 'md',
-    cell: ({ account, recipient, quotaAccount }) => (
+    cell: (transfer) => (
       <>
-        <Hash value={account} /> <span className="text-faint">→</span> <Hash value={recipient} />
-        {quotaAccount && (
-          <div className="text-xs text-faint">
-            relay, for <Hash value={quotaAccount} />
-          </div>
-        )}
+        <Parties transfer={transfer} />
+        <div className="xl:hidden">
+          <Payout transfer={transfer} />
+        </div>
       </>
     ),
   },
+  { head: 'Pays', from: 'xl', cell: (transfer) => (transfer.batch ? <Payout transfer={transfer} /> : '–') },
   {
     head: 'Result',
     cell: (transfer) => {
@@ -43,61 +48,62 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
         <>
           <Status of="transfer" is={transfer.status} />
           {transfer.settledAt && transfer.status === 'success' && (
-            <span className="ml-2 text-xs text-faint max-sm:hidden">
+            <span className="ml-2 text-xs whitespace-nowrap text-faint max-sm:hidden">
               {between(transfer.createdAt, transfer.settledAt)}
             </span>
           )}
           {why && <p className="max-w-60 text-xs text-soft">{why}</p>}
-          {transfer.feeCharged !== null && (
-            <p className="text-xs text-faint sm:hidden">{formatUnits(transfer.feeCharged)} XLM charged</p>
-          )}
+          <p className="text-xs text-faint sm:hidden">
+            {transfer.feeCharged === null ? 'not charged' : `${formatUnits(transfer.feeCharged)} XLM`}
+            <br />
+            {formatUnits(transfer.bid)} bid
+          </p>
         </>
       )
     },
   },
-  {
-    head: 'Hashes: outer, inner',
-    from: 'lg',
-    cell: (transfer) => (
-      <div className="flex flex-col">
-        <StandingHash hash={transfer.outerHash} {...{ transfer, network }} />
-        <span className="text-faint">
-          <StandingHash hash={transfer.innerHash} {...{ transfer, network }} />
-        </span>
-      </div>
-    ),
-  },
-  {
-    head: 'Payout of',
-    from: 'xl',
-    cell: ({ batch, batchName }) =>
-      batch ? (
-        <Link
-          href={`/batches/${batch}` as Route}
-          prefetch={false}
-          className="[overflow-wrap:anywhere] underline-offset-4 hover:text-accent hover:underline"
-        >
-          {batchName}
-        </Link>
-      ) : (
-        '–'
-      ),
-  },
-  {
-    head: 'Bid, XLM',
-    from: 'xl',
-    isNumber: true,
-    cell: ({ bid }) => <span className="text-soft">{formatUnits(bid)}</span>,
-  },
+  { head: 'Hashes', from: 'lg', cell: (transfer) => <Hashes transfer={transfer} network={network} /> },
   {
     head: 'Charged, XLM',
     from: 'sm',
     isNumber: true,
-    cell: ({ feeCharged }) => (feeCharged === null ? '–' : formatUnits(feeCharged)),
+    cell: ({ feeCharged, bid }) => (
+      <>
+        {feeCharged === null ? '–' : formatUnits(feeCharged)}
+        <div className="text-xs whitespace-nowrap text-faint">{formatUnits(bid)} bid</div>
+      </>
+    ),
   },
 ]
 
-/** Only what stands on the ledger has a page at the explorer. */
-function StandingHash({ hash, transfer, network }: { hash: string; transfer: TransferLine; network: string }) {
-  return transfer.ledger === null ? <Hash value={hash} /> : <TransactionHash hash={hash} network={network} />
+function Parties({ transfer: { account, recipient, quotaAccount } }: { transfer: TransferLine }) {
+  return (
+    <>
+      <Hash value={account} /> <span className="text-faint">→</span> <Hash value={recipient} />
+      {quotaAccount && (
+        <div className="text-xs text-faint">
+          relay, for <Hash value={quotaAccount} />
+        </div>
+      )}
+    </>
+  )
+}
+
+/** Whom it pays, and the batch of that payout, if it is for one. */
+function Payout({ transfer: { batch, batchName, contractor } }: { transfer: TransferLine }) {
+  if (!batch) return null
+  return (
+    <div className="max-w-56 leading-snug [overflow-wrap:anywhere]">
+      {contractor}
+      <div className="text-xs text-soft">
+        <Link
+          href={`/batches/${batch}` as Route}
+          prefetch={false}
+          className="underline underline-offset-4 hover:text-accent"
+        >
+          {batchName}
+        </Link>
+      </div>
+    </div>
+  )
 }

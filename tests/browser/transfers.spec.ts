@@ -1,0 +1,149 @@
+import { expect, type Locator, type Page, test } from '@playwright/test'
+import { DESKTOP, enter, findBarriers, NARROWEST, overflowOf, PHONE } from './operator.ts'
+import { openPayroll, type Payee, type Payroll } from './payroll.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
+
+let program: RunningProgram
+let payroll: Payroll
+let ada: Payee
+/** the hash of a transfer that pays Ada */
+let hash: string
+test.beforeAll(async () => {
+  test.setTimeout(120_000)
+  program = await runProgram()
+  payroll = await openPayroll(program)
+  const [first, second] = await payroll.hire('Ada Lovelace', 'Grace Hopper')
+  if (!first || !second) throw new Error('nobody was hired')
+  ada = first
+  await payroll.prepare('November payroll', [ada])
+  hash = await payroll.pay(ada)
+  await payroll.pay(second)
+  expect(await payroll.overreach(second)).toBe(422)
+})
+test.afterAll(() => program.stop())
+
+const rowOf = (page: Page, text: string): Locator => page.getByRole('row').filter({ hasText: text })
+const seen = (place: Locator): Locator => place.filter({ visible: true })
+
+/** How many pixels of the page, or of the list in it, which cuts off what does not fit, are out of sight. */
+async function hiddenOf(page: Page): Promise<number> {
+  const list = await page
+    .getByRole('table')
+    .evaluate(({ parentElement: box, scrollWidth }) => scrollWidth - (box?.clientWidth ?? 0))
+  return Math.max(list, await overflowOf(page))
+}
+
+/** Looks for `text` in the part of the list that is open. */
+async function find(page: Page, text: string): Promise<void> {
+  await page.getByRole('searchbox', { name: 'An account or a hash' }).fill(text)
+  await page.getByRole('button', { name: 'Find' }).click()
+  await expect(page).toHaveURL(new RegExp(`search=${text}`))
+}
+
+for (const width of [360, 390, 640, 768, 1024, 1280, 1440]) {
+  test(`all of a transfer can be read at ${width} pixels`, async ({ page }) => {
+    await enter(page, program.base)
+    await page.setViewportSize({ width, height: 800 })
+    await page.goto(`${program.base}/transfers`)
+    const row = rowOf(page, 'Ada Lovelace')
+    const details = seen(row.locator('summary'))
+    if ((await details.count()) > 0) await details.click()
+    for (const title of [payroll.employer.signer.publicKey(), ada.address, hash]) {
+      await expect(seen(row.getByTitle(title))).toHaveCount(1)
+    }
+    await expect(seen(row.getByText('Ada Lovelace'))).toHaveCount(1)
+    await expect(seen(row.getByText('inner', { exact: true }))).toHaveCount(1)
+    await expect(seen(row.getByText(/^0\.\d+ bid$/).or(row.getByText(/XLM.*\d bid$/)))).toHaveCount(1)
+    await expect(seen(row.getByRole('link', { name: 'November payroll' }))).toHaveCount(1)
+    expect(await hiddenOf(page)).toBeLessThanOrEqual(0)
+    await seen(row.getByRole('link', { name: 'November payroll' })).click()
+    await expect(page.getByRole('heading', { level: 1, name: 'November payroll' })).toBeVisible()
+  })
+
+  test(`all of a refusal can be read at ${width} pixels`, async ({ page }) => {
+    await enter(page, program.base)
+    await page.setViewportSize({ width, height: 800 })
+    await page.goto(`${program.base}/transfers?view=refused`)
+    const row = rowOf(page, 'maxTime is more than')
+    await expect(seen(row.getByTitle(payroll.employer.signer.publicKey()))).toHaveCount(1)
+    await expect(seen(row.getByTitle(/^[0-9a-f]{64}$/))).toHaveCount(1)
+    await expect(seen(row.getByText('expires-too-late', { exact: true }))).toHaveCount(1)
+    expect(await hiddenOf(page)).toBeLessThanOrEqual(0)
+  })
+}
+
+test('a search finds who is paid, and a hash', async ({ page }) => {
+  await enter(page, program.base)
+  await page.goto(`${program.base}/transfers`)
+  for (const text of [ada.address, hash]) {
+    await find(page, text)
+    await expect(page.getByRole('row')).toHaveCount(2)
+    await expect(rowOf(page, 'Ada Lovelace')).toBeVisible()
+  }
+  await page.getByRole('link', { name: 'Clear' }).click()
+  await expect(page.getByRole('row')).toHaveCount(3)
+  await expect(page.getByRole('searchbox')).toHaveValue('')
+})
+
+test('refusals are searched too, and keep what was looked for', async ({ page }) => {
+  const account = payroll.employer.signer.publicKey()
+  await enter(page, program.base)
+  await page.goto(`${program.base}/transfers`)
+  await find(page, account)
+  await page.getByRole('link', { name: 'Refused', exact: true }).click()
+  await expect(page).toHaveURL(/view=refused/)
+  await expect(page.getByRole('searchbox')).toHaveValue(account)
+  await expect(page.getByRole('row')).toHaveCount(2)
+  const inner = await seen(page.getByTitle(/^[0-9a-f]{64}$/)).getAttribute('title')
+  await find(page, inner ?? 'no hash')
+  await expect(page).toHaveURL(/view=refused/)
+  await expect(rowOf(page, 'maxTime is more than')).toBeVisible()
+  await find(page, ada.address)
+  await expect(page.getByText('Nothing found')).toBeVisible()
+})
+
+test('the hashes of a row open by keyboard, and stay open while the page is kept fresh', async ({ page }) => {
+  await page.setViewportSize(PHONE)
+  await enter(page, program.base)
+  await page.goto(`${program.base}/transfers`)
+  const row = rowOf(page, 'Ada Lovelace')
+  await row.locator('summary').focus()
+  await page.keyboard.press('Enter')
+  await expect(seen(row.getByTitle(hash))).toHaveCount(1)
+  const fresh = page.waitForResponse((response) => response.url().includes('_rsc='))
+  await fresh
+  await page.waitForTimeout(500)
+  await expect(seen(row.getByTitle(hash))).toHaveCount(1)
+})
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing with all of it open, ${colorScheme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme })
+    await enter(page, program.base)
+    for (const size of [NARROWEST, DESKTOP]) {
+      await page.setViewportSize(size)
+      for (const query of ['', '?view=refused', '?search=nobody']) {
+        await page.goto(`${program.base}/transfers${query}`)
+        for (const summary of await page.locator('summary').filter({ visible: true }).all()) await summary.click()
+        expect(await findBarriers(page), query).toEqual([])
+      }
+    }
+  })
+}
+
+test.describe('without JavaScript', () => {
+  test.use({ javaScriptEnabled: false })
+
+  test('hashes open, and a search works', async ({ page }) => {
+    await page.setViewportSize(NARROWEST)
+    await enter(page, program.base)
+    await page.goto(`${program.base}/transfers?view=refused`)
+    await find(page, payroll.employer.signer.publicKey())
+    await expect(rowOf(page, 'maxTime is more than')).toBeVisible()
+    await page.goto(`${program.base}/transfers`)
+    const row = rowOf(page, 'Ada Lovelace')
+    await expect(seen(row.getByTitle(hash))).toHaveCount(0)
+    await row.locator('summary').click()
+    await expect(seen(row.getByTitle(hash))).toHaveCount(1)
+  })
+})

@@ -1,0 +1,52 @@
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { describe, expect, test } from 'vitest'
+import { Hashes } from '#app/(operator)/transfers/hashes.tsx'
+
+const OUTER = 'b'.repeat(64)
+const INNER = 'a'.repeat(64)
+const OTHER = 'c'.repeat(64)
+const EXPLORER = 'https://stellar.expert/explorer/testnet/tx/'
+
+/** What is shown of a transfer that stands on the ledger under `ledgerHash`, one text per hash. */
+function show(ledgerHash: string | null, network = 'testnet') {
+  const transfer = { outerHash: OUTER, innerHash: INNER, ledgerHash }
+  const html = renderToStaticMarkup(createElement(Hashes, { transfer, network }))
+  return {
+    html,
+    linked: [...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href),
+    items: [...html.matchAll(/<li.*?<\/li>/g)].map(([item]) => item.replaceAll(/<[^>]*>/g, '')),
+  }
+}
+
+describe('the explorer is linked for what stands on the ledger alone', () => {
+  test('the sponsor’s envelope', () => {
+    const { linked, items } = show(OUTER)
+    expect(linked).toEqual([`${EXPLORER}${OUTER}`])
+    expect(items).toEqual([`${OUTER} outer, on the ledger`, `${INNER} inner`])
+  })
+
+  test('the client’s own transaction, which it sent by itself', () => {
+    const { linked, items } = show(INNER)
+    expect(linked).toEqual([`${EXPLORER}${INNER}`])
+    expect(items).toEqual([`${OUTER} outer`, `${INNER} inner, on the ledger`, 'It got there without the sponsor'])
+  })
+
+  test('another one than both, which is shown as well', () => {
+    const { linked, items } = show(OTHER)
+    expect(linked).toEqual([`${EXPLORER}${OTHER}`])
+    expect(items.slice(0, 3)).toEqual([`${OTHER} ledger, on the ledger`, `${OUTER} outer`, `${INNER} inner`])
+  })
+
+  test('nothing, while the outcome is open or once it is dead', () => {
+    const { linked, html } = show(null)
+    expect(linked).toEqual([])
+    expect(html).not.toContain('on the ledger')
+  })
+
+  test('nothing where the network has no explorer, though it is said', () => {
+    const { linked, items } = show(OUTER, 'local')
+    expect(linked).toEqual([])
+    expect(items[0]).toContain('on the ledger')
+  })
+})
