@@ -24,13 +24,16 @@ export async function routeName(request: Request, context: unknown): Promise<str
   const segments = new URL(request.url).pathname.replace(/\/$/, '').split('/').slice(2)
   // Only the route for all other paths has a list for a parameter, or none at all.
   if (segments.length === 0 || params.some(([, value]) => typeof value !== 'string')) return ELSEWHERE
+  const decoded = segments.map(decode)
+  if (decoded.includes(undefined)) return ELSEWHERE
   const names = new Map<number, string>()
   for (const [name, value] of params) {
-    const index = segments.findLastIndex((segment, at) => !names.has(at) && decode(segment) === value)
+    // Every route begins with a word of its own, and a value may be the same as any word of it, the last one too.
+    const index = decoded.findIndex((segment, at) => at > 0 && !names.has(at) && segment === value)
     if (index < 0) return ELSEWHERE
     names.set(index, `{${name}}`)
   }
-  return `/${segments.map((segment, index) => names.get(index) ?? segment).join('/')}`
+  return `/${decoded.map((segment, index) => names.get(index) ?? segment).join('/')}`
 }
 
 async function paramsOf(context: unknown): Promise<Record<string, unknown>> {

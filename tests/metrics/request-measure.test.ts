@@ -1,3 +1,4 @@
+import { globSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { routeName } from '#lib/request-measure.ts'
 
@@ -11,13 +12,34 @@ test.each<[path: string, params: Record<string, unknown> | undefined, name: stri
   ['/api/health', {}, '/health'],
   ['/api/health?account=GABC', undefined, '/health'],
   ['/api/batches/1', { id: '1' }, '/batches/{id}'],
-  ['/api/batches/status/status', { id: 'status' }, '/batches/status/{id}'],
+  ['/api/batches/status/status', { id: 'status' }, '/batches/{id}/status'],
+  ['/api/batches/batches', { id: 'batches' }, '/batches/{id}'],
+  ['/api/%68ealth', {}, '/health'],
   ['/api/contractors/contractors', { id: 'contractors' }, '/contractors/{id}'],
   ['/api/contractors/a%20b%2Fc/invite', { id: 'a b/c' }, '/contractors/{id}/invite'],
   ['/api/invites/s3cr3t/accept', { token: 's3cr3t' }, '/invites/{token}/accept'],
   ['/api/nope/at/all', { path: ['nope', 'at', 'all'] }, 'none'],
   ['/api', {}, 'none'],
   ['/api/contractors/%zz', { id: 'other' }, 'none'],
+  ['/api/contractors/%zz', {}, 'none'],
 ])('%s', async (path, params, name) => {
   expect(await nameOf(path, params)).toBe(name)
+})
+
+const ROUTES = globSync('app/api/**/route.ts')
+  .map((file) => file.replace(/^app\/api|\/route\.ts$/g, ''))
+  .filter((route) => !route.includes('...'))
+
+test('every route is named by its own name, whatever its parameter is', async () => {
+  expect(ROUTES.length).toBeGreaterThan(20)
+  for (const route of ROUTES) {
+    const [, parameter] = /\[(\w+)\]/.exec(route) ?? []
+    const words = route.split('/').filter((word) => word !== '' && !word.startsWith('['))
+    const values = parameter === undefined ? [''] : ['6f2b', 'a b', ...words]
+    for (const value of values) {
+      const path = route.replace(/\[\w+\]/, encodeURIComponent(value))
+      const params = parameter === undefined ? {} : { [parameter]: value }
+      expect(await nameOf(`/api${path}`, params), path).toBe(route.replaceAll('[', '{').replaceAll(']', '}'))
+    }
+  }
 })
