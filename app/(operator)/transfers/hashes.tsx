@@ -21,12 +21,12 @@ export function Hashes({ transfer: { innerHash, outerHash, ledgerHash }, network
     <ul>
       {hashes.map(([role, hash]) =>
         hash === ledgerHash ? (
-          <li key={role}>
+          <li key={role} className="whitespace-nowrap">
             <TransactionHash hash={hash} network={network} /> <span className="text-xs text-faint">{role}</span>
             <span className="sr-only">, on the ledger</span>
           </li>
         ) : (
-          <li key={role} className="text-faint">
+          <li key={role} className="whitespace-nowrap text-faint">
             <Hash value={hash} /> <span className="text-xs">{role}</span>
           </li>
         ),

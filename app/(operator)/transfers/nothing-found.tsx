@@ -1,14 +1,11 @@
-/** What stands where a search or a filter leaves nothing. */
-export function NothingFound({ search }: { search: string }) {
+import type { ReactNode } from 'react'
+
+/** What stands where a search or a filter leaves nothing; `children` say what a search finds. */
+export function NothingFound({ search, children }: { search: string; children: ReactNode }) {
   return (
     <>
       <strong>Nothing found</strong>
-      {search !== '' && (
-        <p>
-          A search finds whole addresses (G… or C…) and whole hashes: of transfers those of the payer, the payee and
-          whose quota it is, and each of their hashes; of refusals the payer’s, and the inner hash.
-        </p>
-      )}
+      {search !== '' && <p className="mx-auto max-w-prose text-balance">{children}</p>}
     </>
   )
 }

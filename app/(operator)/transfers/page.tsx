@@ -66,10 +66,19 @@ async function Accepted({ service: { database, settings, now }, query, view, sea
         columns={transferColumns(settings.network.name, now())}
         rows={found.items}
         keyOf={({ innerHash }) => innerHash}
-        empty={view === 'all' && search === '' ? <NoTransfers /> : <NothingFound search={search} />}
+        empty={view === 'all' && search === '' ? <NoTransfers /> : <NoneFound search={search} />}
       />
       <Pager path="/transfers" query={query} next={found.next} />
     </>
+  )
+}
+
+function NoneFound({ search }: { search: string }) {
+  return (
+    <NothingFound search={search}>
+      A search finds the whole address of who pays, who is paid or whose quota it is (G… or C…), and a whole hash, outer
+      or inner.
+    </NothingFound>
   )
 }
 

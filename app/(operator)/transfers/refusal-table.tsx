@@ -13,7 +13,7 @@ export function RefusalTable({ rows, now, search }: { rows: RefusalLine[]; now: 
       cell: ({ words, reason, account, innerHash }) => (
         <>
           {words}
-          <div className="lg:hidden">
+          <div className="xl:hidden">
             <Code reason={reason} />
           </div>
           <div className="mt-0.5 text-xs text-faint sm:hidden">
@@ -25,7 +25,7 @@ export function RefusalTable({ rows, now, search }: { rows: RefusalLine[]; now: 
         </>
       ),
     },
-    { head: 'Code', from: 'lg', cell: ({ reason }) => <Code reason={reason} /> },
+    { head: 'Code', from: 'xl', cell: ({ reason }) => <Code reason={reason} /> },
     { head: 'Account', from: 'sm', cell: ({ account }) => <Hash value={account} /> },
     { head: 'Inner hash', from: 'md', cell: ({ innerHash }) => <Hash value={innerHash} /> },
   ]
@@ -35,12 +35,20 @@ export function RefusalTable({ rows, now, search }: { rows: RefusalLine[]; now: 
       columns={columns}
       rows={rows}
       keyOf={({ sequence }) => String(sequence)}
-      empty={search === '' ? <NoRefusals /> : <NothingFound search={search} />}
+      empty={search === '' ? <NoRefusals /> : <NoneFound search={search} />}
     />
   )
 }
 
 const Code = ({ reason }: { reason: string }) => <code className="text-[0.8125rem] text-soft">{reason}</code>
+
+function NoneFound({ search }: { search: string }) {
+  return (
+    <NothingFound search={search}>
+      A search among refusals finds the whole address of who was to pay (G…), and the whole inner hash.
+    </NothingFound>
+  )
+}
 
 function NoRefusals() {
   return (

@@ -79,7 +79,10 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
 function Parties({ transfer: { account, recipient, quotaAccount } }: { transfer: TransferLine }) {
   return (
     <>
-      <Hash value={account} /> <span className="text-faint">→</span> <Hash value={recipient} />
+      <Hash value={account} />{' '}
+      <span className="whitespace-nowrap">
+        <span className="text-faint">→</span> <Hash value={recipient} />
+      </span>
       {quotaAccount && (
         <div className="text-xs text-faint">
           relay, for <Hash value={quotaAccount} />
