@@ -30,7 +30,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     // Most of the time goes into waiting for ledgers, not into computing.
-    maxWorkers: 5,
+    maxWorkers: 7,
     silent: 'passed-only',
     testTimeout: 120_000,
     hookTimeout: 180_000,
@@ -38,11 +38,16 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'postgres', include: [EVERY_TEST], globalSetup: ['tests/support/global-setup.ts'] },
+        test: { name: 'postgres', include: [EVERY_TEST], globalSetup: ['tests/support/postgres-setup.ts'] },
       },
       {
         extends: true,
-        test: { name: 'pglite', include: [EVERY_TEST], exclude: [...WITHOUT_DATABASE, ...ABOUT_SERVERS] },
+        test: {
+          name: 'pglite',
+          include: [EVERY_TEST],
+          exclude: [...WITHOUT_DATABASE, ...ABOUT_SERVERS],
+          globalSetup: ['tests/support/pglite-setup.ts'],
+        },
       },
     ],
   },

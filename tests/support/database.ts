@@ -1,31 +1,50 @@
 import { randomUUID } from 'node:crypto'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Client } from 'pg'
 import { inject } from 'vitest'
 import { openStore, type Store } from '#lib/db.ts'
-import type { PostgresTemplate } from './global-setup.ts'
+import type { PostgresTemplate } from './postgres-setup.ts'
 
 /** A migrated database of the test file's own. */
 export interface TestDatabase {
   url: string
   store: Store
-  /** what each service on it must be given: nobody but its one store gets at a PGlite in memory */
+  /** what each service on it must be given: only one may have the folder of a PGlite open */
   shared: Store | undefined
   drop(): Promise<void>
 }
 
 /** A URL that is configured and never used: the service is given the database itself. */
-const NOWHERE = 'postgres://pglite.invalid/memory'
+const NOWHERE = 'postgres://pglite.invalid/folder'
 
-/** A clone of the PostgreSQL template, or a PGlite in memory, whichever this run is for. */
+/** A clone of the PostgreSQL template, or a copy of the PGlite one, whichever this run is for. */
 export async function cloneDatabase(): Promise<TestDatabase> {
   const postgres = inject('postgres')
-  if (postgres) return await cloneTemplate(postgres)
-  const store = openStore({ directory: null })
-  await store.database()
-  return { url: NOWHERE, store, shared: store, drop: store.close }
+  if (postgres) return await clonePostgres(postgres)
+  const pglite = inject('pglite')
+  if (pglite === undefined) throw new Error('this run has no database')
+  return await copyPglite(pglite)
 }
 
-async function cloneTemplate({ serverUrl, template }: PostgresTemplate): Promise<TestDatabase> {
+async function copyPglite(template: string): Promise<TestDatabase> {
+  const directory = await mkdtemp(join(tmpdir(), 'payroll-pglite-'))
+  await cp(template, directory, { recursive: true })
+  const store = openStore({ directory })
+  await store.database()
+  return {
+    url: NOWHERE,
+    store,
+    shared: store,
+    drop: async () => {
+      await store.close()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function clonePostgres({ serverUrl, template }: PostgresTemplate): Promise<TestDatabase> {
   const name = `t_${randomUUID().replaceAll('-', '')}`
   await onServer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`)
   const url = new URL(serverUrl)

@@ -1,0 +1,22 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { openStore } from '#lib/db.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** the folder of a migrated PGlite; undefined in a run on PostgreSQL */
+    pglite: string | undefined
+  }
+}
+
+/** Makes one PGlite for the run, which each test file copies: making one takes seconds, opening one does not. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const directory = await mkdtemp(join(tmpdir(), 'payroll-pglite-'))
+  const store = openStore({ directory })
+  await store.database()
+  await store.close()
+  project.provide('pglite', directory)
+  return () => rm(directory, { recursive: true, force: true })
+}
