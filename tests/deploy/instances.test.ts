@@ -31,9 +31,13 @@ beforeAll(async () => {
   relay = await works.relay()
   const ports = [await freePort(), await freePort()]
   instances = ports.map((port) => `http://localhost:${port}`)
-  programs = await Promise.all(
+  const starting = await Promise.allSettled(
     ports.map((port) => startProgram(`http://localhost:${port}`, { ...works.variables, PORT: String(port) })),
   )
+  // One that came up beside one that did not is ended, too: it would keep the run from ending.
+  programs = starting.filter((each) => each.status === 'fulfilled').map(({ value }) => value)
+  const failed = starting.find((each) => each.status === 'rejected')
+  if (failed) throw failed.reason
   balancer.spread(instances)
 }, 240_000)
 afterAll(async () => {
