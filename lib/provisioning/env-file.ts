@@ -8,14 +8,16 @@ export interface Section {
   variables: Readonly<Record<string, string>>
 }
 
-/** The variables that stand in the text of an environment file. */
+/** The variables that stand in the text of an environment file. An empty one is one that is not set. */
 export function readVariables(text: string): Record<string, string> {
-  return parseEnv(text) as Record<string, string>
+  const lines = Object.entries(parseEnv(text) as Record<string, string>)
+  return Object.fromEntries(lines.filter(([, value]) => value !== ''))
 }
 
 /**
  * `text` with the lines of `sections` that it does not have yet. Lines that are there stay as they are, whoever wrote
- * them, but for those of `growing`, whose values may have become longer. Pure.
+ * them, but for empty ones, which are filled where they stand, and for those of `growing`, whose values may have become
+ * longer. Pure.
  * @param file for messages
  * @throws ConfigurationError that names a variable that has another value there
  */
@@ -28,12 +30,14 @@ export function completeEnv(
   for (const { heading, variables } of sections) {
     const there = readVariables(whole)
     const missing = Object.entries(variables).filter(([name, value]) => {
-      if (there[name] === undefined || there[name] === value) return there[name] === undefined
-      if (!growing.includes(name) || !value.startsWith(there[name])) {
+      const known = there[name]
+      if (known === value) return false
+      if (known !== undefined && !(growing.includes(name) && value.startsWith(known))) {
         throw new ConfigurationError(name, `has another value in ${file}: name another file, or remove the line`)
       }
-      whole = whole.replace(lineOf(name), () => format(name, value))
-      return false
+      const line = findLine(whole, name)
+      if (line) whole = whole.slice(0, line.start) + format(name, value) + whole.slice(line.end)
+      return !line
     })
     if (missing.length === 0) continue
     const lines = [`# ${heading}`, ...missing.map(([name, value]) => format(name, value))]
@@ -59,8 +63,14 @@ export function writeEnvFile(file: string, text: string): void {
   renameSync(aside, file)
 }
 
-function lineOf(name: string): RegExp {
-  return new RegExp(`^[ \\t]*(export )?${name}[ \\t]*=.*$`, 'm')
+/**
+ * From where to where the text sets a variable, `export` in front of it and a comment behind it left out. Of several
+ * lines the last one counts.
+ */
+function findLine(text: string, name: string): { start: number; end: number } | undefined {
+  const setting = new RegExp(`^([ \\t]*(?:export[ \\t]+)?)${name}[ \\t]*=.*?(?=[ \\t]+#|$)`, 'gm')
+  const line = [...text.matchAll(setting)].at(-1)
+  return line && { start: line.index + (line[1] ?? '').length, end: line.index + line[0].length }
 }
 
 /** A line that Node, Next and Docker read alike. */

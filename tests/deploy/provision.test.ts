@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { Address, Asset, Keypair, Networks, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { provision } from '#lib/cli/provision.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
-import { readEnvironment } from '#lib/env.ts'
+import { readEnvironment, VARIABLE_NAMES } from '#lib/env.ts'
 import { readDocument } from '#lib/provisioning/document.ts'
 import { readVariables } from '#lib/provisioning/env-file.ts'
 import type { Provisioning } from '#lib/provisioning/wanted.ts'
@@ -197,6 +198,43 @@ describe('keys and files', () => {
     const { failure, texts } = await attempt({ kept: `CONFIDENTIAL_TOKEN=${contractOf(1)}\n` })
     expect(String(failure)).toContain('CONFIDENTIAL_TOKEN: has another value in service.env')
     expect(texts).toEqual([])
+  })
+
+  test('an example of an environment whose secrets are empty is filled where it stands', async () => {
+    const { contracts } = devnet.deployment
+    const own: Record<string, string> = {
+      STELLAR_NETWORK: 'local',
+      STELLAR_RPC_URL: proxy.url,
+      CONFIDENTIAL_TOKEN: contracts.token,
+      BRIDGE_VAULT_ADDRESS: contracts.token,
+      DEVNET_PASSPHRASE: `'${Networks.TESTNET}'`,
+      RELAY_PROVER: './lib/devnet/prover.ts',
+    }
+    const kept = readFileSync('.env.example', 'utf8').replace(
+      /^#([A-Z][A-Z0-9_]*)=(.*)$/gm,
+      (_, name: string, value: string) => `${name}=${own[name] ?? value}`,
+    )
+    const first = await attempt({ document: { network: 'local' }, kept, channels: 2 })
+    expect(first.failure).toBeUndefined()
+    expect(first.variables.CHANNEL_SEEDS).toMatch(/^S\w{55},S\w{55}$/)
+    const [text = ''] = first.texts
+    // As many lines as before, each about the same variable, and the filled ones good for the service.
+    const nameIn = (line: string) => line.replace(/^([A-Z][A-Z0-9_]*=).*$/, '$1')
+    expect(text.split('\n').map(nameIn)).toEqual(kept.split('\n').map(nameIn))
+    const filled = ['SESSION_SECRET', 'SPONSOR_SEED', 'FAUCET_SEED', 'RELAY_PUBLIC_KEY', 'RELAY_PRIVATE_KEY']
+    for (const name of filled) expect(first.variables).toHaveProperty(name)
+    expect(() => readEnvironment({ ...first.variables, VERCEL: '' })).not.toThrow()
+    const second = await attempt({ document: { network: 'local' }, kept: text, channels: 2 })
+    expect(second).toMatchObject({ failure: undefined, texts: first.texts })
+  })
+
+  test('a file of nothing but empty variables is one of none', async () => {
+    const kept = VARIABLE_NAMES.map((name) => `${name}=\n`).join('')
+    const { failure, texts, variables } = await attempt({ kept, channels: 2 })
+    expect(failure).toBeUndefined()
+    expect(variables.CHANNEL_SEEDS).toMatch(/^S\w{55},S\w{55}$/)
+    expect(texts[0]?.split('\n').filter((line) => line.startsWith('SPONSOR_SEED='))).toHaveLength(1)
+    expect(texts[0]).not.toContain('#')
   })
 
   test('a line that the service would refuse is named', async () => {
