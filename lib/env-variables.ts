@@ -1,5 +1,6 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { isLoopback } from './loopback.ts'
 import { parseUnits } from './money.ts'
 import { parsePrivateRelayKey, parsePublicRelayKey } from './relay-key.ts'
 
@@ -131,6 +132,5 @@ export const VARIABLES = {
 function isSecure(address: string): boolean {
   if (!URL.canParse(address)) return false
   const { protocol, hostname } = new URL(address)
-  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import { allowReaders, preflight, type Readers } from './cors.ts'
 import { databaseFailure } from './db.ts'
-import { environment } from './env.ts'
 import { describeFailure, log } from './log.ts'
 import { Refusal, type RefusalCode } from './refusal.ts'
 import { measureRequest } from './request-measure.ts'
@@ -36,6 +36,8 @@ export interface ResourceOptions {
    * reach included. Without it a bug is 500 `internal error` and an unreachable dependency 503.
    */
   failure?: string
+  /** Whose pages may read the answers. Default: `configured` */
+  readers?: Readers
 }
 
 /**
@@ -48,6 +50,7 @@ export function resource<Context = unknown>(
   options: ResourceOptions = {},
 ): Record<Method | 'OPTIONS', (request: Request, context: Context) => Promise<Response>> {
   const allow = [...METHODS.filter((method) => handlers[method]), 'OPTIONS'].join(', ')
+  const { readers = 'configured' } = options
   const answer = (method: Method) => async (request: Request, context: Context) => {
     const started = performance.now()
     const handler = handlers[method]
@@ -62,7 +65,7 @@ export function resource<Context = unknown>(
       ms: Math.round(ms),
     })
     await measureRequest(request, context, { status: response.status, seconds: ms / 1000 })
-    return allowOrigin(request, response)
+    return allowReaders(request, response, readers)
   }
   return {
     GET: answer('GET'),
@@ -70,7 +73,7 @@ export function resource<Context = unknown>(
     PUT: answer('PUT'),
     PATCH: answer('PATCH'),
     DELETE: answer('DELETE'),
-    OPTIONS: async (request) => allowOrigin(request, preflight(allow)),
+    OPTIONS: async (request) => allowReaders(request, preflight(allow), readers),
   }
 }
 
@@ -119,32 +122,6 @@ export function routeNotFound(request: Request, allow?: string): Response {
   )
 }
 
-/** CORS: Bearer tokens and no cookies, so every origin may read the answers unless CORS_ORIGINS narrows it. */
-function allowOrigin(request: Request, response: Response): Response {
-  const allowed = environment().CORS_ORIGINS
-  const origin = request.headers.get('origin')
-  const headers = response.headers
-  if (!allowed) headers.set('Access-Control-Allow-Origin', '*')
-  else {
-    headers.append('Vary', 'Origin')
-    if (origin && allowed.includes(origin)) headers.set('Access-Control-Allow-Origin', origin)
-  }
-  headers.set('Access-Control-Expose-Headers', 'Link, Retry-After, WWW-Authenticate')
-  return response
-}
-
-function preflight(allow: string): Response {
-  return new Response(null, {
-    status: 204,
-    headers: {
-      Allow: allow,
-      'Access-Control-Allow-Methods': allow,
-      'Access-Control-Allow-Headers': 'authorization, content-type',
-      'Access-Control-Max-Age': '86400',
-    },
-  })
-}
-
 /**
  * The JSON body of a request, parsed by `schema`. No body counts as `{}`, whatever its content type. At most 256 KiB,
  * counted while streaming, since Content-Length is only a claim.
@@ -164,9 +141,20 @@ export async function readJsonOrForm<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
 ): Promise<z.output<Schema>> {
-  if (mediaType(request) !== 'application/x-www-form-urlencoded') return await readJson(request, schema)
-  return parse(schema, firstOfEach(new URLSearchParams(decodeText(await readBody(request)))))
+  return isForm(request) ? await readForm(request, schema) : await readJson(request, schema)
 }
+
+/**
+ * The fields of a form (application/x-www-form-urlencoded), parsed by `schema`; of a repeated field the first counts.
+ * @throws Refusal too-large, unsupported-media, or malformed
+ */
+export async function readForm<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
+  const bytes = await readBody(request)
+  if (!isForm(request)) throw new Refusal('unsupported-media', 'the body must be application/x-www-form-urlencoded')
+  return parse(schema, firstOfEach(new URLSearchParams(decodeText(bytes))))
+}
+
+const isForm = (request: Request) => mediaType(request) === 'application/x-www-form-urlencoded'
 
 function mediaType(request: Request): string | undefined {
   return request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()

@@ -1,11 +1,12 @@
 import { count, time } from './measure.ts'
 
-/** Counts a request of the interface and how long it took. */
+/** Counts a request of the interface and how long it took. What is no part of it, such as the operator's forms, is not. */
 export async function measureRequest(
   request: Request,
   context: unknown,
   { status, seconds }: { status: number; seconds: number },
 ): Promise<void> {
+  if (!/^\/api(\/|$)/.test(new URL(request.url).pathname)) return
   const labels = { method: request.method, route: await routeName(request, context) }
   count('http-requests', { ...labels, status: String(status) })
   time('http-seconds', labels, seconds)

@@ -3,7 +3,6 @@ import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { BrandMark } from '#app/brand-mark.tsx'
 import { Live } from './live.tsx'
-import { signOut } from './sign-out.ts'
 
 const PAGES = [
   ['/overview', 'Overview'],
@@ -99,7 +98,7 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
 
 function SignOut() {
   return (
-    <form action={signOut}>
+    <form method="post" action="/sign-out">
       <button type="submit" className="rounded-md py-1 text-soft underline-offset-4 hover:text-ink hover:underline">
         Sign out
       </button>

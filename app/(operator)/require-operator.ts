@@ -1,15 +1,25 @@
+import type { Route } from 'next'
 import { cookies } from 'next/headers'
 import { redirect } from 'next/navigation'
 import { isOperatorSession } from '#lib/auth/operator.ts'
 import { type Service, service } from '#lib/service.ts'
 import { operatorCookies } from './operator-cookies.ts'
 
-/** Lets nobody past but the operator. Every page and every action calls it for itself. `here` is where to come back to. */
+/** Lets nobody past but the operator. Every page calls it for itself. `here` is where to come back to. */
 export async function requireOperator(here: string): Promise<Service> {
+  return (await readOperator()) ?? redirect(signInAddress(here))
+}
+
+/** The service, if it is the operator who asks. */
+export async function readOperator(): Promise<Service | undefined> {
   const jar = await cookies()
   const running = await service()
   const { operator, publicUrl } = running.settings
   const token = jar.get(operatorCookies(publicUrl).session)?.value
-  if (operator && (await isOperatorSession(operator, token, running.now()))) return running
-  redirect(`/sign-in?to=${encodeURIComponent(here)}`)
+  return operator && (await isOperatorSession(operator, token, running.now())) ? running : undefined
+}
+
+/** Where one signs in to come back to `here`. */
+export function signInAddress(here: string): Route {
+  return `/sign-in?to=${encodeURIComponent(here)}`
 }

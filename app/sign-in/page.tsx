@@ -3,7 +3,6 @@ import { connection } from 'next/server'
 import { readSearch } from '#app/(operator)/listing.tsx'
 import { BrandMark } from '#app/brand-mark.tsx'
 import { service } from '#lib/service.ts'
-import { signIn } from './sign-in.ts'
 
 export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }
 
@@ -33,7 +32,7 @@ const PROBLEMS: ReadonlySet<string> = new Set(['wrong', 'wait', 'unavailable'])
 
 function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolean; to: string }) {
   return (
-    <form action={signIn} className="mt-6 space-y-4">
+    <form method="post" action="/sign-in/password" className="mt-6 space-y-4">
       <input type="hidden" name="to" value={to} />
       {/* Password managers want to know whose password it is. */}
       <input type="text" name="username" value="operator" autoComplete="username" readOnly hidden />

@@ -233,6 +233,22 @@ describe('CORS', () => {
       expect(await ask(method)).toEqual([null, 'Origin'])
     }
     expect(await ask('GET', 'https://app.example')).toEqual(['https://app.example', 'Accept, Origin'])
+    const everybodys = narrowed.resource({}, { readers: 'everybody' })
+    for (const method of ['GET', 'OPTIONS'] as const) {
+      const { headers } = await everybodys[method](
+        new Request(url, { headers: { origin: 'https://evil.example' } }),
+        {},
+      )
+      expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual(['*', null])
+    }
+  })
+
+  test('what is for our own pages alone is for nobody else’s, whatever CORS_ORIGINS says', async () => {
+    const own = resource({ GET: async () => ({}) }, { readers: 'ourselves' })
+    for (const method of ['GET', 'POST', 'OPTIONS'] as const) {
+      const { headers } = await own[method](new Request(url), {})
+      expect([...headers.keys()].filter((name) => /allow-origin|expose/.test(name))).toEqual([])
+    }
   })
 })
 

@@ -137,6 +137,26 @@ describe('process.env', () => {
   })
 })
 
+test('no server action: a proxy may rewrite Host, and machines that build for themselves know other ids', () => {
+  const actions = files.filter((file) => /^\s*['"]use server['"]/m.test(sources.get(file) ?? ''))
+  expect(actions).toEqual([])
+})
+
+describe('every page of the operator’s', () => {
+  const pages = files.filter((file) => /^app\/\(operator\)\/.*page\.tsx$/.test(file))
+
+  test.each(pages)('%s asks for the operator before anything else', (file) => {
+    const [, body = ''] = (sources.get(file) ?? '').split(/^export default async function /m)
+    const awaited = [...body.matchAll(/await ([\w.]+)/g)].map(([, what]) => what)
+    const asked = awaited.filter((what) => what !== 'readSearch' && what !== 'params')
+    expect(asked[0]).toBe('requireOperator')
+  })
+
+  test('is found', () => {
+    expect(pages.length).toBeGreaterThan(6)
+  })
+})
+
 describe('files', () => {
   test('are named for what they are', () => {
     const forbidden = /^(utils?|helpers?|common|managers?|types?|constants?|index|misc|shared)$/

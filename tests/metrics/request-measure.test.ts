@@ -1,6 +1,7 @@
 import { globSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { routeName } from '#lib/request-measure.ts'
+import { measured } from '#lib/measure.ts'
+import { measureRequest, routeName } from '#lib/request-measure.ts'
 
 const nameOf = (path: string, params?: Record<string, unknown>) =>
   routeName(
@@ -42,4 +43,15 @@ test('every route is named by its own name, whatever its parameter is', async ()
       expect(await nameOf(`/api${path}`, params), path).toBe(route.replaceAll('[', '{').replaceAll(']', '}'))
     }
   }
+})
+
+test('what is no part of the interface is not counted', async () => {
+  const counted = () => JSON.stringify(measured())
+  const measure = (path: string) =>
+    measureRequest(new Request(`http://localhost:3000${path}`), {}, { status: 303, seconds: 0.1 })
+  const before = counted()
+  for (const path of ['/sign-out', '/sign-in/password', '/.well-known/stellar.toml', '/apiary']) await measure(path)
+  expect(counted()).toBe(before)
+  await measure('/api/health')
+  expect(counted()).not.toBe(before)
 })

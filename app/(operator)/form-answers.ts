@@ -1,0 +1,27 @@
+/** Leads on to a page after a form, whatever address the browser knows this service by. */
+export function seeOther(page: string): Response {
+  return new Response(null, { status: 303, headers: { Location: page } })
+}
+
+/**
+ * The answer to a form that did not come from a page of this service, for whoever has merely opened the page at another
+ * of its addresses.
+ * @param publicUrl an origin, so nothing in it means anything to HTML
+ */
+export function foreignForm(publicUrl: string): Response {
+  const page = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Another address · Confidential payroll</title>
+<style>body { max-width: 34rem; margin: 15vh auto; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif }</style>
+<main>
+<h1>Not from this address</h1>
+<p>This dashboard is at <a href="${publicUrl}/sign-in">${publicUrl}</a>, and a form that another address has sent is not
+taken. If the address that you have opened is the right one, set <code>PUBLIC_URL</code> to it and start the service again.</p>
+</main>
+</html>
+`
+  return new Response(page, { status: 403, headers: { 'Content-Type': 'text/html; charset=utf-8' } })
+}

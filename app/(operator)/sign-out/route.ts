@@ -1,0 +1,26 @@
+import { cookies } from 'next/headers'
+import { isOwnForm } from '#lib/auth/form-origin.ts'
+import { resource } from '#lib/http.ts'
+import { service } from '#lib/service.ts'
+import { foreignForm, seeOther } from '../form-answers.ts'
+import { operatorCookies } from '../operator-cookies.ts'
+import { readOperator, signInAddress } from '../require-operator.ts'
+
+/** Ends the operator's session in this browser. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
+  {
+    POST: async (request) => {
+      const { publicUrl } = (await service()).settings
+      if (!isOwnForm(request.headers, publicUrl)) return foreignForm(publicUrl)
+      if (!(await readOperator())) return seeOther(signInAddress('/overview'))
+      const jar = await cookies()
+      const { session, secure } = operatorCookies(publicUrl)
+      // A browser keeps a cookie of this prefix unless it is taken away on the terms on which it was set.
+      jar.set(session, '', { httpOnly: true, sameSite: 'lax', secure, path: '/', maxAge: 0 })
+      return seeOther('/sign-in?problem=out')
+    },
+    // Whoever comes back to the address of the form.
+    GET: async () => seeOther('/overview'),
+  },
+  { readers: 'ourselves' },
+)

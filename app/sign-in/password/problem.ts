@@ -1,0 +1,11 @@
+import { databaseFailure } from '#lib/db.ts'
+import { Refusal } from '#lib/refusal.ts'
+
+/** What the page is to be told, as part of its query, of a sign-in that failed. Throws what is no refusal. */
+export function problemOf(error: unknown): string {
+  const failure = databaseFailure(error)
+  if (!(failure instanceof Refusal)) throw error
+  if (failure.code === 'unauthenticated') return 'problem=wrong'
+  if (failure.code === 'too-soon') return `problem=wait&seconds=${failure.retryAfter}`
+  return 'problem=unavailable'
+}

@@ -1,0 +1,45 @@
+import { cookies } from 'next/headers'
+import { z } from 'zod'
+import { foreignForm, seeOther } from '#app/(operator)/form-answers.ts'
+import { operatorCookies } from '#app/(operator)/operator-cookies.ts'
+import { isOwnForm } from '#lib/auth/form-origin.ts'
+import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS } from '#lib/auth/operator.ts'
+import { signInOperator } from '#lib/auth/operator-sign-in.ts'
+import { readForm, resource } from '#lib/http.ts'
+import { service } from '#lib/service.ts'
+import { problemOf } from './problem.ts'
+
+const form = z.object({ password: z.string().default(''), to: z.string().default('') })
+
+/** Lets the operator in who gives the password, and says on the page why not otherwise. A form's target, no script's. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
+  {
+    POST: async (request) => {
+      const { settings, database, now } = await service()
+      const { operator, publicUrl } = settings
+      if (!isOwnForm(request.headers, publicUrl)) return foreignForm(publicUrl)
+      if (!operator) return seeOther('/sign-in')
+      const { password, to } = await readForm(request, form)
+      const back = isOwnPage(to) ? to : '/overview'
+      const names = operatorCookies(publicUrl)
+      const jar = await cookies()
+      const given = { password, browser: jar.get(names.browser)?.value }
+      const made = await database()
+        .then((db) => signInOperator(db, operator, given, now()))
+        .catch(problemOf)
+      if (typeof made === 'string') return seeOther(`/sign-in?${made}&to=${encodeURIComponent(back)}`)
+      const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
+      jar.set(names.session, made.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })
+      jar.set(names.browser, made.browser, { ...terms, maxAge: BROWSER_SECONDS })
+      return seeOther(back)
+    },
+    // Whoever comes back to the address of the form.
+    GET: async () => seeOther('/sign-in'),
+  },
+  { readers: 'ourselves' },
+)
+
+/** A page of the operator's: nobody is led elsewhere after signing in. */
+function isOwnPage(address: string): boolean {
+  return /^\/(overview|batches|transfers|contractors|jobs|audit)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(address)
+}

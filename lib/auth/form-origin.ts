@@ -1,0 +1,21 @@
+import { isLoopback } from '#lib/loopback.ts'
+
+/**
+ * Whether a form was sent by a page of this service, as the browser says, and not by one that uses the browser's
+ * cookies (CSRF). Compared with what is configured: `Host` and `X-Forwarded-Host` are whatever a proxy makes of them.
+ * @param publicUrl the origin of this service
+ */
+export function isOwnForm(headers: Headers, publicUrl: string): boolean {
+  const origin = headers.get('origin')
+  // `null` is also what an own page sends where a proxy sets the referrer policy `no-referrer`.
+  if (origin !== null && origin !== 'null') return isOwnOrigin(origin, publicUrl)
+  const site = headers.get('sec-fetch-site')
+  if (site !== null) return site === 'same-origin'
+  return isOwnOrigin(headers.get('referer'), publicUrl)
+}
+
+function isOwnOrigin(address: string | null, publicUrl: string): boolean {
+  const [given, own] = [URL.parse(address ?? ''), new URL(publicUrl)]
+  if (!given || given.protocol !== own.protocol || given.port !== own.port) return false
+  return given.hostname === own.hostname || (isLoopback(given.hostname) && isLoopback(own.hostname))
+}

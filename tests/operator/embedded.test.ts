@@ -1,0 +1,152 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../support/port.ts'
+import { type Program, startProgram } from '../support/program.ts'
+import { rawRequest } from '../support/raw-request.ts'
+
+const PUBLIC = 'https://payroll.example'
+const PASSWORD = 'a password for the tests'
+
+let directory: string
+let program: Program
+let base: string
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'payroll-forms-'))
+  const port = await freePort()
+  base = `http://localhost:${port}`
+  program = await startProgram(base, {
+    PORT: String(port),
+    DEVNET_PORT: String(await freePort()),
+    RELAY_PORT: '0',
+    DATA_DIR: directory,
+    PUBLIC_URL: PUBLIC,
+    OPERATOR_PASSWORD: PASSWORD,
+  })
+}, 240_000)
+afterAll(async () => {
+  await program?.kill()
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** What a proxy passes on that names itself, and not what the browser has asked for: nginx does, unless told otherwise. */
+const BEHIND_A_PROXY = { Host: 'upstream', 'X-Forwarded-Host': 'another', 'X-Forwarded-Proto': 'http' }
+
+const send = (path: string, fields: Record<string, string>, headers: Record<string, string>) =>
+  rawRequest(base, path, {
+    method: 'POST',
+    headers: { ...BEHIND_A_PROXY, 'Content-Type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams(fields).toString(),
+  })
+
+/** The cookies that an answer sets, each its name, value and terms. */
+const cookiesOf = ({ headers }: Awaited<ReturnType<typeof send>>) =>
+  (headers['set-cookie'] ?? []).map((cookie) => {
+    const [named = '', ...terms] = cookie.split(/; */)
+    const [name, value] = named.split('=')
+    return { name, value, named, terms: terms.map((term) => term.toLowerCase()) }
+  })
+
+const enter = (fields: Record<string, string> = {}, headers: Record<string, string> = { Origin: PUBLIC }) =>
+  send('/sign-in/password', { password: PASSWORD, ...fields }, headers)
+
+describe('behind a proxy that passes no Host, where the service is known by PUBLIC_URL alone', () => {
+  test('the password opens the page that was asked for, at whatever address that is', async () => {
+    const answer = await enter({ to: '/transfers?view=failed' })
+    expect([answer.status, answer.headers.location]).toEqual([303, '/transfers?view=failed'])
+    const cookies = cookiesOf(answer)
+    expect(cookies.map(({ name }) => name)).toEqual(['__Host-operator', '__Host-operator-browser'])
+    for (const { terms } of cookies) {
+      expect(terms).toEqual(expect.arrayContaining(['httponly', 'samesite=lax', 'secure', 'path=/']))
+    }
+    const page = await rawRequest(base, '/transfers', {
+      headers: { ...BEHIND_A_PROXY, Cookie: cookies.map(({ named }) => named).join('; ') },
+    })
+    expect(page.status).toBe(200)
+    expect(JSON.stringify(answer.headers) + page.text).not.toMatch(/upstream|another/)
+  })
+
+  test('signing out takes the cookie away, of whoever is signed in', async () => {
+    const Cookie = cookiesOf(await enter())
+      .map(({ named }) => named)
+      .join('; ')
+    const out = await send('/sign-out', {}, { Origin: PUBLIC, Cookie })
+    expect([out.status, out.headers.location]).toEqual([303, '/sign-in?problem=out'])
+    expect(cookiesOf(out)).toMatchObject([{ name: '__Host-operator', value: '' }])
+    const stranger = await send('/sign-out', {}, { Origin: PUBLIC })
+    expect([stranger.status, stranger.headers.location]).toEqual([303, '/sign-in?to=%2Foverview'])
+    expect(cookiesOf(stranger)).toEqual([])
+  })
+
+  test('a wrong password, none at all, or one under another name opens nothing', async () => {
+    for (const fields of [{ password: 'wrong' }, { password: '' }]) {
+      const answer = await enter({ ...fields, to: '/jobs' })
+      expect([answer.status, answer.headers.location]).toEqual([303, '/sign-in?problem=wrong&to=%2Fjobs'])
+      expect(cookiesOf(answer)).toEqual([])
+    }
+    const misnamed = await send('/sign-in/password', { word: PASSWORD }, { Origin: PUBLIC })
+    expect(misnamed.headers.location).toBe('/sign-in?problem=wrong&to=%2Foverview')
+    await enter()
+  })
+
+  test.each([
+    'https://elsewhere.example/',
+    '//elsewhere.example',
+    '/\\elsewhere.example',
+    '/overview/../../x',
+    '/api/me',
+  ])('nobody is led to %s', async (to) => {
+    expect((await enter({ to })).headers.location).toBe('/overview')
+  })
+})
+
+describe('a form from elsewhere', () => {
+  const FOREIGN: Record<string, string>[] = [
+    { Origin: 'https://elsewhere.example' },
+    { Origin: 'https://elsewhere.example', Host: 'elsewhere.example', 'X-Forwarded-Host': 'elsewhere.example' },
+    { Origin: 'null' },
+    { 'Sec-Fetch-Site': 'cross-site' },
+    { Referer: 'https://elsewhere.example/' },
+    {},
+  ]
+
+  test.each(FOREIGN)('is refused, the right password or not: %j', async (headers) => {
+    for (const password of [PASSWORD, 'wrong']) {
+      const answer = await enter({ password }, headers)
+      expect([answer.status, cookiesOf(answer)]).toEqual([403, []])
+    }
+  })
+
+  test.each(FOREIGN)('signs nobody out: %j', async (headers) => {
+    const Cookie = cookiesOf(await enter())
+      .map(({ named }) => named)
+      .join('; ')
+    const answer = await send('/sign-out', {}, { ...headers, Cookie })
+    expect([answer.status, cookiesOf(answer)]).toEqual([403, []])
+  })
+
+  test('says where the dashboard is, to whoever has opened another address of it; no other page may read that', async () => {
+    const { headers, text } = await enter({}, { Origin: base })
+    expect(headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(text).toContain(`<a href="${PUBLIC}/sign-in">`)
+    expect(text).toContain('PUBLIC_URL')
+    expect(headers).not.toHaveProperty('access-control-allow-origin')
+  })
+})
+
+test('the address of a form leads back to its page, and takes no other method and no other body', async () => {
+  for (const [path, page] of [
+    ['/sign-in/password', '/sign-in'],
+    ['/sign-out', '/overview'],
+  ] as const) {
+    const visit = await rawRequest(base, path)
+    expect([visit.status, visit.headers.location]).toEqual([303, page])
+    expect((await rawRequest(base, path, { method: 'PUT' })).status).toBe(404)
+  }
+  const json = { Origin: PUBLIC, 'Content-Type': 'application/json' }
+  expect((await rawRequest(base, '/sign-in/password', { method: 'POST', headers: json, body: '{}' })).status).toBe(415)
+  const large = await enter({ password: 'x'.repeat(300_000) })
+  expect(large.status).toBe(413)
+})
