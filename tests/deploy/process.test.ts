@@ -174,6 +174,34 @@ describe('CORS', () => {
     },
   )
 
+  test.each(['/api/auth/sep10', '/api/auth/sep10/', '/.well-known/stellar.toml'])(
+    'wallets of every origin may use %s, as the standard has it',
+    async (path) => {
+      for (const origin of [FRONTEND, ELSEWHERE]) {
+        const asked = await preflight(path, origin)
+        expect([asked.status, asked.headers['access-control-allow-origin']]).toEqual([204, '*'])
+        const answer = await rawRequest(base, path, { headers: { Origin: origin } })
+        expect(answer.headers['access-control-allow-origin']).toBe('*')
+      }
+    },
+  )
+
+  test('a wallet of another origin reads refusals there, and nothing of the payroll’s own routes', async () => {
+    const post = (path: string) =>
+      rawRequest(base, path, {
+        method: 'POST',
+        headers: { Origin: ELSEWHERE, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ transaction: 'AAAA' }),
+      })
+    expect(await post('/api/auth/sep10')).toMatchObject({
+      status: 400,
+      headers: { 'access-control-allow-origin': '*' },
+    })
+    const own = await post('/api/auth/sep10/verify')
+    expect(own.status).toBe(400)
+    expect(own.headers).not.toHaveProperty('access-control-allow-origin')
+  })
+
   test('errors can be read by the allowed origin, too', async () => {
     const refused = await rawRequest(base, '/api/me', { headers: { Origin: FRONTEND } })
     expect(refused.status).toBe(401)
