@@ -11,7 +11,7 @@ export default function NotFound() {
       <h1 className="mt-1 text-2xl font-semibold tracking-tight">There is nothing here</h1>
       <p className="mt-3 text-soft">The address may be mistyped, or what it showed has been removed.</p>
       <p className="mt-6">
-        <Link href="/" className="font-medium text-accent underline-offset-4 hover:underline">
+        <Link href="/" prefetch={false} className="font-medium text-accent underline-offset-4 hover:underline">
           Back to the start
         </Link>
       </p>

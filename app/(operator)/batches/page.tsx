@@ -90,7 +90,10 @@ function NoBatches({ isFiltered }: { isFiltered: boolean }) {
       <strong>No batches yet</strong>
       <p>
         An employer makes one with <code>POST /batches</code>; see the{' '}
-        <Link href={'/docs' as Route}>API reference</Link>. To watch one here, run <code>npm run demo</code>.
+        <Link href={'/docs' as Route} prefetch={false}>
+          API reference
+        </Link>
+        . To watch one here, run <code>npm run demo</code>.
       </p>
     </>
   )

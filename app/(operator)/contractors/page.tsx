@@ -88,7 +88,11 @@ function NoContractors({ isFiltered }: { isFiltered: boolean }) {
       <strong>No contractors yet</strong>
       <p>
         An employer adds them with <code>POST /contractors</code>, or many at once with{' '}
-        <code>POST /contractors/bulk</code>; see the <Link href={'/docs' as Route}>API reference</Link>.
+        <code>POST /contractors/bulk</code>; see the{' '}
+        <Link href={'/docs' as Route} prefetch={false}>
+          API reference
+        </Link>
+        .
       </p>
     </>
   )

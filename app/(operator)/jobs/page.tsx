@@ -93,7 +93,11 @@ function NoJobs({ isOn }: { isOn: boolean }) {
       <p>
         {isOn ? (
           <>
-            A user starts one with <code>POST /batch</code>; see the <Link href={'/docs' as Route}>API reference</Link>.
+            A user starts one with <code>POST /batch</code>; see the{' '}
+            <Link href={'/docs' as Route} prefetch={false}>
+              API reference
+            </Link>
+            .
           </>
         ) : (
           <>
