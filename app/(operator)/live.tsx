@@ -7,8 +7,8 @@ const EVERY_MS = 2_000
 const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
 
 /**
- * Keeps the page fresh: one look every two seconds at most, none while the tab is hidden, and the next only when the
- * last has arrived. A service that does not answer is waited for; asking it for a page would leave this one.
+ * Keeps the page fresh: the next look two seconds after the last one's answer has arrived, and none while the tab is
+ * hidden. A service that does not answer is waited for; asking it for a page would leave this one.
  */
 export function Live() {
   const router = useRouter()
@@ -17,20 +17,36 @@ export function Live() {
 
   useEffect(() => {
     if (isPending) return
+    // The page has just arrived, the first or a fresher one.
+    let due = performance.now() + EVERY_MS
+    let timer: number | undefined
+    let isLooking = false
+    const ending = new AbortController()
+
     const look = async () => {
-      if (document.hidden) return setState('paused')
-      const answer = await fetch('/api/health', { cache: 'no-store' }).catch(() => undefined)
-      if (!answer?.ok) return setState('lost')
-      setState('live')
-      startTransition(() => router.refresh())
+      isLooking = true
+      const answer = await fetch('/api/health', { cache: 'no-store', signal: ending.signal }).catch(() => undefined)
+      isLooking = false
+      due = performance.now() + EVERY_MS
+      // Much may have happened meanwhile: nobody looks any more, or the page is gone.
+      if (ending.signal.aborted) return
+      if (!document.hidden) setState(answer?.ok ? 'live' : 'lost')
+      if (!document.hidden && answer?.ok) startTransition(() => router.refresh())
+      plan()
     }
-    const timer = setInterval(look, EVERY_MS)
-    const show = () => (document.hidden ? setState('paused') : void look())
-    document.addEventListener('visibilitychange', show)
+    const plan = () => {
+      window.clearTimeout(timer)
+      if (document.hidden) setState('paused')
+      else if (!isLooking) timer = window.setTimeout(look, Math.max(0, due - performance.now()))
+    }
+
     setState((before) => (before === 'off' ? 'live' : before))
+    plan()
+    document.addEventListener('visibilitychange', plan)
     return () => {
-      clearInterval(timer)
-      document.removeEventListener('visibilitychange', show)
+      ending.abort()
+      window.clearTimeout(timer)
+      document.removeEventListener('visibilitychange', plan)
     }
   }, [router, isPending])
 
