@@ -1,8 +1,8 @@
-import { gzipSync } from 'node:zlib'
-import { type Browser, expect, type Page, test } from '@playwright/test'
+import { expect, type Page, test } from '@playwright/test'
 import { OPERATIONS } from '#lib/openapi/document.ts'
 import { DESKTOP, findBarriers, NARROWEST, overflowOf, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
+import { ALLOWANCE, emptyPageBytes, scriptBytes } from './script-bytes.ts'
 
 let program: RunningProgram
 test.beforeAll(async () => {
@@ -141,27 +141,11 @@ test('it fits a narrow phone', async ({ page }) => {
   expect(await overflowOf(page)).toBeLessThanOrEqual(0)
 })
 
-/** The bytes of the scripts that an address loads into a fresh browser, compressed. */
-async function scriptBytes(browser: Browser, address: string): Promise<number> {
-  const context = await browser.newContext()
-  const page = await context.newPage()
-  const sizes: Promise<number>[] = []
-  page.on('response', (response) => {
-    if (response.request().resourceType() !== 'script') return
-    sizes.push(response.body().then((body) => gzipSync(body).length))
-  })
-  await page.goto(address, { waitUntil: 'networkidle' })
-  const bytes = (await Promise.all(sizes)).reduce((total, size) => total + size, 0)
-  await context.close()
-  return bytes
-}
-
 test('its scripts are at most 25 kB over those of an empty page', async ({ browser }) => {
-  const empty = await scriptBytes(browser, `${program.base}/nowhere`)
-  expect(empty).toBeGreaterThan(50_000)
+  const empty = await emptyPageBytes(browser, program.base)
   const more = (await scriptBytes(browser, `${program.base}/docs`)) - empty
   expect(more).toBeGreaterThan(0)
-  expect(more).toBeLessThanOrEqual(25_000)
+  expect(more).toBeLessThanOrEqual(ALLOWANCE)
 })
 
 test('no other host is asked for anything', async ({ page }) => {

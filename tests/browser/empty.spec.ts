@@ -1,7 +1,7 @@
-import { gzipSync } from 'node:zlib'
 import { expect, type Page, test } from '@playwright/test'
 import { enter, findBarriers, NARROWEST, overflowOf, PAGES } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
+import { ALLOWANCE, emptyPageBytes, scriptBytes } from './script-bytes.ts'
 
 let program: RunningProgram
 test.beforeAll(async () => {
@@ -67,40 +67,15 @@ test('a dark screen gets a dark page', async ({ page }) => {
   expect(await background()).not.toBe(light)
 })
 
-/** The bytes of the scripts that a page loads, compressed. */
-async function scriptBytes(page: Page, path: string): Promise<number> {
-  const sizes: Promise<number>[] = []
-  page.on('response', (response) => {
-    if (response.request().resourceType() !== 'script') return
-    sizes.push(response.body().then((body) => gzipSync(body).length))
-  })
-  await page.goto(`${program.base}${path}`, { waitUntil: 'networkidle' })
-  page.removeAllListeners('response')
-  return (await Promise.all(sizes)).reduce((total, size) => total + size, 0)
-}
-
-/** What an empty page of Next's loads, in bytes, and what the dashboard may load over it. */
-const EMPTY_PAGE = 135_000
-const ALLOWANCE = 25_000
-
-test('a page of the dashboard loads at most 25 kB of scripts more than an empty one', async ({ browser }) => {
-  const context = await browser.newContext()
-  const page = await context.newPage()
+test('a page of the dashboard loads at most 25 kB of scripts more than an empty one', async ({ browser, page }) => {
+  const empty = await emptyPageBytes(browser, program.base)
   await enter(page, program.base)
-  const measure = async (path: string) => {
-    // A page of its own has a memory cache of its own; the disk cache is turned off by routing.
-    const fresh = await context.newPage()
-    await fresh.route('**/*', (route) => route.continue())
-    const bytes = await scriptBytes(fresh, path)
-    await fresh.close()
-    return bytes
+  const storageState = await page.context().storageState()
+  for (const [path] of PAGES) {
+    const more = (await scriptBytes(browser, `${program.base}${path}`, { storageState })) - empty
+    expect(more, path).toBeGreaterThan(0)
+    expect(more, path).toBeLessThanOrEqual(ALLOWANCE)
   }
-  for (const path of ['/overview', '/batches', '/transfers', '/jobs']) {
-    const bytes = await measure(path)
-    expect(bytes, path).toBeGreaterThan(EMPTY_PAGE / 2)
-    expect(bytes, path).toBeLessThanOrEqual(EMPTY_PAGE + ALLOWANCE)
-  }
-  await context.close()
 })
 
 test('no page asks any other host for anything', async ({ page }) => {
