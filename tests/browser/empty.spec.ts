@@ -1,5 +1,5 @@
 import { expect, type Page, test } from '@playwright/test'
-import { enter, findBarriers, NARROWEST, overflowOf, PAGES } from './operator.ts'
+import { DESKTOP, enter, findBarriers, NARROWEST, overflowOf, PAGES, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 import { ALLOWANCE, emptyPageBytes, scriptBytes } from './script-bytes.ts'
 
@@ -36,18 +36,31 @@ test('every empty page says what to do next', async ({ page }) => {
   }
 })
 
-test('axe finds nothing on any page', async ({ page }) => {
-  for (const path of ['/', '/nowhere', '/sign-in?problem=wrong']) {
-    await page.goto(`${program.base}${path}`)
-    expect(await findBarriers(page), path).toEqual([])
+const barriersAtEach = async (page: Page, path: string): Promise<string[]> => {
+  const found: string[] = []
+  for (const size of [DESKTOP, PHONE]) {
+    await page.setViewportSize(size)
+    found.push(...(await findBarriers(page)).map((barrier) => `${path} at ${size.width}: ${barrier}`))
   }
-  await enter(page, program.base)
-  for (const [path, title] of PAGES) {
-    await page.goto(`${program.base}${path}`)
-    await expect(page.getByRole('heading', { level: 1, name: title })).toBeVisible()
-    expect(await findBarriers(page), path).toEqual([])
-  }
-})
+  return found
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing on any page, ${colorScheme}, desktop and phone`, async ({ page }) => {
+    test.setTimeout(120_000)
+    await page.emulateMedia({ colorScheme })
+    for (const path of ['/', '/nowhere', '/sign-in?problem=wrong']) {
+      await page.goto(`${program.base}${path}`)
+      expect(await barriersAtEach(page, path)).toEqual([])
+    }
+    await enter(page, program.base)
+    for (const [path, title] of PAGES) {
+      await page.goto(`${program.base}${path}`)
+      await expect(page.getByRole('heading', { level: 1, name: title })).toBeVisible()
+      expect(await barriersAtEach(page, path)).toEqual([])
+    }
+  })
+}
 
 test('no page is wider than a narrow phone', async ({ page }) => {
   await enter(page, program.base)
@@ -78,8 +91,7 @@ test('a page of the dashboard loads at most 25 kB of scripts more than an empty 
   }
 })
 
-test('no page asks any other host for anything', async ({ page }) => {
-  expect(ahead).toEqual([])
+test('no page asks any other host for anything, or ours for a page that nobody has asked for', async ({ page }) => {
   const hosts = new Set<string>()
   const ahead: string[] = []
   page.on('request', (request) => {
@@ -92,4 +104,5 @@ test('no page asks any other host for anything', async ({ page }) => {
     await page.waitForLoadState('networkidle')
   }
   expect([...hosts]).toEqual([new URL(program.base).host])
+  expect(ahead).toEqual([])
 })
