@@ -35,6 +35,7 @@ const webUrl = text
 const origin = webUrl
   .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'more than an origin (https://host:port)')
   .transform((value) => new URL(value).origin)
+const host = text.regex(/^[a-z\d.-]+(:\d{1,5})?$/i, 'not a host name')
 const page = webUrl.refine((value) => !/[?#]/.test(value), 'more than an address of pages (https://host/path)')
 const databaseUrl = text.refine(
   (value) => /^postgres(ql)?:\/\//.test(value) && URL.parse(value)?.hostname,
@@ -63,7 +64,11 @@ const relayKey = <Key>(read: (value: string) => Key | undefined, problem: string
 /** What each variable may be. A variable that is absent or empty takes its default; README lists them. */
 export const VARIABLES = {
   PUBLIC_URL: origin.optional(),
-  VERCEL_PROJECT_PRODUCTION_URL: text.regex(/^[a-z\d.-]+$/i, 'not a host name').optional(),
+  // Vercel sets these: where production is, what this deployment is, and where it is.
+  VERCEL_PROJECT_PRODUCTION_URL: host.optional(),
+  VERCEL_ENV: text.optional(),
+  VERCEL_BRANCH_URL: host.optional(),
+  VERCEL_URL: host.optional(),
   FRONTEND_URL: page.optional(),
   CORS_ORIGINS: list.pipe(z.array(origin)).optional(),
   PORT: count(0, 65_535).default(3000),

@@ -28,9 +28,11 @@ const HOME_DOMAIN_BYTES = 59
 /** The passphrase of Stellar's main network, where this service must never run. */
 const PUBLIC_PASSPHRASE = 'Public Global Stellar Network ; September 2015'
 
+/** What is read to know something else by, and then done with. */
+type Raw = 'VERCEL_PROJECT_PRODUCTION_URL' | 'VERCEL_ENV' | 'VERCEL_BRANCH_URL' | 'VERCEL_URL' | 'POSTGRES_URL'
+
 /** The validated environment: plain values, defaults filled in, keys that were not given still absent. */
-export interface Environment
-  extends Omit<Variables, 'VERCEL_PROJECT_PRODUCTION_URL' | 'POSTGRES_URL' | 'PUBLIC_URL' | 'STELLAR_NETWORK'> {
+export interface Environment extends Omit<Variables, Raw | 'PUBLIC_URL' | 'STELLAR_NETWORK'> {
   PUBLIC_URL: string
   STELLAR_NETWORK: 'local' | 'testnet'
 }
@@ -47,11 +49,12 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
       return [name, parsed.data]
     }),
   ) as Variables
-  const { VERCEL_PROJECT_PRODUCTION_URL, POSTGRES_URL, ...environment } = read
-  const publicUrl =
-    read.PUBLIC_URL ??
-    (VERCEL_PROJECT_PRODUCTION_URL ? `https://${VERCEL_PROJECT_PRODUCTION_URL}` : `http://localhost:${read.PORT}`)
-  checkHomeDomain(publicUrl)
+  const { VERCEL_PROJECT_PRODUCTION_URL, VERCEL_ENV, VERCEL_BRANCH_URL, VERCEL_URL, POSTGRES_URL, ...environment } =
+    read
+  const publicUrl = locateService(read)
+  if (!isHomeDomain(publicUrl)) {
+    throw new ConfigurationError('PUBLIC_URL', `its host is not one of at most ${HOME_DOMAIN_BYTES} bytes (SEP-10)`)
+  }
   if (read.DEVNET_PASSPHRASE === PUBLIC_PASSPHRASE) {
     throw new ConfigurationError('DEVNET_PASSPHRASE', 'is that of the main network; this service is for test networks')
   }
@@ -67,9 +70,20 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
   }
 }
 
-function checkHomeDomain(publicUrl: string): void {
-  if (URL.canParse(publicUrl) && Buffer.byteLength(new URL(publicUrl).host) <= HOME_DOMAIN_BYTES) return
-  throw new ConfigurationError('PUBLIC_URL', `its host is not one of at most ${HOME_DOMAIN_BYTES} bytes (SEP-10)`)
+/**
+ * Where clients reach the service, by what is configured. A preview on Vercel is a service of its own: by the name of
+ * its branch, which stays from one push to the next, unless that is too long.
+ */
+function locateService(read: Variables): string {
+  const { PUBLIC_URL, VERCEL_ENV, VERCEL_BRANCH_URL, VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL } = read
+  if (PUBLIC_URL) return PUBLIC_URL
+  const hosts = VERCEL_ENV === 'preview' ? [VERCEL_BRANCH_URL, VERCEL_URL] : [VERCEL_PROJECT_PRODUCTION_URL]
+  const urls = hosts.flatMap((host) => (host ? [`https://${host}`] : []))
+  return urls.find(isHomeDomain) ?? urls[0] ?? `http://localhost:${read.PORT}`
+}
+
+function isHomeDomain(publicUrl: string): boolean {
+  return URL.canParse(publicUrl) && Buffer.byteLength(new URL(publicUrl).host) <= HOME_DOMAIN_BYTES
 }
 
 /** Half a provider is a mistake, and must not pass for none. */

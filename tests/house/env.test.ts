@@ -57,6 +57,15 @@ const badOrigins = [
   'javascript:alert(1)',
 ]
 
+const badHosts = ['https://payroll.vercel.app', 'payroll.vercel.app/x', 'a b', 'user@payroll.vercel.app', 'a:b']
+const preview: Case = {
+  default: 'http://localhost:3000',
+  field: 'PUBLIC_URL',
+  beside: { VERCEL_ENV: 'preview' },
+  good: [['payroll-git-next-us.vercel.app', 'https://payroll-git-next-us.vercel.app']],
+  bad: badHosts,
+}
+
 const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   PUBLIC_URL: {
     default: 'http://localhost:3000',
@@ -72,8 +81,16 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     default: 'http://localhost:3000',
     field: 'PUBLIC_URL',
     good: [['payroll.vercel.app', 'https://payroll.vercel.app']],
-    bad: ['https://payroll.vercel.app', 'payroll.vercel.app/x', 'a b', 'user@payroll.vercel.app'],
+    bad: badHosts,
   },
+  VERCEL_ENV: {
+    default: 'http://localhost:3000',
+    field: 'PUBLIC_URL',
+    good: [['production', 'http://localhost:3000']],
+    bad: [],
+  },
+  VERCEL_BRANCH_URL: preview,
+  VERCEL_URL: preview,
   FRONTEND_URL: {
     default: undefined,
     good: [
@@ -354,6 +371,39 @@ test('PUBLIC_URL goes before what the host brings, and PORT is in the default', 
 test('a host name that is too long for SEP-10 asks for a PUBLIC_URL, whoever brought it', () => {
   const { variable } = refusal(() => readEnvironment({ VERCEL_PROJECT_PRODUCTION_URL: `${'a'.repeat(60)}.vercel.app` }))
   expect(variable).toBe('PUBLIC_URL')
+})
+
+describe('on Vercel', () => {
+  const PRODUCTION = 'payroll.example'
+  const DEPLOYMENT = 'payroll-3f9a1c2be-us.vercel.app'
+  const BRANCH = 'payroll-git-next-us.vercel.app'
+  const long = (name: string) => `${name}-${'x'.repeat(50)}.vercel.app`
+  const locate = (variables: Record<string, string>) =>
+    readEnvironment({
+      VERCEL_PROJECT_PRODUCTION_URL: PRODUCTION,
+      VERCEL_BRANCH_URL: BRANCH,
+      VERCEL_URL: DEPLOYMENT,
+      ...variables,
+    }).PUBLIC_URL
+
+  test.each<[Record<string, string>, string]>([
+    [{}, PRODUCTION],
+    [{ VERCEL_ENV: 'production' }, PRODUCTION],
+    [{ VERCEL_ENV: 'development', VERCEL_URL: 'localhost:3000' }, PRODUCTION],
+    [{ VERCEL_ENV: 'preview' }, BRANCH],
+    // Pushed by the command line, it has no branch.
+    [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '' }, DEPLOYMENT],
+    [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: long('branch') }, DEPLOYMENT],
+    [{ VERCEL_ENV: 'preview', PUBLIC_URL: 'https://preview.example' }, 'preview.example'],
+  ])('%j makes it %s', (variables, host) => {
+    expect(locate(variables)).toBe(`https://${host}`)
+  })
+
+  test('a preview never goes by the name of production', () => {
+    expect(locate({ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '', VERCEL_URL: '' })).toBe('http://localhost:3000')
+    const tooLong = { VERCEL_BRANCH_URL: long('branch'), VERCEL_URL: long('deployment') }
+    expect(refusal(() => locate({ VERCEL_ENV: 'preview', ...tooLong })).variable).toBe('PUBLIC_URL')
+  })
 })
 
 test('DATABASE_URL goes before POSTGRES_URL', () => {
