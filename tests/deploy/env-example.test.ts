@@ -7,12 +7,16 @@ import { containsSecretSeed } from '#lib/text.ts'
 const example = readFileSync('.env.example', 'utf8')
 const readme = readFileSync('README.md', 'utf8')
 const names = [...example.matchAll(/^#?([A-Z][A-Z0-9_]*)=/gm)].map(([, name]) => name ?? '')
+/** What compose.yaml asks for that the service does not read. */
+const asked = [...readFileSync('compose.yaml', 'utf8').matchAll(/\$\{([A-Z][A-Z0-9_]*)/g)].map(([, name]) => name ?? '')
+const composed = [...new Set(asked)].filter((name) => !VARIABLE_NAMES.some((known) => known === name))
 /** What somebody has who takes the # off every line. */
 const uncommented = example.replace(/^#(?=[A-Z][A-Z0-9_]*=)/gm, '')
 
 describe('.env.example', () => {
-  test('has every variable once, and no other', () => {
-    expect(names.toSorted()).toEqual(VARIABLE_NAMES.toSorted())
+  test('has every variable once, those of compose.yaml among them, and no other', () => {
+    expect(composed.toSorted()).toEqual(['POSTGRES_PASSWORD', 'WEB_PORT'])
+    expect(names.toSorted()).toEqual([...VARIABLE_NAMES, ...composed].toSorted())
   })
 
   test('explains each: a comment stands above it, or above those that go with it', () => {
@@ -31,7 +35,7 @@ describe('.env.example', () => {
 
   test('has no key that anybody could use: secrets are empty, and so are not set', () => {
     const values = parseEnv(uncommented)
-    const secrets = VARIABLE_NAMES.filter((name) => /_SEEDS?$|SECRET|TOKEN$|PASSWORD|_KEY$/.test(name))
+    const secrets = names.filter((name) => /_SEEDS?$|SECRET|TOKEN$|PASSWORD|_KEY$/.test(name))
     expect(secrets.length).toBeGreaterThan(8)
     const filled = secrets.filter((name) => values[name] && name !== 'CONFIDENTIAL_TOKEN')
     expect(filled).toEqual([])

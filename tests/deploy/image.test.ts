@@ -1,5 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { VARIABLE_NAMES } from '#lib/env.ts'
 
 const read = (file: string) => readFileSync(file, 'utf8')
@@ -52,16 +56,92 @@ describe('the images', () => {
   })
 })
 
+/** The services of compose.yaml by name, each its text. */
+const services = new Map(
+  read('compose.yaml')
+    .split(/^(?= {2}\w+:$)/m)
+    .flatMap((text) => {
+      const name = /^ {2}(\w+):$/m.exec(text)?.[1]
+      return name ? [[name, text] as const] : []
+    }),
+)
+
+/** What compose.yaml sets for a service, whatever .env has. */
+function setFor(name: string): Map<string, string> {
+  const lines = (services.get(name) ?? '').matchAll(/^ {6}([A-Z][A-Z0-9_]+): (.*)$/gm)
+  return new Map(Array.from(lines, ([, variable = '', value = '']) => [variable, value]))
+}
+
+describe('compose.yaml', () => {
+  const secrets = VARIABLE_NAMES.filter((name) => /_SEEDS?$|SECRET|_TOKEN$|PASSWORD|PRIVATE_KEY|SMTP/.test(name))
+  const kept = (name: string) => secrets.filter((secret) => setFor(name).get(secret) !== '""')
+
+  test('gives a relay the keys that it works with, and the token of its metrics', () => {
+    expect(kept('relay').toSorted()).toEqual(
+      ['CHANNEL_SEEDS', 'CONFIDENTIAL_TOKEN', 'METRICS_TOKEN', 'RELAY_PRIVATE_KEY', 'SPONSOR_SEED'].toSorted(),
+    )
+    // Half a mail is refused.
+    expect(setFor('relay').get('MAIL_FROM')).toBe('""')
+  })
+
+  test('gives the service no key of the relays’', () => {
+    expect(secrets.filter((secret) => !kept('web').includes(secret)).toSorted()).toEqual([
+      'CHANNEL_SEEDS',
+      'RELAY_PRIVATE_KEY',
+    ])
+  })
+
+  test.each(['web', 'relay'])('%s has a ledger that outlives it, or is not started', (name) => {
+    expect(setFor(name).get('STELLAR_RPC_URL')).toMatch(/^\$\{STELLAR_RPC_URL:\?[\w.,: ]+\}$/)
+    expect(setFor(name).get('DATABASE_URL')).toMatch(/^postgres:\/\//)
+  })
+
+  test('knows the service by the port at which it is', () => {
+    expect(services.get('web')).toMatch(/"127\.0\.0\.1:\$\{WEB_PORT:-3000\}:3000"/)
+    expect(setFor('web').get('PUBLIC_URL')).toMatch(/^\$\{PUBLIC_URL:-http:\/\/localhost:\$\{WEB_PORT:-3000\}\}$/)
+  })
+
+  test('sets no variable that nobody reads', () => {
+    const names = [...services.keys()].flatMap((name) => [...setFor(name).keys()])
+    const known = new Set<string>([...VARIABLE_NAMES, 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD'])
+    expect(names.length).toBeGreaterThan(12)
+    expect(names.filter((name) => !known.has(name))).toEqual([])
+  })
+})
+
+describe("the README's password for PostgreSQL", () => {
+  const [, lines = ''] = /```sh\n(chmod 600 \.env\n.*\n)docker compose/.exec(read('README.md')) ?? []
+  let directory: string
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'payroll-compose-'))
+  })
+  afterEach(() => rmSync(directory, { recursive: true }))
+
+  const follow = () => execFileSync('bash', ['-euc', lines], { cwd: directory, stdio: 'pipe' })
+
+  test('is made once, whatever stands there, and for the owner’s eyes alone', () => {
+    const file = join(directory, '.env')
+    writeFileSync(file, 'SPONSOR_SEED=\nPOSTGRES_PASSWORD=\nSTELLAR_NETWORK=testnet', { mode: 0o644 })
+    follow()
+    const made = readFileSync(file, 'utf8')
+    expect(parseEnv(made)).toEqual({
+      SPONSOR_SEED: '',
+      STELLAR_NETWORK: 'testnet',
+      POSTGRES_PASSWORD: expect.stringMatching(/^[0-9a-f]{48}$/),
+    })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    follow()
+    expect(readFileSync(file, 'utf8')).toBe(made)
+  })
+
+  test('does not stand for the file that testnet:setup makes', () => {
+    expect(follow).toThrow(/No such file/)
+  })
+})
+
 test('neither Dockerfile nor compose.yaml holds a secret', () => {
   const secret = /\b(\w*(?:SEEDS?|SECRET|PASSWORD|PRIVATE_KEY)) *[:=] *(.*)$/gm
   const set = ['Dockerfile', 'compose.yaml'].flatMap((file) => [...read(file).matchAll(secret)])
   expect(set.length).toBeGreaterThan(4)
   expect(set.filter(([, , value]) => value !== '""' && !/^\$\{\w+(:\?[^}]*)?\}$/.test(value ?? ''))).toEqual([])
-})
-
-test('compose.yaml sets no variable that nobody reads', () => {
-  const names = [...read('compose.yaml').matchAll(/^ {6}([A-Z][A-Z_]+):/gm)].map(([, name]) => name ?? '')
-  const known = new Set<string>([...VARIABLE_NAMES, 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD'])
-  expect(names.length).toBeGreaterThan(8)
-  expect(names.filter((name) => !known.has(name))).toEqual([])
 })
