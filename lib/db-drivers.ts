@@ -2,13 +2,10 @@ import { mkdirSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import { createPool, VercelClient } from '@vercel/postgres'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
-import { migrate as migratePg } from 'drizzle-orm/node-postgres/migrator'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
-import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator'
 import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
-import { migrate as migrateVercel } from 'drizzle-orm/vercel-postgres/migrator'
 import { Pool } from 'pg'
-import { isMigrated, MIGRATIONS, migrateUnderLock } from './db-migration.ts'
+import { isMigrated, migrate } from './db-migration.ts'
 import { guardPool } from './db-pool.ts'
 import { type Database, schema } from './db-schema.ts'
 
@@ -18,17 +15,24 @@ export interface Connection {
   close(): Promise<void>
 }
 
-/** A PostgreSQL: where, how many connections of it at most, and the WebSocket proxy in front of it, if there is one. */
-export interface Server {
+/** A PostgreSQL: where, how much of it, and the WebSocket proxy in front of it, if there is one. */
+export interface Server extends Limits {
   url: string
-  connections: number
   webSocketProxy: string | undefined
 }
 
-/** How long a statement may stay without an answer before its connection is given up. */
-const SILENCE_MS = 20_000
+interface Limits {
+  /** at most */
+  connections: number
+  /** how long a statement may stay without an answer before its connection is given up */
+  silenceMs: number
+}
 
-const FOLDER = { migrationsFolder: MIGRATIONS }
+/**
+ * A migration has a connection of its own: an index on a large table takes as long as it takes, and would never be there
+ * if each attempt were given up. What gets no answer in an hour has nobody at the other end.
+ */
+const MIGRATION: Limits = { connections: 1, silenceMs: 60 * 60_000 }
 
 /** PGlite in a folder, or in memory. One connection in one process, so that nobody else migrates at the same time. */
 export async function connectPglite(directory: string | null): Promise<Connection> {
@@ -36,34 +40,45 @@ export async function connectPglite(directory: string | null): Promise<Connectio
   const client = await PGlite.create(directory ?? 'memory://')
   const database = drizzlePglite(client, { schema })
   return await once({ database, close: () => client.close() }, async () => {
-    if (!(await isMigrated(database))) await migratePglite(database, FOLDER)
+    if (!(await isMigrated(database))) await migrate(database)
   })
 }
 
 /** PostgreSQL over TCP. */
 export async function connectPg(server: Server): Promise<Connection> {
-  const pool = new Pool(poolOptions(server))
-  guardPool(pool)
-  const database = drizzlePg(pool, { schema })
-  return await once({ database, close: () => pool.end() }, () =>
-    migrateUnderLock(database, () => migratePg(database, FOLDER)),
-  )
+  return await connectMigrated(server, (limits) => {
+    // What is silent for long is forgotten by what stands between, unless something is sent.
+    const pool = new Pool({ ...poolOptions(server.url, limits), keepAlive: true, keepAliveInitialDelayMillis: 30_000 })
+    guardPool(pool)
+    return { database: drizzlePg(pool, { schema }), close: () => pool.end() }
+  })
 }
 
 /** PostgreSQL over a WebSocket: a pooled Neon host, which is all that the driver takes beside localhost. */
 export async function connectVercel(server: Server): Promise<Connection> {
-  const pool = createPool(poolOptions(server))
-  if (server.webSocketProxy !== undefined) pool.Client = clientThrough(server.webSocketProxy)
-  guardPool(pool)
-  const database = drizzleVercel(pool, { schema })
-  return await once({ database, close: () => pool.end() }, () =>
-    migrateUnderLock(database, () => migrateVercel(database, FOLDER)),
-  )
+  return await connectMigrated(server, (limits) => {
+    const pool = createPool(poolOptions(server.url, limits))
+    if (server.webSocketProxy !== undefined) pool.Client = clientThrough(server.webSocketProxy)
+    guardPool(pool)
+    return { database: drizzleVercel(pool, { schema }), close: () => pool.end() }
+  })
 }
 
-/** Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. */
+/** Neon's hosts, its own and those of Vercel Postgres before. */
+const POOLED_NEON = /-pooler\.([\w-]+\.)*(neon\.tech|postgres\.vercel-storage\.com)$/
+
+/** Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. Others call their poolers so, too. */
 export function isPooledNeon(url: string): boolean {
-  return new URL(url).hostname.includes('-pooler.')
+  return POOLED_NEON.test(new URL(url).hostname)
+}
+
+async function connectMigrated(server: Server, open: (limits: Limits) => Connection): Promise<Connection> {
+  const connection = open(server)
+  return await once(connection, async () => {
+    if (await isMigrated(connection.database)) return
+    const { database, close } = open(MIGRATION)
+    await migrate(database).finally(close)
+  })
 }
 
 /** The connection, once its database is migrated; closed if that fails. */
@@ -77,8 +92,8 @@ async function once(connection: Connection, migrated: () => Promise<void>): Prom
   }
 }
 
-function poolOptions({ url, connections }: Server) {
-  return { connectionString: url, max: connections, connectionTimeoutMillis: 10_000, query_timeout: SILENCE_MS }
+function poolOptions(url: string, { connections, silenceMs }: Limits) {
+  return { connectionString: url, max: connections, connectionTimeoutMillis: 10_000, query_timeout: silenceMs }
 }
 
 /**

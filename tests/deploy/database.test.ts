@@ -53,14 +53,25 @@ describe.each(['pg', 'Vercel'])('%s', (name) => {
 test.each([
   ['postgres://u:p@ep-calm-sea-1-pooler.eu-central-1.aws.neon.tech/db?sslmode=require', true],
   ['postgresql://u:p@ep-calm-sea-1.eu-central-1.aws.neon.tech/db', false],
+  ['postgres://u:p@ep-calm-sea-1-pooler.eastus2.azure.neon.tech/db', true],
+  ['postgres://u:p@ep-calm-sea-1-pooler.us-east-1.postgres.vercel-storage.com:5432/verceldb', true],
   ['postgres://u:-pooler.@db.example/-pooler.?application_name=-pooler.', false],
+  // PgBouncer beside the database, as Kubernetes operators name its service.
+  ['postgres://u:p@payroll-pooler.default.svc.cluster.local:5432/db', false],
+  ['postgres://u:p@payroll-pooler.neon.tech.example/db', false],
+  ['postgres://u:p@payroll-pooler.notneon.tech/db', false],
   ['postgres://u:p@localhost:5432/db', false],
 ])('%s is a pooled Neon host: %s', (url, is) => {
   expect(isPooledNeon(url)).toBe(is)
 })
 
-test('a pooled Neon host that is not there is unavailable, and asked again', async () => {
-  const store = openStore({ url: 'postgres://u:p@ep-nowhere-pooler.invalid/db' })
+test.each<[string, StoreLocation]>([
+  // A label of 64 letters is no name: nobody is asked for its address.
+  ['a pooled Neon host', { url: `postgres://u:p@${'x'.repeat(57)}-pooler.neon.tech/db` }],
+  ['the pooler of somebody else', { url: 'postgres://u:p@payroll-pooler.invalid/db' }],
+  ['a proxy', { url: 'postgres://u:p@localhost/db', webSocketProxy: '127.0.0.1:1' }],
+])('%s that is not there is unavailable, and asked again', async (_, location) => {
+  const store = openStore(location)
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await expect(store.database()).rejects.toMatchObject({ code: 'unavailable' })
   }
@@ -68,7 +79,7 @@ test('a pooled Neon host that is not there is unavailable, and asked again', asy
 })
 
 describe('a database that a newer version has migrated', () => {
-  const unknown = sql`INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ('of tomorrow', 9999999999999)`
+  const unknown = sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of tomorrow', 9999999999999)`
   const places: Record<string, () => Promise<StoreLocation>> = {
     pg: async () => ({ url: (await spare()).url }),
     Vercel: async () => {
