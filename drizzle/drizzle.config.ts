@@ -4,4 +4,5 @@ export default defineConfig({
   dialect: 'postgresql',
   schema: ['./drizzle/schema.ts', './drizzle/directory-schema.ts', './drizzle/relay-schema.ts'],
   out: './drizzle/migrations',
+  migrations: { schema: 'public', table: 'confidential_payroll_migrations' },
 })

@@ -40,3 +40,13 @@ export function unreachable(cause: unknown): Refusal {
 export function databaseFailure(error: unknown): unknown {
   return isUnreachable(error) ? unreachable(error) : error
 }
+
+/** Why something failed, in one line: the innermost cause, without what was asked. For the screen of whoever runs it. */
+export function innermostReason(error: unknown): string {
+  let failure = error
+  while (failure instanceof Error && failure.cause !== undefined) failure = failure.cause
+  // A host of several addresses fails for each of them.
+  const [first] = failure instanceof AggregateError ? failure.errors : []
+  const { message, code } = Object(first ?? failure) as { message?: unknown; code?: unknown }
+  return String(message || code || failure).split('\n', 1)[0] ?? ''
+}

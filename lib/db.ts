@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './db-drivers.ts'
 import { sqlState, unreachable } from './db-failure.ts'
 import type { Database } from './db-schema.ts'
+import { describeFailure, log } from './log.ts'
 
 export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './db-failure.ts'
 export type { Database } from './db-schema.ts'
@@ -16,27 +17,40 @@ export interface Store {
 /**
  * Where the database is: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The host of the
  * URL decides the driver. `webSocketProxy` (host:port) stands in for Neon's, in front of a PostgreSQL on localhost.
- * `connections` is the most that this process holds at once, two at the least: one for the lock under which another
- * migrates.
+ * `connections` is the most that this process holds at once; while it migrates, it has one more. `silenceMs` is how long
+ * an answer may take, but for those of a migration.
  */
 export type StoreLocation =
   | { directory: string | null }
-  | { url: string; connections?: number; webSocketProxy?: string }
+  | { url: string; connections?: number; webSocketProxy?: string; silenceMs?: number }
 
 /** How many connections a process holds that has the machine to itself. */
 const CONNECTIONS = 10
 
+/** Longer than what the server itself allows a transaction. */
+const SILENCE_MS = 20_000
+
 export function openStore(location: StoreLocation): Store {
+  const patience = 'directory' in location ? undefined : (location.silenceMs ?? SILENCE_MS)
   let connected: Promise<Connection> | undefined
+  const begin = () => {
+    const began = performance.now()
+    const beginning = connect(location)
+    beginning.catch((error: unknown) => {
+      // Whoever comes back late must not forget the connection that somebody else has begun since.
+      if (connected === beginning) connected = undefined
+      // Nobody has waited for it that long.
+      const isLate = patience !== undefined && performance.now() - began >= patience
+      if (isLate) log('error', 'migration', { failure: describeFailure(error) })
+    })
+    return beginning
+  }
   return {
     database: async () => {
-      connected ??= connect(location)
-      const awaited = connected
+      connected ??= begin()
       try {
-        return (await awaited).database
+        return (await inTime(connected, patience)).database
       } catch (cause) {
-        // Whoever comes back late must not forget the connection that somebody else has begun since.
-        if (connected === awaited) connected = undefined
         throw unreachable(cause)
       }
     },
@@ -47,11 +61,28 @@ export function openStore(location: StoreLocation): Store {
   }
 }
 
+/**
+ * Migrates the database, however long that takes.
+ * @throws whatever is in the way: what a driver says, NewerDatabase
+ */
+export async function migrateStore(location: StoreLocation): Promise<void> {
+  const { close } = await connect(location)
+  await close()
+}
+
 function connect(location: StoreLocation): Promise<Connection> {
   if ('directory' in location) return connectPglite(location.directory)
-  const { url, connections = CONNECTIONS, webSocketProxy } = location
-  const server = { url, connections, webSocketProxy }
+  const { url, connections = CONNECTIONS, webSocketProxy, silenceMs = SILENCE_MS } = location
+  const server = { url, connections, webSocketProxy, silenceMs }
   return webSocketProxy !== undefined || isPooledNeon(url) ? connectVercel(server) : connectPg(server)
+}
+
+/** A migration may take long: whoever needs the database meanwhile is told in time, and it goes on without them. */
+async function inTime(connecting: Promise<Connection>, patience: number | undefined): Promise<Connection> {
+  if (patience === undefined) return await connecting
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error('it is being migrated, or does not answer')), patience)
+  return await Promise.race([connecting, late.promise]).finally(() => clearTimeout(timer))
 }
 
 const ATTEMPTS = 3

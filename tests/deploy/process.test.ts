@@ -296,14 +296,14 @@ describe('programs that must not start', () => {
   test('a database of tomorrow ends the service and the migration, and a build on an empty one is migrated', async () => {
     const clone = await cloneDatabase()
     const db = await clone.store.database()
-    await db.execute(sql`INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ('of tomorrow', 1)`)
+    await db.execute(sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of tomorrow', 1)`)
     const variables = { ...ground.variables, PORT: String(await freePort()), DATABASE_URL: clone.url }
     for (const program of [serve, migrate]) {
       const { code, said } = await run(program, variables)
       expect(code).toBe(1)
       expect(said).toContain('migrated by a newer version')
     }
-    for (const statement of ['DROP SCHEMA drizzle CASCADE', 'DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
+    for (const statement of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
       await db.execute(sql.raw(statement))
     }
     expect(await run(migrate, variables)).toMatchObject({ code: 0 })

@@ -48,7 +48,7 @@ describe('migrations', () => {
   test('two instances that start together on an empty database both come up migrated', async () => {
     const empty = await cloneDatabase()
     const plain = await empty.store.database()
-    for (const statement of ['DROP SCHEMA drizzle CASCADE', 'DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
+    for (const statement of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
       await plain.execute(sql.raw(statement))
     }
     const starting = [open(empty.url, 2), open(empty.url, 2)]

@@ -15,7 +15,6 @@ afterAll(() => postgres.drop())
 test('two instances that start together on an empty database both come up migrated', async () => {
   const empty = await cloneDatabase()
   const db = await empty.store.database()
-  await db.execute(sql`DROP SCHEMA drizzle CASCADE`)
   await db.execute(sql`DROP SCHEMA public CASCADE`)
   await db.execute(sql`CREATE SCHEMA public`)
   const stores = [openStore({ url: empty.url }), openStore({ url: empty.url })]
