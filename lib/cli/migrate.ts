@@ -1,4 +1,5 @@
-import { openStore } from '#lib/db.ts'
+import { migrateStore } from '#lib/db.ts'
+import { innermostReason } from '#lib/db-failure.ts'
 import { ConfigurationError, environment } from '#lib/env.ts'
 
 /** Migrates the configured PostgreSQL, as a build does that must not leave it to the first request. */
@@ -7,17 +8,12 @@ async function main(): Promise<void> {
   if (!DATABASE_URL) {
     throw new ConfigurationError('DATABASE_URL', 'is needed: the embedded database is migrated by the service itself')
   }
-  const store = openStore({ url: DATABASE_URL, connections: 2 })
-  try {
-    await store.database()
-  } finally {
-    await store.close()
-  }
+  await migrateStore({ url: DATABASE_URL, connections: 1 })
   console.log('the database is migrated')
 }
 
 await main().catch((error: unknown) => {
-  if (error instanceof ConfigurationError) console.error(error.message)
-  else console.error(error instanceof Error && error.cause instanceof Error ? error.cause.message : error)
+  // What a driver throws may hold the URL, and drizzle's message the query: what is wrong is neither.
+  console.error(error instanceof ConfigurationError ? error.message : `not migrated: ${innermostReason(error)}`)
   process.exit(1)
 })
