@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { dataPath } from './data-path.ts'
 
 /** Another process holds the directory. The message names it. */
 export class DirectoryInUse extends Error {
@@ -20,7 +20,7 @@ const SQLITE_BUSY = 5
  */
 export function lockDirectory(directory: string): () => void {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const lock = new DatabaseSync(join(directory, 'lock'))
+  const lock = new DatabaseSync(dataPath(directory, 'lock'))
   try {
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {

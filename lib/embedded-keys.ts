@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { dataPath } from './data-path.ts'
 import { ConfigurationError } from './env.ts'
 import { generateRelayKey, PRIVATE_RELAY_KEY } from './relay-key.ts'
 
@@ -36,7 +36,7 @@ export type EmbeddedKeys = z.output<typeof KEYS>
  * @throws ConfigurationError when the file is there but cannot be used: new keys would lose what the old ones own
  */
 export async function keepKeys(directory: string, makeIdentityKey: () => Promise<unknown>): Promise<EmbeddedKeys> {
-  const file = join(directory, 'keys.json')
+  const file = dataPath(directory, 'keys.json')
   const kept = readIfThere(file)
   if (kept !== undefined) {
     try {

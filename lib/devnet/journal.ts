@@ -1,6 +1,6 @@
 import { closeSync, ftruncateSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
+import { dataPath } from '#lib/data-path.ts'
 import type { LedgerHead } from './record.ts'
 
 /** Where the body of a ledger's record begins. */
@@ -37,7 +37,7 @@ const PREFIX_BYTES = 12
  */
 export function openJournal(directory: string, replay: (head: LedgerHead, place: Place) => void): Journal {
   const files = new Map<number, number>()
-  const pathOf = (segment: number) => join(directory, `ledgers-${String(segment).padStart(10, '0')}.journal`)
+  const pathOf = (segment: number) => dataPath(directory, `ledgers-${String(segment).padStart(10, '0')}.journal`)
   const names = readdirSync(directory).flatMap((name) => /^ledgers-(\d{10})\.journal$/.exec(name)?.[1] ?? [])
   const found = names.map(Number).toSorted((left, right) => left - right)
   let current = found.at(-1) ?? 1

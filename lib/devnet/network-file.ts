@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dataPath } from '#lib/data-path.ts'
 import type { Deployment } from './genesis.ts'
 
 /** What a ledger's directory says of its network. */
@@ -9,14 +9,14 @@ export interface NetworkFile {
 }
 
 export function readNetworkFile(directory: string): NetworkFile | undefined {
-  const path = join(directory, 'network.json')
+  const path = dataPath(directory, 'network.json')
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
 }
 
 /** Written before the first ledger, so that the two never disagree. */
 export function writeNetworkFile(directory: string, network: NetworkFile): void {
   mkdirSync(directory, { recursive: true })
-  const path = join(directory, 'network.json')
+  const path = dataPath(directory, 'network.json')
   writeFileSync(`${path}.part`, `${JSON.stringify(network, null, 2)}\n`)
   renameSync(`${path}.part`, path)
 }

@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { dataPath } from '#lib/data-path.ts'
 import { readEntry, recordEntry } from './ledger-record.ts'
 import type { EntryRecord } from './record.ts'
 import type { StoredEntry } from './state.ts'
@@ -13,7 +13,7 @@ const BATCH = 1000
  * whole or not there; the ones before it go.
  */
 export function writeSnapshot(directory: string, sequence: number, entries: Iterable<StoredEntry>): void {
-  const path = join(directory, `entries-${String(sequence).padStart(10, '0')}.snapshot`)
+  const path = dataPath(directory, `entries-${String(sequence).padStart(10, '0')}.snapshot`)
   const file = openSync(`${path}.part`, 'w')
   try {
     let lines: string[] = []
@@ -30,7 +30,7 @@ export function writeSnapshot(directory: string, sequence: number, entries: Iter
   }
   renameSync(`${path}.part`, path)
   for (const { name, sequence: other } of snapshots(directory)) {
-    if (other < sequence) rmSync(join(directory, name), { force: true })
+    if (other < sequence) rmSync(dataPath(directory, name), { force: true })
   }
 }
 
@@ -38,7 +38,7 @@ export function writeSnapshot(directory: string, sequence: number, entries: Iter
 export function readSnapshot(directory: string): { sequence: number; entries: StoredEntry[] } {
   const newest = snapshots(directory).toSorted((left, right) => right.sequence - left.sequence)[0]
   if (!newest) return { sequence: 0, entries: [] }
-  const lines = readFileSync(join(directory, newest.name), 'utf8').split('\n')
+  const lines = readFileSync(dataPath(directory, newest.name), 'utf8').split('\n')
   const records: EntryRecord[] = lines.filter(Boolean).map((line) => JSON.parse(line))
   return { sequence: newest.sequence, entries: records.flatMap((record) => readEntry(record) ?? []) }
 }
