@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
 
 /** An answer as it came. */
 export interface RawAnswer {
@@ -23,5 +24,30 @@ export function rawRequest(
     })
     sent.on('error', reject)
     sent.end(body)
+  })
+}
+
+/** What stands on the wire behind the header of an answer: Node's client would swallow what a HEAD must not have. */
+export function wiredBody(
+  base: string,
+  path: string,
+  { method, headers = {} }: { method: string; headers?: Record<string, string> },
+): Promise<string> {
+  const { hostname, port, host } = new URL(base)
+  const lines = Object.entries({ Host: host, Connection: 'close', ...headers }).map((line) => line.join(': '))
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(Number(port), hostname)
+    socket.setEncoding('utf8')
+    socket.on('data', (part) => {
+      text += part
+    })
+    socket.on('error', reject)
+    socket.on('end', () => {
+      const end = text.indexOf('\r\n\r\n')
+      if (end < 0) reject(new Error('no answer'))
+      else resolve(text.slice(end + 4))
+    })
+    socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
   })
 }
