@@ -125,14 +125,17 @@ export function routeNotFound(request: Request, allow?: string): Response {
 /**
  * The JSON body of a request, parsed by `schema`. No body counts as `{}`, whatever its content type. At most 256 KiB,
  * counted while streaming, since Content-Length is only a claim.
+ * @param otherwise the message for a body of any other type
  * @throws Refusal too-large, unsupported-media, or malformed with a message that names the field
  */
-export async function readJson<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
+export async function readJson<Schema extends z.ZodType>(
+  request: Request,
+  schema: Schema,
+  otherwise = 'the body must be application/json',
+): Promise<z.output<Schema>> {
   const bytes = await readBody(request)
   if (bytes.length === 0) return parse(schema, {})
-  if (mediaType(request) !== 'application/json') {
-    throw new Refusal('unsupported-media', 'the body must be application/json')
-  }
+  if (mediaType(request) !== 'application/json') throw new Refusal('unsupported-media', otherwise)
   return parse(schema, decodeJson(bytes))
 }
 
@@ -141,7 +144,8 @@ export async function readJsonOrForm<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
 ): Promise<z.output<Schema>> {
-  return isForm(request) ? await readForm(request, schema) : await readJson(request, schema)
+  if (isForm(request)) return await readForm(request, schema)
+  return await readJson(request, schema, 'the body must be application/json or application/x-www-form-urlencoded')
 }
 
 /**

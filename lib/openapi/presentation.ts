@@ -26,6 +26,7 @@ const UNAUTHENTICATED: Record<OperationCaller, readonly string[]> = {
   cron: ['missing bearer token', 'invalid scheduler token'],
 }
 const BODY_MESSAGES = ['the body is not JSON in UTF-8', 'the body ended early']
+const NEITHER_JSON_NOR_FORM = 'the body must be application/json or application/x-www-form-urlencoded'
 
 const TITLES: Record<number, string> = {
   400: 'A field is missing or malformed; the message names it',
@@ -34,7 +35,7 @@ const TITLES: Record<number, string> = {
   404: 'There is no such thing, or it is somebody else’s',
   409: 'It contradicts what is there',
   413: 'The body is larger than 256 KiB',
-  415: 'The body is not JSON',
+  415: 'The body is of another type',
   422: 'The sponsor refuses to pay',
   429: 'Too soon after the last time',
   500: 'Something failed',
@@ -151,7 +152,7 @@ function messagesOf(operation: Omit<Operation, 'answer'>): Record<number, readon
     401: UNAUTHENTICATED[caller],
     403: caller === 'employer' ? ['employer role required', OTHER_PROVIDER] : [],
     413: body ? ['the body is larger than 256 KiB'] : [],
-    415: body ? ['the body must be application/json'] : [],
+    415: body ? [body.form ? NEITHER_JSON_NOR_FORM : 'the body must be application/json'] : [],
     500: [failure ?? 'internal error'],
     503: selfContained || failure ? [] : ['the database cannot be reached'],
   }

@@ -3,6 +3,7 @@ import { SigningKeypair, Wallet } from '@stellar/typescript-wallet-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { GET as getToml } from '#app/.well-known/stellar.toml/route.ts'
 import * as sep10 from '#app/api/auth/sep10/route.ts'
+import * as verify from '#app/api/auth/sep10/verify/route.ts'
 import { verifySession } from '#lib/auth/session.ts'
 import { listen } from '../support/listen.ts'
 import { freePort } from '../support/port.ts'
@@ -21,7 +22,11 @@ beforeAll(async () => {
   process.env.http_proxy = base
   // The wallet SDK speaks plain HTTP on this network only.
   town = await openTown({ PUBLIC_URL: `http://${domain}`, DEVNET_PASSPHRASE: Networks.TESTNET })
-  server = await listen(port, { '/.well-known/stellar.toml': { GET: getToml }, '/api/auth/sep10': sep10 })
+  server = await listen(port, {
+    '/.well-known/stellar.toml': { GET: getToml },
+    '/api/auth/sep10': sep10,
+    '/api/auth/sep10/verify': verify,
+  })
 }, 120_000)
 afterAll(async () => {
   delete process.env.http_proxy
@@ -75,6 +80,15 @@ test.each([
   const answer = (await response.json()) as { token: string }
   expect(response.status).toBe(200)
   expect(answer).toMatchObject({ session: answer.token, kind: 'ledger', sub: wallet.publicKey() })
+})
+
+test.each([
+  ['/api/auth/sep10', 'the body must be application/json or application/x-www-form-urlencoded'],
+  ['/api/auth/sep10/verify', 'the body must be application/json'],
+])('%s names what it takes to who sends something else', async (path, error) => {
+  const headers = { 'Content-Type': 'multipart/form-data; boundary=x' }
+  const response = await fetch(base + path, { method: 'POST', headers, body: '--x--' })
+  expect([response.status, await response.json()]).toEqual([415, { error }])
 })
 
 test.each([
