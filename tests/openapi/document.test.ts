@@ -86,6 +86,8 @@ const INSIDE = new Set([
   'the network refused the call: {}',
   'the faucet has no account on the ledger',
   'the RPC contradicts itself',
+  // Of the dashboard's form.
+  'the body must be application/x-www-form-urlencoded',
 ])
 
 /** What a file says into the interface: of the relay only its jobs, and on /transfer every failure is one message. */
