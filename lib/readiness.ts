@@ -4,6 +4,7 @@ import { describeFailure, log } from './log.ts'
 import { formatUnits } from './money.ts'
 import { readRelayState } from './relay/state.ts'
 import type { Service } from './service.ts'
+import { paysForAnything } from './sponsor/policy.ts'
 
 /** Whether one thing that the service needs is there, and in words why not. */
 export interface Check {
@@ -73,13 +74,18 @@ async function lookAtLedger({ network, now }: Service): Promise<Check> {
   return { ok: true, latestLedger, age }
 }
 
-async function lookAtSponsor({ sponsor }: Service): Promise<Check> {
+async function lookAtSponsor({ sponsor, settings }: Service): Promise<Check> {
   // A key that is not there turns its feature off; the rest is as ready as ever.
   if (!sponsor) return { ok: true, configured: false }
   const address = sponsor.keypair.publicKey()
   const available = await sponsor.readBalance()
+  const balance = { address, availableXlm: formatUnits(available) }
+  if (!paysForAnything(sponsor.rules)) {
+    const remedy = settings.token ? 'SPONSOR_CONTRACTS is empty' : 'set CONFIDENTIAL_TOKEN'
+    return { ok: true, configured: false, problem: `nothing to pay for: ${remedy}`, ...balance }
+  }
   const low = available < sponsor.rules.maxFee * LOW_FLOAT_TRANSFERS
-  return { ok: !low, ...(low && { problem: 'the float is low' }), address, availableXlm: formatUnits(available) }
+  return { ok: !low, ...(low && { problem: 'the float is low' }), ...balance }
 }
 
 /** Relays run anywhere on the same database. A channel that cannot pay leaves its items to the others, and is told of. */

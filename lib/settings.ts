@@ -92,7 +92,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),
     sponsor: composeSponsor(environment, embedded, signer),
-    batch: composeBatch(environment, embedded),
+    batch: composeBatch(environment, embedded, token),
     relay: composeRelay(environment, embedded, token),
     cronSecret: environment.CRON_SECRET,
     metricsToken: environment.METRICS_TOKEN,
@@ -184,11 +184,12 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
   }
 }
 
-function composeBatch(environment: Environment, embedded: Embedded): Settings['batch'] {
+function composeBatch(environment: Environment, embedded: Embedded, token: string | undefined): Settings['batch'] {
   const own = environment.RELAY_PRIVATE_KEY ?? embedded.relayKey
   const key = environment.RELAY_PUBLIC_KEY ?? (own && publicHalf(own))
   const enabled = environment.BATCH_ENABLED ?? embedded.relayKey !== undefined
-  return enabled && key ? { key } : undefined
+  // Relays move a confidential token: without one a job would never end.
+  return enabled && key && token ? { key } : undefined
 }
 
 function composeRelay(environment: Environment, embedded: Embedded, token: string | undefined): Settings['relay'] {

@@ -13,6 +13,11 @@ export interface SponsorRules {
   ownAddresses: ReadonlySet<string>
 }
 
+/** Whether there is anything that the sponsor would pay for. */
+export function paysForAnything(rules: Pick<SponsorRules, 'contracts'> | undefined): boolean {
+  return rules !== undefined && rules.contracts.size > 0
+}
+
 /** What an inner transaction turned out to ask for, once nothing stands against it. */
 export interface Intent {
   contract: string

@@ -20,6 +20,24 @@ test('the overview says that all is well, and what to do next', async ({ page })
   await expect(page.getByText('The operator cannot see pay')).toBeVisible()
 })
 
+test('and what is not configured, each with the variable that turns it on', async ({ page }) => {
+  await enter(page, program.base)
+  const off = page.getByRole('region', { name: 'Not configured' }).getByRole('listitem')
+  await expect(off).toContainText(['SMTP_URL, MAIL_FROM', 'CRON_SECRET', 'METRICS_TOKEN'])
+  await expect(off).toHaveCount(3)
+})
+
+test('a sponsor with nothing to pay for is said to be off', async ({ page }) => {
+  const idle = await runProgram({ SPONSOR_CONTRACTS: 'none' })
+  try {
+    await enter(page, idle.base)
+    await expect(page.getByRole('region', { name: 'Health' })).toContainText('nothing to pay for')
+    await expect(page.getByRole('region', { name: 'Not configured' })).toContainText('Every transfer is refused')
+  } finally {
+    await idle.stop()
+  }
+})
+
 const NEXT_STEPS = {
   '/batches': 'POST /batches',
   '/transfers': 'POST /transfer',

@@ -76,11 +76,11 @@ describe('the boot refuses by name', () => {
   })
 })
 
-test('a preview starts with a database, a sponsor and a secret, on testnet, and says what is not configured', async () => {
+test('a preview starts with a database, a sponsor and a secret, on testnet, and says that this is not enough to pay', async () => {
   const service = await start(preview())
   provideService(Promise.resolve(service))
   const response = await getHealth(new Request('http://localhost:3000/api/health'), undefined)
-  expect(await response.json()).toEqual({ ok: true, network: 'testnet', idp: false, relay: false, sponsor: true })
+  expect(await response.json()).toEqual({ ok: true, network: 'testnet', idp: false, relay: false, sponsor: false })
   expect(service.settings.network.passphrase).toBe(Networks.TESTNET)
   await service.close()
 })

@@ -1,4 +1,4 @@
-import { Keypair } from '@stellar/stellar-sdk'
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { DELETE, GET, PATCH, POST, PUT } from '#app/api/[[...path]]/route.ts'
 import * as disclose from '#app/api/auditor/disclose/route.ts'
@@ -22,6 +22,7 @@ import { type LedgerServer, startLedgerServer } from './ledger-server.ts'
 const NOW = new Date('2026-03-01T12:00:00Z')
 const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(7))
 const address = keypair.publicKey()
+const token = StrKey.encodeContract(new Uint8Array(32).fill(7))
 /** Two base reserves and a hundred transfers of the highest fee, in stroops. */
 const ENOUGH = 10_000_000n + 100n * 5_000_000n
 
@@ -55,6 +56,7 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
       STELLAR_RPC_URL: ledger.url,
       SESSION_SECRET: 'a secret of the route tests, 32 bytes and more',
       SPONSOR_SEED: keypair.secret(),
+      CONFIDENTIAL_TOKEN: token,
       ...variables,
     }),
   )
@@ -110,6 +112,14 @@ describe('GET /health', () => {
     provideService(Promise.resolve(compose(variables)))
     expect((await get()).body).toMatchObject({ ok: true, network: 'local', idp: true, sponsor: false })
   })
+
+  test.each<Record<string, string>>([{ CONFIDENTIAL_TOKEN: '' }, { SPONSOR_CONTRACTS: 'none' }])(
+    'a sponsor with nothing to pay for, %j, is none',
+    async (variables) => {
+      provideService(Promise.resolve(compose(variables)))
+      expect((await get()).body).toMatchObject({ ok: true, sponsor: false })
+    },
+  )
 
   test('asks neither database nor ledger', async () => {
     const database = vi.fn(store.database)
@@ -196,6 +206,23 @@ describe('GET /ready', () => {
     provideService(Promise.resolve(compose({ SPONSOR_SEED: '' })))
     expect((await get()).body).toMatchObject({ sponsor: { ok: true, configured: false } })
   })
+
+  test.each([
+    [{ CONFIDENTIAL_TOKEN: '' }, 'nothing to pay for: set CONFIDENTIAL_TOKEN'],
+    [{ SPONSOR_CONTRACTS: 'none' }, 'nothing to pay for: SPONSOR_CONTRACTS is empty'],
+  ])(
+    'a sponsor with nothing to pay for, %j, says so, whatever it has, and is no reason to be unready',
+    async (variables, problem) => {
+      provideService(Promise.resolve(compose(variables as Record<string, string>)))
+      ledger.balance = 10_000_000n
+      const { status, body } = await get()
+      expect(status).toBe(200)
+      expect(body).toMatchObject({
+        ok: true,
+        sponsor: { ok: true, configured: false, problem, availableXlm: '0.0000000' },
+      })
+    },
+  )
 
   test('looks once in five seconds, whoever asks', async () => {
     await Promise.all([get(), get(), get()])

@@ -258,6 +258,8 @@ describe('the relay', () => {
     expect(compose(bare, {})).toMatchObject({ batch: undefined, relay: undefined })
     expect(compose({ ...bare, BATCH_ENABLED: 'true' }, {}).batch).toBeUndefined()
     expect(compose({ ...bare, ...own }, {}).batch).toBeUndefined()
+    const tokenless = { ...bare, ...own, BATCH_ENABLED: 'true', CONFIDENTIAL_TOKEN: '' }
+    expect(compose(tokenless, {})).toMatchObject({ batch: undefined, relay: undefined })
   })
 
   test('has the keys that it is given', () => {

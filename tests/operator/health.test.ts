@@ -51,6 +51,23 @@ test.each<[Check, words: string, tone: string]>([
   expect(toneOf(relay)).toBe(tone)
 })
 
+test.each<[Check, words: string]>([
+  [READY.sponsor, 'Paying float is sufficient'],
+  [{ ok: false, problem: 'the float is low' }, 'In trouble the float is low'],
+  [{ ok: true, configured: false }, 'Off set SPONSOR_SEED to pay fees'],
+  [
+    {
+      ok: true,
+      configured: false,
+      problem: 'nothing to pay for: set CONFIDENTIAL_TOKEN',
+      availableXlm: '9998.0000000',
+    },
+    'Off nothing to pay for: set CONFIDENTIAL_TOKEN',
+  ],
+])('the sponsor’s light of %j', (sponsor, words) => {
+  expect(lightsOf({ sponsor })[2]).toBe(`Sponsor: ${words}`)
+})
+
 test('the database is named for what it is', () => {
   expect(lightsOf({}, true)[0]).toBe('Database: Reachable PGlite, embedded')
   expect(lightsOf({}, false)[0]).toBe('Database: Reachable PostgreSQL')

@@ -43,7 +43,7 @@ export function Health({ ready, embedsDatabase }: { ready: Readiness; embedsData
 }
 
 function sponsorLight(sponsor: Readiness['sponsor']): Light {
-  if (sponsor.configured === false) return ['off', 'Off', 'set SPONSOR_SEED to pay fees']
+  if (sponsor.configured === false) return ['off', 'Off', `${sponsor.problem ?? 'set SPONSOR_SEED to pay fees'}`]
   return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'In trouble', `${sponsor.problem}`]
 }
 

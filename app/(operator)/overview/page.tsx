@@ -11,6 +11,7 @@ import { Frame } from '../frame.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Unreachable } from '../table.tsx'
 import { Health } from './health.tsx'
+import { NotConfigured } from './not-configured.tsx'
 import { RunningBatches } from './running-batches.tsx'
 import { SettlementChart } from './settlement-chart.tsx'
 import { SpendingCards } from './spending-cards.tsx'
@@ -48,6 +49,7 @@ export default async function OverviewPage() {
       ) : (
         <Unreachable />
       )}
+      <NotConfigured settings={service.settings} />
     </Frame>
   )
 }

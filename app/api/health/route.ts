@@ -1,5 +1,6 @@
 import { resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
+import { paysForAnything } from '#lib/sponsor/policy.ts'
 
 /** Liveness, and what is configured. Touches neither database nor network. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
@@ -10,7 +11,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
       network: settings.network.name,
       idp: settings.provider !== undefined,
       relay: settings.batch !== undefined,
-      sponsor: settings.sponsor !== undefined,
+      sponsor: paysForAnything(settings.sponsor?.rules),
     }
   },
 })
