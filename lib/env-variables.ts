@@ -117,6 +117,7 @@ export const VARIABLES = {
   IDP_EMAIL_CLAIM: text.default('email'),
   SMTP_URL: smtpUrl.optional(),
   MAIL_FROM: sender.optional(),
+  INVITE_LIMIT: count(1, 100_000).default(200),
   // On where the ledger is embedded, off elsewhere.
   BATCH_ENABLED: z
     .enum(['true', 'false'], 'neither true nor false')

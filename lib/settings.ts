@@ -126,8 +126,8 @@ function deriveKey(secret: string, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 }
 
-function composeMail({ SMTP_URL, MAIL_FROM }: Environment): MailSettings | undefined {
-  return SMTP_URL && MAIL_FROM ? { url: SMTP_URL, from: MAIL_FROM } : undefined
+function composeMail({ SMTP_URL, MAIL_FROM, INVITE_LIMIT }: Environment): MailSettings | undefined {
+  return SMTP_URL && MAIL_FROM ? { url: SMTP_URL, from: MAIL_FROM, daily: INVITE_LIMIT } : undefined
 }
 
 function composeProvider(environment: Environment): ProviderSettings | undefined {

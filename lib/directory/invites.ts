@@ -5,6 +5,7 @@ import { type Database, transact } from '#lib/db.ts'
 import { type MailSettings, sendMail } from '#lib/mail.ts'
 import { Refusal } from '#lib/refusal.ts'
 import { contractorNotFound, ownContractor } from './contractors.ts'
+import { requireMailLeft } from './invite-limit.ts'
 import { writeInvite } from './invite-mail.ts'
 import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './invite-token.ts'
 import type { Employer } from './user.ts'
@@ -18,8 +19,8 @@ export interface InviteSettings {
 /**
  * Invites a contractor, again if need be: earlier links become void. The link is mailed where there is a mail server
  * and the contractor has an email.
- * @throws Refusal not-found; conflict for somebody inactive; unavailable when the mail could not be sent: the link
- * that was to be sent is void with the next try
+ * @throws Refusal not-found; conflict for somebody inactive; too-soon once enough has been mailed for the organisation;
+ * unavailable when the mail could not be sent: the link that was to be sent is void with the next try
  */
 export async function inviteContractor(
   db: Database,
@@ -28,7 +29,7 @@ export async function inviteContractor(
   id: string,
   now: Date,
 ): Promise<{ inviteUrl: string }> {
-  const issued = await transact(db, (tx) => issueInvite(tx, employer, id, now))
+  const issued = await transact(db, (tx) => issueInvite(tx, { employer, id, mail: settings.mail }, now))
   const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
   if (settings.mail && issued.email !== null) {
     await sendMail(settings.mail, writeInvite({ ...issued, to: issued.email, link: inviteUrl }))
@@ -36,7 +37,11 @@ export async function inviteContractor(
   return { inviteUrl }
 }
 
-async function issueInvite(tx: Database, employer: Employer, id: string, now: Date) {
+async function issueInvite(
+  tx: Database,
+  { employer, id, mail }: { employer: Employer; id: string; mail: MailSettings | undefined },
+  now: Date,
+) {
   const [issued] = await tx
     .update(contractors)
     .set({
@@ -51,6 +56,8 @@ async function issueInvite(tx: Database, employer: Employer, id: string, now: Da
     throw inactive ? new Refusal('conflict', 'contractor is inactive') : contractorNotFound()
   }
   const { organisation, actor } = employer
+  const mailed = mail !== undefined && issued.email !== null
+  if (mailed) await requireMailLeft(tx, organisation, mail.daily, now)
   const [company] = await tx
     .select({ name: organisations.name })
     .from(organisations)
@@ -60,7 +67,7 @@ async function issueInvite(tx: Database, employer: Employer, id: string, now: Da
     actor,
     action: 'contractor.invited',
     subject: { kind: 'contractor', id },
-    detail: { version: issued.version },
+    detail: { version: issued.version, mailed },
   })
   return { ...issued, contractor: id, company: company?.name ?? '' }
 }

@@ -124,7 +124,12 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
       schema: inviteShape,
       example: { inviteUrl: `https://pay.example/invite/${EXAMPLE.invite}` },
     },
-    refusals: { 404: NOT_FOUND, 409: ['contractor is inactive'], 503: ['the mail could not be sent'] },
+    refusals: {
+      404: NOT_FOUND,
+      409: ['contractor is inactive'],
+      429: ['no more than {count} invites are mailed for an organisation in 24 hours'],
+      503: ['the mail could not be sent'],
+    },
   },
   {
     id: 'acceptInvite',

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { writeInvite } from '#lib/directory/invite-mail.ts'
 import { sendMail } from '#lib/mail.ts'
 import { captureLog } from '../house/console.ts'
-import { idOf, type Office, openOffice } from './office.ts'
+import { idOf, NOW, type Office, openOffice } from './office.ts'
 import { accountOf } from './recorded-rpc.ts'
 
 interface Letter {
@@ -19,6 +19,7 @@ let refusal: Error | undefined
 let server: SMTPServer
 let office: Office
 let session: string
+let employers = 0
 let logged: string[]
 
 beforeAll(async () => {
@@ -45,6 +46,7 @@ beforeAll(async () => {
   office = await openOffice({
     SMTP_URL: `smtp://user:hunter2@127.0.0.1:${port}`,
     MAIL_FROM: 'Payroll <pay@pay.example>',
+    INVITE_LIMIT: '3',
   })
 })
 afterAll(async () => {
@@ -55,7 +57,9 @@ beforeEach(async () => {
   logged = captureLog()
   letters.length = 0
   refusal = undefined
-  session = await office.wallet(accountOf(8_000))
+  // An employer for each test, who has the limit to themselves.
+  employers += 1
+  session = await office.wallet(accountOf(8_000 + employers))
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -160,4 +164,36 @@ test('a server that is not there, or refuses the password, is 503 and tells noth
   const wrong = mail.url.replace('hunter2', 'hunter3')
   await expect(sendMail({ ...mail, url: wrong }, message)).rejects.toMatchObject(unavailable)
   expect(letters).toEqual([])
+})
+
+test('only so many are mailed for an organisation in a day; its links still work, and others still invite', async () => {
+  const [first = '', ...others] = await Promise.all(
+    Array.from({ length: 6 }, (_, index) => create({ name: 'Ann', email: `ann${index}@b.example` })),
+  )
+  const unmailed = await create({ name: 'Bob' })
+  expect((await invite(first)).status).toBe(200)
+  office.clock.now = new Date(NOW.getTime() + 1_800_000)
+  const answers = await Promise.all(others.map(invite))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429, 429])
+  expect(letters).toHaveLength(3)
+  const refused = answers.find(({ status }) => status === 429)
+  expect(refused?.body).toEqual({ error: 'no more than 3 invites are mailed for an organisation in 24 hours' })
+  // The first of the three counts for the rest of its day.
+  expect(refused?.headers.get('retry-after')).toBe(String(86_400 - 1_800))
+  expect((await invite(unmailed)).status).toBe(200)
+  office.clock.now = new Date(NOW.getTime() + 86_400_000)
+  session = await office.wallet(accountOf(8_000 + employers))
+  expect((await invite(first)).status).toBe(200)
+  expect((await invite(first)).status).toBe(429)
+  office.clock.now = NOW
+})
+
+test('a refused invite leaves the link before it as it was', async () => {
+  const id = await create({ name: 'Ann', email: 'again@b.example' })
+  let link = ''
+  for (let time = 0; time < 3; time += 1) link = String((await invite(id)).body.inviteUrl)
+  expect((await invite(id)).status).toBe(429)
+  const contractor = await office.user('ann', 'again@b.example')
+  const accepted = await office.call(contractor, 'POST', `/invites/${link.split('/').at(-1)}/accept`)
+  expect(accepted.status).toBe(200)
 })

@@ -238,6 +238,14 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: ['HS256', 'none', 'RS256,HS256', 'rs256', ','],
   },
   IDP_EMAIL_CLAIM: { default: 'email', ...anyText },
+  INVITE_LIMIT: {
+    default: 200,
+    good: [
+      ['1', 1],
+      ['100000', 100_000],
+    ],
+    bad: ['0', '100001', '1.5', 'many'],
+  },
   SMTP_URL: {
     default: undefined,
     beside: { MAIL_FROM: 'pay@pay.example' },
