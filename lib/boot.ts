@@ -1,5 +1,5 @@
-import { join } from 'node:path'
 import { checkSurroundings } from './boot-checks.ts'
+import { dataPath } from './data-path.ts'
 import { openStore, type Store, type StoreLocation } from './db.ts'
 import { openRegistrationSweep } from './directory/promotion.ts'
 import { lockDirectory } from './directory-lock.ts'
@@ -102,7 +102,7 @@ export async function startService(configuration: Environment, given?: Store): P
 const CONNECTIONS_ON_VERCEL = 4
 
 function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLocation {
-  if (!DATABASE_URL) return { directory: join(DATA_DIR, 'database') }
+  if (!DATABASE_URL) return { directory: dataPath(DATA_DIR, 'database') }
   return { url: DATABASE_URL, ...(VERCEL && { connections: CONNECTIONS_ON_VERCEL }) }
 }
 
@@ -159,7 +159,7 @@ async function startLedger(
   const { prover } = await import('./devnet/prover.ts')
   let answerIdentity: ReturnType<typeof identityIssuer> | undefined
   const devnet = await startDevnet({
-    directory: join(configuration.DATA_DIR, 'ledger'),
+    directory: dataPath(configuration.DATA_DIR, 'ledger'),
     port: configuration.DEVNET_PORT,
     closeMs: configuration.DEVNET_CLOSE_MS,
     passphrase: configuration.DEVNET_PASSPHRASE,

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { VARIABLE_NAMES } from '#lib/env.ts'
@@ -54,6 +54,19 @@ describe('the images', () => {
     expect(stages.get('base')).toContain(`FROM node:${engines.node.replace('>=', '')}-slim`)
     expect([...stages.keys()].at(-1)).toBe('web')
   })
+})
+
+test('a build that takes along what it reads takes nothing of the project’s folder but the migrations', () => {
+  // What a standalone build copies: the traces stand beside every entry of any build.
+  const traces = globSync('.next/server/**/*.nft.json')
+  expect(traces).toContain('.next/server/instrumentation.js.nft.json')
+  const traced = traces.flatMap((trace) => {
+    const { files } = JSON.parse(read(trace)) as { files: string[] }
+    return files.map((file) => join(dirname(trace), file))
+  })
+  const own = new Set(traced.filter((file) => !/^(node_modules|\.next)\//.test(file)))
+  expect(own).toContain('drizzle/migrations/meta/_journal.json')
+  expect([...own].filter((file) => !/^(drizzle\/migrations\/|package\.json$)/.test(file))).toEqual([])
 })
 
 /** The services of compose.yaml by name, each its text. */

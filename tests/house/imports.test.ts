@@ -157,6 +157,13 @@ describe('every page of the operator’s', () => {
   })
 })
 
+test('paths into DATA_DIR are made by dataPath, which no build follows to the keys there', () => {
+  const joining = imports.filter(({ from, specifier }) => specifier === 'node:path' && !from.startsWith('lib/cli/'))
+  // One names a folder of the project, the other a module.
+  const named = ['lib/db-migration.ts', 'lib/relay/prover.ts']
+  expect(joining.map(({ from }) => from).filter((from) => !named.includes(from))).toEqual([])
+})
+
 describe('files', () => {
   test('are named for what they are', () => {
     const forbidden = /^(utils?|helpers?|common|managers?|types?|constants?|index|misc|shared)$/
