@@ -43,7 +43,7 @@ test.each([
 })
 
 test('a service without a token for it has no metrics', async () => {
-  const other = await startService(readEnvironment({ ...town.variables, METRICS_TOKEN: '' }))
+  const other = await startService(readEnvironment({ ...town.variables, METRICS_TOKEN: '' }), town.shared)
   provideService(Promise.resolve(other))
   const { status, text } = await ask(`Bearer ${TOKEN}`)
   provideService(Promise.resolve(town.service))
