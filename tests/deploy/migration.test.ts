@@ -52,7 +52,7 @@ const drivers: [string, () => { url: string; webSocketProxy?: string }][] = [
 ]
 
 async function rowsOf(table: string): Promise<unknown[]> {
-  return (await client.query(`SELECT hash, created_at FROM ${table} ORDER BY id`)).rows
+  return (await client.query(`SELECT hash, created_at FROM ${table} ORDER BY created_at, id`)).rows
 }
 
 /** Which of those indexes are there. */
