@@ -67,7 +67,7 @@ async function issueInvite(
     actor,
     action: 'contractor.invited',
     subject: { kind: 'contractor', id },
-    detail: { version: issued.version, mailed },
+    detail: { version: issued.version, ...(mailed && { mailed }) },
   })
   return { ...issued, contractor: id, company: company?.name ?? '' }
 }
