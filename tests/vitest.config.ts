@@ -44,6 +44,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'pglite',
+          // The engine is compiled once for each process, and not for each file.
+          isolate: false,
           include: [EVERY_TEST],
           exclude: [...WITHOUT_DATABASE, ...ABOUT_SERVERS],
           globalSetup: ['tests/support/pglite-setup.ts'],

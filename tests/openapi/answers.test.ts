@@ -191,6 +191,17 @@ test.each([
   expect([answer.status, answer.body]).toEqual([409, { error: 'your organisation is not there any more' }])
 })
 
+test('invites that are mailed', async () => {
+  const poster = await setting.signIn('poster')
+  const contractor = await setting.hire(poster, { name: 'Katherine', email: 'katherine@example.com' })
+  const mail = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'pay@pay.example', INVITE_LIMIT: '1' }
+  await setting.elsewhere(mail, async () => {
+    const path = `/contractors/${contractor}/invite`
+    expect(await statusOf('POST', path, as(poster))).toBe(503)
+    expect(await statusOf('POST', path, as(poster))).toBe(429)
+  })
+})
+
 test('a contractor who is no employer', async () => {
   const [boss, stranger] = [await setting.signIn('boss'), await setting.signIn('stranger')]
   const contractor = await setting.hire(boss, { name: 'Dorothy', email: 'dorothy@example.com' })
