@@ -27,8 +27,8 @@ export function explainTransfer(transfer: {
   const { status, resultCode, contractError } = transfer
   if (status === 'success') return ''
   if (status === 'dead') {
-    const refused = resultCode === null ? '' : ` The network had refused it: ${inWords(resultCode)}`
-    return `it expired before it reached the ledger, and nothing was paid.${refused}`
+    const refused = resultCode === null ? '' : `; the network had refused it: ${inWords(resultCode)}`
+    return `it expired before it reached the ledger, and nothing was paid${refused}`
   }
   if (contractError !== null) {
     const words = CONTRACT_ERRORS[contractError]

@@ -23,7 +23,7 @@ function lightsOf(ready: Partial<Readiness>, embedsDatabase = true): string[] {
 
 /** The colour of the shape before the word. */
 function toneOf(relay: Check): string | undefined {
-  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, relay }, embedsDatabase: true }))
+  const html = renderToStaticMarkup(createElement(Health, { ready: { ...READY, relay }, embedsDatabase: false }))
   return /text-(good|busy|bad|faint)"/.exec(html.slice(html.indexOf('>Relay<')).replace(/text-xs text-faint/g, ''))?.[1]
 }
 
@@ -47,7 +47,7 @@ test.each<[Check, words: string, tone: string]>([
   [{ ok: false, problem: 'the relays cannot be looked up' }, 'Unknown the database knows', 'faint'],
   [{ ok: true, configured: false }, 'Off batch execution is disabled', 'faint'],
 ])('the relay’s light of %j', (relay, words, tone) => {
-  expect(lightsOf({ relay }).at(-1)).toBe(`Relay: ${words}`)
+  expect(lightsOf({ relay }, false).at(-1)).toBe(`Relay: ${words}`)
   expect(toneOf(relay)).toBe(tone)
 })
 
@@ -72,4 +72,9 @@ test('the database is named for what it is', () => {
   expect(lightsOf({}, true)[0]).toBe('Database: Reachable PGlite, embedded')
   expect(lightsOf({}, false)[0]).toBe('Database: Reachable PostgreSQL')
   expect(lightsOf({ database: { ok: false } })[0]).toMatch(/^Database: Unreachable/)
+})
+
+test('a service with a database of its own starts its relay itself', () => {
+  const relay = { ok: false, relays: 0, channels: 0, problem: 'no relay is running; no channel can pay' }
+  expect(lightsOf({ relay }, true).at(-1)).toBe('Relay: Starting soon after the service')
 })

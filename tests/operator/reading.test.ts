@@ -203,10 +203,10 @@ test.each([
   [{ status: 'failed', resultCode: 'txFailed', contractError: 3506 }, /stale or wrong.*\(contract error 3506\)$/],
   [{ status: 'failed', resultCode: 'txFailed', contractError: 9999 }, /^contract error 9999$/],
   [{ status: 'failed', resultCode: 'txNew', contractError: null }, /^txNew$/],
-  [{ status: 'dead', resultCode: null, contractError: null }, /^it expired .* nothing was paid\.$/],
+  [{ status: 'dead', resultCode: null, contractError: null }, /^it expired .* nothing was paid$/],
   [
     { status: 'dead', resultCode: 'txBadSeq', contractError: null },
-    /nothing was paid\. The network had refused it: the sequence/,
+    /nothing was paid; the network had refused it: the sequence/,
   ],
 ] as const)('%j is explained', (transfer, words) => {
   expect(explainTransfer(transfer)).toMatch(words)

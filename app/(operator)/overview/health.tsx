@@ -21,7 +21,7 @@ export function Health({ ready, embedsDatabase }: { ready: Readiness; embedsData
         : ['bad', ledger.age === undefined ? 'Unreachable' : 'Behind', `${ledger.problem}`],
     ],
     ['Sponsor', sponsorLight(sponsor)],
-    ['Relay', relayLight(relay)],
+    ['Relay', relayLight(relay, embedsDatabase)],
   ]
   return (
     <section aria-label="Health" className="mb-4 rounded-lg border border-line bg-surface shadow-card">
@@ -47,9 +47,11 @@ function sponsorLight(sponsor: Readiness['sponsor']): Light {
   return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'In trouble', `${sponsor.problem}`]
 }
 
-function relayLight({ configured, ok, relays, problem }: Readiness['relay']): Light {
+/** Beside an embedded database nobody can start one: the service does, soon after its own start. */
+function relayLight({ configured, ok, relays, problem }: Readiness['relay'], isEmbedded: boolean): Light {
   if (configured === false) return ['off', 'Off', 'batch execution is disabled']
   if (relays === undefined) return ['off', 'Unknown', 'the database knows']
+  if (relays === 0 && isEmbedded) return ['busy', 'Starting', 'soon after the service']
   if (relays === 0) return ['bad', 'None running', 'start one: npm run relay']
   const hosts = relays === 1 ? 'one host' : `${relays} hosts`
   if (problem === undefined) return ['good', 'Running', hosts]
