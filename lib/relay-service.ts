@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ConfigurationError } from './env.ts'
-import { requireScraper, scrapeProcess } from './metrics/scrape.ts'
 import { type RelayHost, startHost } from './relay/host.ts'
 import { openRelay } from './relay/opening.ts'
-import type { ReadMetrics } from './relay/pages.ts'
 import { loadProver } from './relay/prover.ts'
 import type { Relay, RelayTimes } from './relay/relay.ts'
 import { prepareChannels } from './relay/setup.ts'
@@ -19,8 +17,6 @@ export interface RelayOptions {
   prepares?: boolean
   /** works even where its port is taken */
   mayBeMute?: boolean
-  /** has a page for what its process counts, if there is a token for it; where the interface is, that has one already */
-  hasMetrics?: boolean
   times?: Partial<RelayTimes>
 }
 
@@ -64,17 +60,8 @@ export async function startRelay(service: Service, options: RelayOptions = {}): 
     },
     port: settings.relay?.port ?? 0,
     network: settings.network.name,
-    readMetrics: options.hasMetrics ? metricsBehind(settings.metricsToken) : undefined,
     mayBeMute: options.mayBeMute ?? false,
   })
-}
-
-function metricsBehind(token: string | undefined): ReadMetrics | undefined {
-  if (token === undefined) return undefined
-  return (headers) => {
-    requireScraper(token, { headers })
-    return scrapeProcess()
-  }
 }
 
 /** One sweep over everything that nobody waits for. */

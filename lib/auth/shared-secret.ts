@@ -8,7 +8,7 @@ import { Refusal } from '#lib/refusal.ts'
  */
 export function requireSecret(
   secret: string | undefined,
-  request: Pick<Request, 'headers'>,
+  request: Request,
   says: { unset: string; wrong: string },
 ): void {
   const [, token] = request.headers.get('authorization')?.match(/^bearer +(\S.*)$/i) ?? []

@@ -6,7 +6,7 @@ import { besideService } from './shared-parts.ts'
 /** Runs a relay on its own, beside a service that has the same database. */
 async function main(): Promise<void> {
   const service = await startService(besideService(environment()))
-  const host = await startRelay(service, { hasMetrics: true })
+  const host = await startRelay(service)
   console.log(`relay  ${host.url}/.well-known/disbursement-relay`)
   const stop = async () => {
     await host.close()

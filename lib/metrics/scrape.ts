@@ -10,7 +10,7 @@ import { storedFamilies } from './stored.ts'
  * Lets whoever reads the metrics in, with `Authorization: Bearer <METRICS_TOKEN>`.
  * @throws Refusal `unauthenticated`; `not-wired` when there is no such token
  */
-export function requireScraper(token: string | undefined, request: Pick<Request, 'headers'>): void {
+export function requireScraper(token: string | undefined, request: Request): void {
   requireSecret(token, request, { unset: 'metrics are not configured', wrong: 'invalid metrics token' })
 }
 
@@ -41,11 +41,6 @@ export async function scrape({ database, sponsor, now }: Scraped): Promise<strin
     samples: up,
   }
   return formatFamilies([reached, ...(stored ?? []), ...(balance ?? []), ...measured(), ...processFamilies()])
-}
-
-/** What a process counts by itself, in the same format: for one that the interface is not in. */
-export function scrapeProcess(): string {
-  return formatFamilies([...measured(), ...processFamilies()])
 }
 
 async function attempt(look: () => Promise<Family[]>): Promise<Family[] | undefined> {

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http'
 import { describeFailure, log } from '#lib/log.ts'
+import { publicHalf } from '#lib/relay-key.ts'
 import { announceChannels } from './channel-record.ts'
 import { type Lanes, openLanes } from './lanes.ts'
-import { answerPage, type PageTerms } from './pages.ts'
 import type { JobQueue } from './queue.ts'
 import type { Relay } from './relay.ts'
 
@@ -16,24 +16,32 @@ export interface RelayHost {
 }
 
 /**
- * Sets a relay to work: its lanes, its end of the queue, its sweep, and the pages that it answers with. Neither
+ * Sets a relay to work: its lanes, its end of the queue, its sweep, and the two pages that it answers with. Neither
  * database nor ledger need be there yet.
  * @param port 0 for any
  * @throws Error when the port is taken
  */
 export async function startHost(
   relay: Relay,
-  given: PageTerms & {
+  given: {
     queue: JobQueue
     sweep: () => Promise<unknown>
     /** runs before the lanes do */
     prepare: () => Promise<void>
     port: number
+    network: string
     /** a port that is taken is logged, and no reason not to work */
     mayBeMute: boolean
   },
 ): Promise<RelayHost> {
-  const server = createServer((request, response) => answerPage(relay, given, request, response))
+  const server = createServer((request, response) => {
+    // Not parsed as a URL: `//` is a valid request and no valid URL.
+    const [path = '/'] = (request.url ?? '/').split('?', 1)
+    const page = request.method === 'GET' ? pages(relay, given.network)[path] : undefined
+    const message = `Route ${request.method}:${path} not found`
+    const body = page ?? { statusCode: 404, error: 'Not Found', message }
+    response.writeHead(page ? 200 : 404, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+  })
   const url = await listen(server, given.port).catch((error: unknown) => {
     if (!given.mayBeMute) throw error
     log('error', 'relay', { problem: `RELAY_PORT ${given.port} cannot be used`, failure: describeFailure(error) })
@@ -64,6 +72,20 @@ export async function startHost(
       server.close()
       await beat.end()
       await lanes?.stop()
+    },
+  }
+}
+
+/** What a relay says of itself to anybody. */
+function pages(relay: Relay, network: string): Record<string, unknown> {
+  return {
+    '/health': { ok: true },
+    '/.well-known/disbursement-relay': {
+      network,
+      networkPassphrase: relay.network.passphrase,
+      contracts: { token: relay.token },
+      channels: relay.channels.map((channel) => channel.publicKey()),
+      publicKey: publicHalf(relay.key),
     },
   }
 }

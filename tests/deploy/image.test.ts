@@ -89,9 +89,9 @@ describe('compose.yaml', () => {
   const secrets = VARIABLE_NAMES.filter((name) => /_SEEDS?$|SECRET|_TOKEN$|PASSWORD|PRIVATE_KEY|SMTP/.test(name))
   const kept = (name: string) => secrets.filter((secret) => setFor(name).get(secret) !== '""')
 
-  test('gives a relay the keys that it works with, and the token of its metrics', () => {
+  test('gives a relay the keys that it works with', () => {
     expect(kept('relay').toSorted()).toEqual(
-      ['CHANNEL_SEEDS', 'CONFIDENTIAL_TOKEN', 'METRICS_TOKEN', 'RELAY_PRIVATE_KEY', 'SPONSOR_SEED'].toSorted(),
+      ['CHANNEL_SEEDS', 'CONFIDENTIAL_TOKEN', 'RELAY_PRIVATE_KEY', 'SPONSOR_SEED'].toSorted(),
     )
     // Half a mail is refused.
     expect(setFor('relay').get('MAIL_FROM')).toBe('""')

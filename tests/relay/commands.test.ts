@@ -7,11 +7,9 @@ import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { PROMETHEUS_TYPE } from '#lib/prometheus.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
-import { readExposition } from '../metrics/exposition.ts'
 import { type Ground, openGround } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 
@@ -140,7 +138,6 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
   for (const [path, method] of [
     ['/', 'GET'],
     ['/api/batch', 'GET'],
-    ['/metrics', 'GET'],
     ['/health', 'POST'],
     ['/health/', 'GET'],
   ] as const) {
@@ -157,43 +154,6 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
   const [code] = await once(child, 'close')
   expect(code).toBe(0)
   for (const seed of seeds()) expect(output()).not.toContain(seed)
-})
-
-test('relay tells a scraper with the token, and nobody else, what its process has asked of the RPC', async () => {
-  const port = await freePort()
-  const keys = parseEnv(readFileSync(file(), 'utf8')) as Record<string, string>
-  const token = 'a token for metrics'
-  const { child, output } = start('relay', [], {
-    ...variables,
-    ...keys,
-    RELAY_PORT: String(port),
-    METRICS_TOKEN: token,
-  })
-  await expect.poll(output, { timeout: 30_000 }).toContain('/.well-known/disbursement-relay')
-  const scrape = (headers: Record<string, string>, method = 'GET') =>
-    fetch(`http://localhost:${port}/metrics`, { headers, method })
-  for (const authorization of [undefined, 'Basic dXNlcjpwdw==', 'Bearer another token']) {
-    const answer = await scrape(authorization === undefined ? {} : { Authorization: authorization })
-    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
-    expect(await answer.json()).toEqual({ error: expect.stringMatching(/^(missing bearer|invalid metrics) token$/) })
-  }
-  const allowed = { Authorization: `Bearer ${token}` }
-  expect((await scrape(allowed, 'POST')).status).toBe(404)
-  const calls = async () => {
-    const answer = await scrape(allowed)
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, PROMETHEUS_TYPE])
-    const { samples } = readExposition(await answer.text())
-    expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
-    return [...samples].reduce(
-      (sum, [name, value]) => sum + (name.startsWith('payroll_rpc_calls_total') ? value : 0),
-      0,
-    )
-  }
-  // Its lanes read the events of their channels when they begin.
-  await expect.poll(calls, { timeout: 30_000 }).toBeGreaterThan(0)
-  child.kill('SIGTERM')
-  expect(await once(child, 'close')).toEqual([0, null])
-  expect(output()).not.toContain(token)
 })
 
 test('relay without its key says which, and does not start', async () => {
