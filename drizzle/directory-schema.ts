@@ -44,6 +44,7 @@ export const AUDIT_ACTIONS = [
   'contractor.updated',
   'contractor.promoted',
   'contractor.invited',
+  'contractor.mail-failed',
   'contractor.linked',
   'contractor.removed',
   'batch.created',
@@ -299,9 +300,9 @@ export const auditLog = pgTable(
     index('audit_log_newest').on(table.organisation, table.sequence.desc().nullsFirst()),
     index('audit_log_newest_of_action').on(table.action, table.sequence.desc().nullsFirst()),
     index('audit_log_subject').on(table.subjectKind, table.subjectId, table.sequence),
-    index('audit_log_invited')
-      .on(table.organisation, table.sequence.desc().nullsFirst())
-      .where(sql`${table.action} = 'contractor.invited'`),
+    index('audit_log_mailed')
+      .on(table.organisation, table.at)
+      .where(sql`${table.action} in ('contractor.invited', 'contractor.mail-failed')`),
     index('audit_log_refused').on(table.actorSub, table.sequence).where(sql`${table.action} = 'transfer.refused'`),
   ],
 )

@@ -1,1 +1,1 @@
-CREATE INDEX "audit_log_invited" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST) WHERE "audit_log"."action" = 'contractor.invited';
+CREATE INDEX "audit_log_mailed" ON "audit_log" USING btree ("organisation","at") WHERE "audit_log"."action" in ('contractor.invited', 'contractor.mail-failed');

@@ -32,7 +32,12 @@ export async function inviteContractor(
   const issued = await transact(db, (tx) => issueInvite(tx, { employer, id, mail: settings.mail }, now))
   const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
   if (settings.mail && issued.email !== null) {
-    await sendMail(settings.mail, writeInvite({ ...issued, to: issued.email, link: inviteUrl }))
+    try {
+      await sendMail(settings.mail, writeInvite({ ...issued, to: issued.email, link: inviteUrl }))
+    } catch (error) {
+      await recordAudit(db, now, { ...entryOf(employer, id, issued.version), action: 'contractor.mail-failed' })
+      throw error
+    }
   }
   return { inviteUrl }
 }
@@ -55,21 +60,25 @@ async function issueInvite(
     const [inactive] = await tx.select({ id: contractors.id }).from(contractors).where(ownContractor(employer, id))
     throw inactive ? new Refusal('conflict', 'contractor is inactive') : contractorNotFound()
   }
-  const { organisation, actor } = employer
+  const { organisation } = employer
   const mailed = mail !== undefined && issued.email !== null
   if (mailed) await requireMailLeft(tx, organisation, mail.daily, now)
   const [company] = await tx
     .select({ name: organisations.name })
     .from(organisations)
     .where(eq(organisations.id, organisation))
+  const { detail, ...entry } = entryOf(employer, id, issued.version)
   await recordAudit(tx, now, {
-    organisation,
-    actor,
+    ...entry,
     action: 'contractor.invited',
-    subject: { kind: 'contractor', id },
-    detail: { version: issued.version, ...(mailed && { mailed }) },
+    detail: { ...detail, ...(mailed && { mailed }) },
   })
   return { ...issued, contractor: id, company: company?.name ?? '' }
+}
+
+/** What the audit log says of an invite, whatever has become of it. */
+function entryOf({ organisation, actor }: Employer, id: string, version: number) {
+  return { organisation, actor, subject: { kind: 'contractor', id }, detail: { version } } as const
 }
 
 /** What an open invite says to whoever holds its token. */

@@ -188,6 +188,16 @@ test('only so many are mailed for an organisation in a day; its links still work
   office.clock.now = NOW
 })
 
+test('a mail that did not go out does not count', async () => {
+  const id = await create({ name: 'Ann', email: 'bounced@b.example' })
+  refusal = new Error('<bounced@b.example>: try later')
+  for (let time = 0; time < 5; time += 1) expect((await invite(id)).status).toBe(503)
+  refusal = undefined
+  for (let time = 0; time < 3; time += 1) expect((await invite(id)).status).toBe(200)
+  expect((await invite(id)).status).toBe(429)
+  expect(letters).toHaveLength(3)
+})
+
 test('a refused invite leaves the link before it as it was', async () => {
   const id = await create({ name: 'Ann', email: 'again@b.example' })
   let link = ''

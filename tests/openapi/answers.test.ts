@@ -1,4 +1,6 @@
+import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
+import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintSession } from '#lib/auth/session.ts'
 import { OPERATIONS } from '#lib/openapi/document.ts'
@@ -194,12 +196,23 @@ test.each([
 test('invites that are mailed', async () => {
   const poster = await setting.signIn('poster')
   const contractor = await setting.hire(poster, { name: 'Katherine', email: 'katherine@example.com' })
-  const mail = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'pay@pay.example', INVITE_LIMIT: '1' }
-  await setting.elsewhere(mail, async () => {
-    const path = `/contractors/${contractor}/invite`
-    expect(await statusOf('POST', path, as(poster))).toBe(503)
-    expect(await statusOf('POST', path, as(poster))).toBe(429)
+  let isOpen = false
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onRcptTo: (_address, _session, callback) => callback(isOpen ? null : new Error('not now')),
+    onData: (stream, _session, callback) => stream.on('end', () => callback()).resume(),
   })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
+  const { port } = server.server.address() as AddressInfo
+  const mail = { SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM: 'pay@pay.example', INVITE_LIMIT: '1' }
+  await setting.elsewhere(mail, async () => {
+    for (const status of [503, 200, 429]) {
+      expect(await statusOf('POST', `/contractors/${contractor}/invite`, as(poster))).toBe(status)
+      isOpen = true
+    }
+  })
+  await new Promise<void>((resolve) => server.close(() => resolve()))
 })
 
 test('a contractor who is no employer', async () => {
