@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { bigint, pgTable, serial, text } from 'drizzle-orm/pg-core'
 import { sqlState } from './db-failure.ts'
-import type { Database } from './db-schema.ts'
+import { type Database, READ_COMMITTED } from './db-schema.ts'
 
 // Written out literally so that the files are traced into a standalone build.
 const MIGRATIONS = path.join(process.cwd(), 'drizzle', 'migrations')
@@ -58,11 +58,13 @@ async function findMissing(db: Database) {
  */
 export async function migrate(db: Database): Promise<void> {
   let failure: unknown
-  const applying = db.transaction((tx) =>
-    applyMissing(tx).catch((error: unknown) => {
-      failure = error
-      throw error
-    }),
+  const applying = db.transaction(
+    (tx) =>
+      applyMissing(tx).catch((error: unknown) => {
+        failure = error
+        throw error
+      }),
+    READ_COMMITTED,
   )
   await applying.catch((error: unknown) => {
     // On a connection that has gone the ROLLBACK fails, too, and says less.

@@ -8,3 +8,6 @@ export const schema = { ...transfers, ...directory, ...relay }
 
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
+
+/** Whoever has waited for a lock is to see what its holder did, whatever the database's own default is. */
+export const READ_COMMITTED = { isolationLevel: 'read committed' } as const

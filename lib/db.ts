@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './db-drivers.ts'
 import { sqlState, unreachable } from './db-failure.ts'
-import type { Database } from './db-schema.ts'
+import { type Database, READ_COMMITTED } from './db-schema.ts'
 import { describeFailure, log } from './log.ts'
 
 export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './db-failure.ts'
@@ -107,7 +107,7 @@ export async function transact<Result>(db: Database, work: (tx: Database) => Pro
         begun = true
         await tx.execute(LIMITS)
         return await work(tx)
-      })
+      }, READ_COMMITTED)
     } catch (error) {
       if (!begun) throw unreachable(error)
       const state = sqlState(error)
