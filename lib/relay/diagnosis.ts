@@ -1,5 +1,5 @@
-import { Keypair, xdr } from '@stellar/stellar-sdk'
 import type { ChannelProblem } from '#drizzle/relay-schema.ts'
+import { readAccount } from '#lib/ledger/accounts.ts'
 import { accountKey } from '#lib/ledger/confidential-token.ts'
 import { readEntries } from '#lib/ledger/entries.ts'
 import type { Relay } from './relay.ts'
@@ -12,13 +12,10 @@ const LAST_SEQUENCE = 2n ** 63n - 1n
  * @throws Refusal `unavailable`
  */
 export async function diagnose(relay: Relay, address: string): Promise<ChannelProblem | undefined> {
-  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
-  const classic = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
-  const keys = [classic, accountKey(relay.token, address)]
-  const [account, confidential] = (await readEntries(relay.network.server, keys)).entries
-  if (account?.type !== 'account') return 'account'
-  if (account.account.seqNum >= LAST_SEQUENCE) return 'sequence'
-  return confidential ? undefined : 'registration'
+  const { account } = await readAccount(relay.network.server, address)
+  if (!account) return 'account'
+  if (account.seqNum >= LAST_SEQUENCE) return 'sequence'
+  return (await isRegistered(relay, address)) ? undefined : 'registration'
 }
 
 /** Whether an address (G… or C…) can be paid. @throws Refusal `unavailable` */
