@@ -75,11 +75,14 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
  * its branch, which stays from one push to the next, unless that is too long.
  */
 function locateService(read: Variables): string {
-  const { PUBLIC_URL, VERCEL_ENV, VERCEL_BRANCH_URL, VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL } = read
-  if (PUBLIC_URL) return PUBLIC_URL
-  const hosts = VERCEL_ENV === 'preview' ? [VERCEL_BRANCH_URL, VERCEL_URL] : [VERCEL_PROJECT_PRODUCTION_URL]
-  const urls = hosts.flatMap((host) => (host ? [`https://${host}`] : []))
+  if (read.PUBLIC_URL) return read.PUBLIC_URL
+  const urls = hostsOf(read).flatMap((host) => (host ? [`https://${host}`] : []))
   return urls.find(isHomeDomain) ?? urls[0] ?? `http://localhost:${read.PORT}`
+}
+
+function hostsOf(read: Variables): (string | undefined)[] {
+  const { VERCEL_ENV, VERCEL_BRANCH_URL, VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL } = read
+  return VERCEL_ENV === 'preview' ? [VERCEL_BRANCH_URL, VERCEL_URL] : [VERCEL_PROJECT_PRODUCTION_URL]
 }
 
 function isHomeDomain(publicUrl: string): boolean {
@@ -120,6 +123,9 @@ function checkVercel(read: Variables): void {
   }
   if (!read.DATABASE_URL && !read.POSTGRES_URL) {
     throw new ConfigurationError('DATABASE_URL', 'is needed: the embedded database cannot run on Vercel')
+  }
+  if (!read.PUBLIC_URL && read.VERCEL_ENV !== 'development' && !hostsOf(read).some(Boolean)) {
+    throw new ConfigurationError('PUBLIC_URL', 'is needed where Vercel does not say under which host it serves')
   }
   if (!read.SESSION_SECRET) throw new ConfigurationError('SESSION_SECRET', 'is needed on Vercel')
   if (read.TRANSFER_WAIT > LONGEST_WAIT_ON_VERCEL) {

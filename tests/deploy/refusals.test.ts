@@ -31,9 +31,11 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** What a preview deployment has, and nothing more. The RPC is not that of the world, so that no test goes out to it. */
+/** What a preview deployment has, by Vercel and by its owner, and nothing more. The RPC is not that of the world, so that no test goes out to it. */
 const preview = (more: Record<string, string> = {}) => ({
   VERCEL: '1',
+  VERCEL_ENV: 'preview',
+  VERCEL_BRANCH_URL: 'payroll-git-next-us.vercel.app',
   POSTGRES_URL: database.url,
   SPONSOR_SEED: sponsor,
   SESSION_SECRET: 'a secret for tests, long enough for HS256',
@@ -76,11 +78,11 @@ describe('the boot refuses by name', () => {
   })
 })
 
-test('a preview starts with a database, a sponsor and a secret, on testnet, and says that this is not enough to pay', async () => {
+test('a preview starts with a database, a sponsor and a secret, on testnet', async () => {
   const service = await start(preview())
   provideService(Promise.resolve(service))
   const response = await getHealth(new Request('http://localhost:3000/api/health'), undefined)
-  expect(await response.json()).toEqual({ ok: true, network: 'testnet', idp: false, relay: false, sponsor: false })
+  expect(await response.json()).toEqual({ ok: true, network: 'testnet', idp: false, relay: false, sponsor: true })
   expect(service.settings.network.passphrase).toBe(Networks.TESTNET)
   await service.close()
 })

@@ -109,7 +109,11 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   DATABASE_URL: database,
   VERCEL: {
     default: undefined,
-    beside: { DATABASE_URL: 'postgres://h/d', SESSION_SECRET: 'a secret of thirty-two bytes, or more' },
+    beside: {
+      DATABASE_URL: 'postgres://h/d',
+      SESSION_SECRET: 'a secret of thirty-two bytes, or more',
+      PUBLIC_URL: 'https://payroll.example',
+    },
     good: [['1', '1']],
     bad: [],
   },
@@ -409,6 +413,9 @@ describe('on Vercel', () => {
 
   test('a preview never goes by the name of production', () => {
     expect(locate({ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '', VERCEL_URL: '' })).toBe('http://localhost:3000')
+    const deployed = { VERCEL: '1', VERCEL_ENV: 'preview', DATABASE_URL: 'postgres://h/d' }
+    const { variable } = refusal(() => locate({ ...deployed, VERCEL_BRANCH_URL: '', VERCEL_URL: '' }))
+    expect(variable).toBe('PUBLIC_URL')
     const tooLong = { VERCEL_BRANCH_URL: long('branch'), VERCEL_URL: long('deployment') }
     expect(refusal(() => locate({ VERCEL_ENV: 'preview', ...tooLong })).variable).toBe('PUBLIC_URL')
   })

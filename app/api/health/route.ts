@@ -1,6 +1,5 @@
 import { resource } from '#lib/http.ts'
 import { service } from '#lib/service.ts'
-import { paysForAnything } from '#lib/sponsor/policy.ts'
 
 /** Liveness, and what is configured. Touches neither database nor network. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
@@ -11,7 +10,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
       network: settings.network.name,
       idp: settings.provider !== undefined,
       relay: settings.batch !== undefined,
-      sponsor: paysForAnything(settings.sponsor?.rules),
+      sponsor: settings.sponsor !== undefined,
     }
   },
 })
