@@ -4,6 +4,8 @@ import { useRouter } from 'next/navigation'
 import { useEffect, useState, useTransition } from 'react'
 
 const EVERY_MS = 2_000
+/** An answer that takes longer does not come: what is on the page is old. */
+const PATIENCE_MS = 10_000
 const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
 
 /**
@@ -25,7 +27,8 @@ export function Live() {
 
     const look = async () => {
       isLooking = true
-      const answer = await fetch('/api/health', { cache: 'no-store', signal: ending.signal }).catch(() => undefined)
+      const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(PATIENCE_MS)])
+      const answer = await fetch('/api/health', { cache: 'no-store', signal }).catch(() => undefined)
       isLooking = false
       due = performance.now() + EVERY_MS
       // Much may have happened meanwhile: nobody looks any more, or the page is gone.
