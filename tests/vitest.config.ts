@@ -22,7 +22,7 @@ const ABOUT_SERVERS = [
   'tests/funding/leases.test.ts',
   'tests/operator/reading.test.ts',
   'tests/relay/{commands,hosts}.test.ts',
-  'tests/sponsor/{quota,transfer-record}.test.ts',
+  'tests/sponsor/quota.test.ts',
 ]
 
 export default defineConfig({

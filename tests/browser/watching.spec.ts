@@ -51,6 +51,11 @@ test('a hidden tab asks for nothing, and a service that is gone is waited for', 
   await expect(page.getByText('No connection')).toBeVisible()
   await page.unroute('**/api/health')
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
+  // What gets no answer at all is given up, too.
+  await page.route('**/api/health', () => undefined)
+  await expect(page.getByText('No connection')).toBeVisible({ timeout: 30_000 })
+  await page.unroute('**/api/health')
+  await expect(page.getByText('Live', { exact: true })).toBeVisible()
   await page.evaluate(() => {
     Object.defineProperty(document, 'hidden', { value: true })
     document.dispatchEvent(new Event('visibilitychange'))
@@ -117,7 +122,7 @@ test('looks are two seconds apart and one at a time, however often the tab comes
   }
   await askAgain()
   await toggle(page, ...RESTLESS)
-  await page.clock.runFor(20_000)
+  await page.clock.runFor(7_000)
   expect([looks, drawn]).toEqual([2, ['/batches']])
 
   // When it comes, nobody looks any more.

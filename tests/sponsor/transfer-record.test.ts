@@ -23,16 +23,16 @@ const NOW = new Date('2026-05-01T12:00:00Z')
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let second: ReturnType<typeof openStore>
 let db: Database
-/** the same database over a pool of its own */
+/** the same database, on a server over a pool of its own */
 let other: Database
 
 beforeAll(async () => {
   clone = await cloneDatabase()
-  second = openStore({ url: clone.url })
+  second = clone.shared ?? openStore({ url: clone.url })
   ;[db, other] = await Promise.all([clone.store.database(), second.database()])
 })
 afterAll(async () => {
-  await second.close()
+  if (second !== clone.store) await second.close()
   await clone.drop()
 })
 beforeEach(() => clear(db))
