@@ -11,7 +11,10 @@ const LAST_SEQUENCE = 2n ** 63n - 1n
  * What the ledger says is wrong with a channel, be it ever so full; undefined when nothing is.
  * @throws Refusal `unavailable`
  */
-export async function diagnose(relay: Relay, address: string): Promise<ChannelProblem | undefined> {
+export async function diagnose(
+  relay: Pick<Relay, 'network' | 'token'>,
+  address: string,
+): Promise<ChannelProblem | undefined> {
   const { account } = await readAccount(relay.network.server, address)
   if (!account) return 'account'
   if (account.seqNum >= LAST_SEQUENCE) return 'sequence'
@@ -19,7 +22,7 @@ export async function diagnose(relay: Relay, address: string): Promise<ChannelPr
 }
 
 /** Whether an address (G… or C…) can be paid. @throws Refusal `unavailable` */
-export async function isRegistered(relay: Relay, address: string): Promise<boolean> {
+export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, address: string): Promise<boolean> {
   const { entries } = await readEntries(relay.network.server, [accountKey(relay.token, address)])
   return entries[0] !== undefined
 }

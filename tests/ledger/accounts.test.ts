@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { Keypair } from '@stellar/stellar-sdk'
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openAccounts } from '#lib/ledger/accounts.ts'
 import { openNetwork } from '#lib/ledger/network.ts'
 import { readSequence } from '#lib/ledger/sequence.ts'
+import { diagnose } from '#lib/relay/diagnosis.ts'
 import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'
 
 const addressOf = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest()).publicKey()
@@ -39,4 +40,6 @@ test.each(faults)('%s is no answer, and above all not that there is no such acco
   fake.fault = fault
   await expect(openAccounts(network())(alice)).rejects.toMatchObject({ code: 'unavailable' })
   await expect(readSequence(network(), alice)).rejects.toMatchObject({ code: 'unavailable' })
+  const token = StrKey.encodeContract(new Uint8Array(32))
+  await expect(diagnose({ network: network(), token }, alice)).rejects.toMatchObject({ code: 'unavailable' })
 })
