@@ -4,7 +4,7 @@ import {
   type AuditDetail,
   auditLog,
   type SubjectKind,
-} from '#drizzle/directory-schema.ts'
+} from '#drizzle/audit-schema.ts'
 import type { Database } from './db.ts'
 
 /** Who acts: a user by (kind, sub), or the service itself, whose sub is the name of what it was doing. */

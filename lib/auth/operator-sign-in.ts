@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, gt, sql } from 'drizzle-orm'
-import { auditLog } from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
 import { recordAudit } from '#lib/audit.ts'
 import { type Database, transact } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'

@@ -1,5 +1,6 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
-import { auditLog, organisations } from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
+import { organisations } from '#drizzle/directory-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { Refusal } from '#lib/refusal.ts'
 

@@ -1,5 +1,5 @@
 import { count, eq, sql } from 'drizzle-orm'
-import { auditLog } from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
 import { batchItems, batchJobs } from '#drizzle/relay-schema.ts'
 import { quotas, sponsoredTransfers, sponsorFloats } from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'

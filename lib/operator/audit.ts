@@ -5,9 +5,9 @@ import {
   type AuditAction,
   type AuditDetail,
   auditLog,
-  organisations,
   type SubjectKind,
-} from '#drizzle/directory-schema.ts'
+} from '#drizzle/audit-schema.ts'
+import { organisations } from '#drizzle/directory-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
 

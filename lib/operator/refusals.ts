@@ -1,5 +1,5 @@
 import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
-import { auditLog } from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
 import type { Database } from '#lib/db.ts'
 import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { auditLog } from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
 import { recordAudit } from '#lib/audit.ts'
 import { openStore, type Store, sqlState, transact } from '#lib/db.ts'
 import { cloneDatabase } from '../support/database.ts'

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { auditLog, batches, type ContractorStatus } from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
+import { batches, type ContractorStatus } from '#drizzle/directory-schema.ts'
 import type { Instructed } from '#lib/directory/batch-instructions.ts'
 import { type Batch, type BatchWithPayouts, batchShape, batchWithPayoutsShape } from '#lib/directory/batches.ts'
 import { pair } from '../support/inner-transaction.ts'

@@ -1,13 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import {
-  auditLog,
-  type BatchStatus,
-  batches,
-  contractors,
-  type PayoutStatus,
-  payouts,
-} from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
+import { type BatchStatus, batches, contractors, type PayoutStatus, payouts } from '#drizzle/directory-schema.ts'
 import { captureLog } from '../house/console.ts'
 import { idOf, NOW, type Office, openOffice } from './office.ts'
 import { accountOf, keyOf } from './recorded-rpc.ts'

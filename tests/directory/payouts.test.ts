@@ -1,6 +1,7 @@
 import { eq, inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { auditLog, contractors, PAYOUT_STATUSES, payouts } from '#drizzle/directory-schema.ts'
+import { auditLog } from '#drizzle/audit-schema.ts'
+import { contractors, PAYOUT_STATUSES, payouts } from '#drizzle/directory-schema.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import { type Payout, payoutShape } from '#lib/directory/payouts.ts'
 import { pair } from '../support/inner-transaction.ts'

@@ -1,10 +1,8 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import * as directory from '#drizzle/directory-schema.ts'
-import * as relay from '#drizzle/relay-schema.ts'
-import * as transfers from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
+import { schema } from '#lib/db-schema.ts'
 import { listBatches, readBatchProgress } from '#lib/directory/batches.ts'
 import { listPayouts, type PayoutFilters } from '#lib/directory/payouts.ts'
 import type { PageRequest } from '#lib/paging.ts'
@@ -30,7 +28,7 @@ beforeAll(async () => {
   clone = await cloneDatabase()
   pool = new Pool({ connectionString: clone.url })
   const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
-  db = drizzle(pool, { schema: { ...transfers, ...directory, ...relay }, logger })
+  db = drizzle(pool, { schema, logger })
   await pool.query(`INSERT INTO organisations (name) VALUES ('one'), ('two')`)
   const { rows } = await pool.query(`SELECT id FROM organisations ORDER BY name`)
   organisation = rows[0].id

@@ -1,10 +1,8 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import * as directory from '#drizzle/directory-schema.ts'
-import * as relay from '#drizzle/relay-schema.ts'
-import * as transfers from '#drizzle/schema.ts'
 import type { Database } from '#lib/db.ts'
+import { schema } from '#lib/db-schema.ts'
 import { listRefusals } from '#lib/operator/refusals.ts'
 import { listTransfers, TRANSFER_VIEWS, type TransferView } from '#lib/operator/transfers.ts'
 import type { Page, PageRequest } from '#lib/paging.ts'
@@ -24,7 +22,7 @@ beforeAll(async () => {
   clone = await cloneDatabase()
   pool = new Pool({ connectionString: clone.url })
   const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
-  db = drizzle(pool, { schema: { ...transfers, ...directory, ...relay }, logger })
+  db = drizzle(pool, { schema, logger })
   // One employer pays most; each 500th transfer is of a user's job; each 1000th failed; of a few, the ledger has a third hash.
   await pool.query(
     `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, quota_account, sponsor, envelope, bid,

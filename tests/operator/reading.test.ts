@@ -1,11 +1,9 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import * as directory from '#drizzle/directory-schema.ts'
-import * as relay from '#drizzle/relay-schema.ts'
-import * as transfers from '#drizzle/schema.ts'
 import { recordAudit } from '#lib/audit.ts'
 import type { Database } from '#lib/db.ts'
+import { schema } from '#lib/db-schema.ts'
 import { listAudit } from '#lib/operator/audit.ts'
 import { listAllBatches, listRunningBatches } from '#lib/operator/batches.ts'
 import { listAllContractors } from '#lib/operator/contractors.ts'
@@ -31,7 +29,7 @@ beforeAll(async () => {
   clone = await cloneDatabase()
   pool = new Pool({ connectionString: clone.url })
   const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
-  db = drizzle(pool, { schema: { ...transfers, ...directory, ...relay }, logger })
+  db = drizzle(pool, { schema, logger })
   // A transfer every ten minutes back from now, each settled within one to four seconds; one in a hundred failed.
   await pool.query(
     `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, sponsor, envelope, bid, max_time,
