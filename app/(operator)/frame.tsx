@@ -58,6 +58,15 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
                 </Link>
               </li>
             ))}
+            <li className="lg:hidden">
+              <Link
+                href={'/docs' as Route}
+                prefetch={false}
+                className="block rounded-md px-2.5 py-1.5 whitespace-nowrap text-soft -outline-offset-2 hover:bg-raised hover:text-ink"
+              >
+                API reference
+              </Link>
+            </li>
           </ul>
         </nav>
         <div className="mt-auto hidden space-y-2 border-t border-line px-5 py-4 lg:block">

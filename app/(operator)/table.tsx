@@ -1,14 +1,20 @@
 import type { ReactNode } from 'react'
 
-/** A column: `from` is the width of the page from which it is shown; what a phone needs stands in the first one. */
+/**
+ * A column: `from` is the width of the page from which it is shown. On narrower ones it stands under the first column, with
+ * its name, if it `isRepeated`.
+ */
 export interface Column<Row> {
   head: string
   cell: (row: Row) => ReactNode
   from?: 'sm' | 'md' | 'lg' | 'xl'
+  isRepeated?: boolean
   isNumber?: boolean
 }
 
 const SHOWN = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden', xl: 'max-xl:hidden' } as const
+
+const REPEATED = { sm: 'sm:hidden', md: 'md:hidden', lg: 'lg:hidden', xl: 'xl:hidden' } as const
 
 interface TableProps<Row> {
   /** what it lists, for those who cannot see it */
@@ -45,9 +51,10 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
         <tbody className="divide-y divide-line">
           {rows.map((row) => (
             <tr key={keyOf(row)} className="transition-colors hover:bg-raised">
-              {columns.map((column) => (
+              {columns.map((column, index) => (
                 <td key={column.head} className={`py-2.5 align-top ${classOf(column)}`}>
                   {column.cell(row)}
+                  {index === 0 && <Repeated columns={columns} row={row} />}
                 </td>
               ))}
             </tr>
@@ -55,6 +62,18 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
         </tbody>
       </table>
     </div>
+  )
+}
+
+function Repeated<Row>({ columns, row }: Pick<TableProps<Row>, 'columns'> & { row: Row }) {
+  return columns.map(
+    ({ head, cell, from, isRepeated }) =>
+      isRepeated &&
+      from && (
+        <div key={head} className={`mt-0.5 text-xs text-faint ${REPEATED[from]}`}>
+          {head} {cell(row)}
+        </div>
+      ),
   )
 }
 

@@ -1,5 +1,8 @@
+import { composeOperator } from '#lib/auth/operator.ts'
+import { generateIdentityKey } from '#lib/devnet/identity.ts'
 import { devnetKeys } from '#lib/devnet/keys.ts'
 import type { BatchProgress } from '#lib/directory/batches.ts'
+import { keepKeys } from '#lib/embedded-keys.ts'
 import { environment } from '#lib/env.ts'
 import { formatUnits, parseUnits } from '#lib/money.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
@@ -135,7 +138,24 @@ async function main(): Promise<void> {
   if (failures.length > 0) process.exitCode = 1
   else say('\nAll as promised: five confidential payments, and not a stroop of XLM from the employer.')
   if (once || failures.length > 0) return await end()
-  if (serving) say(`\nThe service goes on at ${base}/api (try ${base}/api/health). Ctrl-C ends it.`)
+  if (!serving) return
+  say(`\nThe service goes on at ${base}/api (try ${base}/api/health). Ctrl-C ends it.`)
+  say(`The dashboard is at ${base}/overview, its password ${await dashboardPassword()}`)
 }
 
-await main()
+/** The one given, or the one that an embedded database makes of its keys. */
+async function dashboardPassword(): Promise<string> {
+  const { OPERATOR_PASSWORD, DATABASE_URL, DATA_DIR } = environment()
+  if (OPERATOR_PASSWORD) return 'that of OPERATOR_PASSWORD'
+  if (DATABASE_URL) return 'none: set OPERATOR_PASSWORD'
+  const { sessionSecret } = await keepKeys(DATA_DIR, generateIdentityKey)
+  return composeOperator(sessionSecret, { password: undefined, embeddedSecret: sessionSecret })?.password ?? ''
+}
+
+await main().catch((error: unknown) => {
+  console.error(error)
+  console.error(
+    'The demo pays on the embedded ledger. A .env in the folder, or a service elsewhere, may name another one.',
+  )
+  process.exitCode = 1
+})

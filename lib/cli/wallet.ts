@@ -88,5 +88,8 @@ try {
   console.log(await run(positionals[0]))
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
+  if (error instanceof TypeError && error.message === 'fetch failed') {
+    console.error(`Nothing answers at ${values.network} or ${values.service}: --network and --service name others.`)
+  }
   process.exitCode = 1
 }

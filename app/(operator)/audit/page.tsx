@@ -65,6 +65,7 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
   {
     head: 'Record',
     from: 'md',
+    isRepeated: true,
     cell: ({ subjectKind, subjectId }) => (
       <>
         <span className="text-soft">{subjectKind}</span>{' '}
@@ -75,6 +76,7 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
   {
     head: 'Organisation',
     from: 'lg',
+    isRepeated: true,
     cell: ({ organisationName }) => <span className="[overflow-wrap:anywhere]">{organisationName ?? '–'}</span>,
   },
 ]

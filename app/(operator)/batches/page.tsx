@@ -37,7 +37,7 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
             columns={columnsAt(now())}
             rows={found.items}
             keyOf={({ id }) => id}
-            empty={<NoBatches isFiltered={status !== undefined} />}
+            empty={<NoBatches isFiltered={status !== undefined} network={settings.network.name} />}
           />
           <Pager path="/batches" query={query} next={found.next} />
         </>
@@ -69,10 +69,11 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
   },
   { head: 'Status', cell: ({ status }) => <Status of="batch" is={status} /> },
   { head: 'Paid', from: 'md', cell: (batch) => <BatchProgress batch={batch} /> },
-  { head: 'Created', from: 'sm', cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
+  { head: 'Created', from: 'sm', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
   {
     head: 'Took',
     from: 'lg',
+    isRepeated: true,
     isNumber: true,
     cell: ({ startedAt, completedAt }) => (startedAt && completedAt ? between(startedAt, completedAt) : '–'),
   },
@@ -83,7 +84,7 @@ function BatchProgress({ batch }: { batch: BatchLine }) {
   return <Progress label={name} settled={settledCount} failed={failedCount} total={payoutCount} />
 }
 
-function NoBatches({ isFiltered }: { isFiltered: boolean }) {
+function NoBatches({ isFiltered, network }: { isFiltered: boolean; network: string }) {
   if (isFiltered) return <strong>No batch has this status</strong>
   return (
     <>
@@ -93,7 +94,13 @@ function NoBatches({ isFiltered }: { isFiltered: boolean }) {
         <Link href={'/docs' as Route} prefetch={false}>
           API reference
         </Link>
-        . To watch one here, run <code>npm run demo</code>.
+        .
+        {network === 'local' && (
+          <>
+            {' '}
+            To watch one here, run <code>npm run demo</code>.
+          </>
+        )}
       </p>
     </>
   )

@@ -64,19 +64,21 @@ const columnsAt = (now: Date): Column<ContractorLine>[] => [
     cell: ({ organisationName }) => <span className="[overflow-wrap:anywhere]">{organisationName}</span>,
   },
   { head: 'Status', cell: ({ status }) => <Status of="contractor" is={status} /> },
-  { head: 'Account', from: 'sm', cell: ({ address }) => (address ? <Hash value={address} /> : '–') },
+  { head: 'Account', from: 'sm', isRepeated: true, cell: ({ address }) => (address ? <Hash value={address} /> : '–') },
   {
     head: 'On the ledger',
     from: 'md',
+    isRepeated: true,
     cell: ({ address, isRegistered }) => {
       if (isRegistered) return <Sign tone="good">Registered</Sign>
       return <Sign tone="idle">{address ? 'Not registered' : 'No account yet'}</Sign>
     },
   },
-  { head: 'Invite', from: 'lg', cell: ({ isLinked }) => (isLinked ? 'Accepted' : '–') },
+  { head: 'Invite', from: 'lg', isRepeated: true, cell: ({ isLinked }) => (isLinked ? 'Accepted' : '–') },
   {
     head: 'Last paid',
     from: 'lg',
+    isRepeated: true,
     cell: ({ lastPaidAt }) => (lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never'),
   },
 ]

@@ -35,7 +35,7 @@ export default async function OverviewPage() {
       <Health ready={ready} embedsDatabase={service.settings.embedsDatabase} />
       {figures ? (
         <>
-          {isQuiet(figures) && <FirstSteps />}
+          {isQuiet(figures) && <FirstSteps network={service.settings.network.name} />}
           <SpendingCards spending={figures.spending} vault={vault} ready={ready} limits={service.sponsor?.limits} />
           <div className="mt-4 grid gap-4 xl:grid-cols-2">
             <TrafficChart traffic={figures.traffic} />
@@ -61,11 +61,16 @@ function isQuiet({ traffic, troubles, running }: Figures): boolean {
 
 const isEmptyHour = ({ succeeded, failed, open }: TrafficHour) => succeeded + failed + open === 0
 
-function FirstSteps() {
+function FirstSteps({ network }: { network: string }) {
   return (
     <p className="mb-4 rounded-lg bg-accent-wash px-4 py-3 sm:px-5">
-      Nothing has been paid in the last 24 hours. To see a payroll go through, run <code>npm run demo</code>; to make
-      your own, start with the{' '}
+      Nothing has been paid in the last 24 hours.{' '}
+      {network === 'local' && (
+        <>
+          To see a payroll go through, run <code>npm run demo</code>.{' '}
+        </>
+      )}
+      To make one of your own, start with the{' '}
       <Link href={'/docs' as Route} prefetch={false} className="text-accent underline underline-offset-4">
         API reference
       </Link>

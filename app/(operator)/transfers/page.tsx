@@ -66,7 +66,13 @@ async function Accepted({ service: { database, settings, now }, query, view, sea
         columns={transferColumns(settings.network.name, now())}
         rows={found.items}
         keyOf={({ innerHash }) => innerHash}
-        empty={view === 'all' && search === '' ? <NoTransfers /> : <NoneFound search={search} />}
+        empty={
+          view === 'all' && search === '' ? (
+            <NoTransfers network={settings.network.name} />
+          ) : (
+            <NoneFound search={search} />
+          )
+        }
       />
       <Pager path="/transfers" query={query} next={found.next} />
     </>
@@ -82,13 +88,18 @@ function NoneFound({ search }: { search: string }) {
   )
 }
 
-function NoTransfers() {
+function NoTransfers({ network }: { network: string }) {
   return (
     <>
       <strong>No transfers yet</strong>
       <p>
-        An employer’s wallet signs one and sends it with <code>POST /transfer</code>. To see five of them, run{' '}
-        <code>npm run demo</code>.
+        An employer’s wallet signs one and sends it with <code>POST /transfer</code>.
+        {network === 'local' && (
+          <>
+            {' '}
+            To see five of them, run <code>npm run demo</code>.
+          </>
+        )}
       </p>
     </>
   )

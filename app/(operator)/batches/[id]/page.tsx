@@ -132,7 +132,7 @@ const columnsFor = (network: string, now: Date): Column<PayoutLine>[] => [
     ),
   },
   { head: 'Status', cell: ({ status }) => <Status of="payout" is={status} /> },
-  { head: 'Account', from: 'lg', cell: ({ address }) => (address ? <Hash value={address} /> : '–') },
+  { head: 'Account', from: 'lg', isRepeated: true, cell: ({ address }) => (address ? <Hash value={address} /> : '–') },
   {
     head: 'Transaction',
     from: 'md',
@@ -141,5 +141,10 @@ const columnsFor = (network: string, now: Date): Column<PayoutLine>[] => [
       return transfer ? <InnerHash hash={transfer} /> : '–'
     },
   },
-  { head: 'Paid', from: 'sm', cell: ({ paidAt }) => (paidAt ? <Moment at={paidAt} now={now} /> : '–') },
+  {
+    head: 'Paid',
+    from: 'sm',
+    isRepeated: true,
+    cell: ({ paidAt }) => (paidAt ? <Moment at={paidAt} now={now} /> : '–'),
+  },
 ]
