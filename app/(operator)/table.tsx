@@ -66,15 +66,15 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
 }
 
 function Repeated<Row>({ columns, row }: Pick<TableProps<Row>, 'columns'> & { row: Row }) {
-  return columns.map(
-    ({ head, cell, from, isRepeated }) =>
-      isRepeated &&
-      from && (
-        <div key={head} className={`mt-0.5 text-xs text-faint ${REPEATED[from]}`}>
-          {head} {cell(row)}
-        </div>
-      ),
-  )
+  return columns.map(({ head, cell, from, isRepeated }) => {
+    const value = isRepeated && cell(row)
+    if (!from || !value || value === '–') return null
+    return (
+      <div key={head} className={`mt-0.5 text-xs text-faint ${REPEATED[from]}`}>
+        {head} {value}
+      </div>
+    )
+  })
 }
 
 /** What stands where nothing is yet. */

@@ -14,6 +14,10 @@ const devnet = await startDevnet({
   closeMs: DEVNET_CLOSE_MS,
   passphrase: DEVNET_PASSPHRASE,
   identity: (request, response) => void answerIdentity?.(request, response),
+}).catch((error: unknown) => {
+  // A folder or a port that another process has: there is no more to it.
+  console.error(error instanceof Error ? error.message : error)
+  process.exit(1)
 })
 answerIdentity = identityIssuer({ issuer: `${devnet.url}/idp`, audience: 'confidential-payroll', key })
 console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...

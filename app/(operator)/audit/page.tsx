@@ -77,7 +77,8 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
     head: 'Organisation',
     from: 'lg',
     isRepeated: true,
-    cell: ({ organisationName }) => <span className="[overflow-wrap:anywhere]">{organisationName ?? '–'}</span>,
+    cell: ({ organisationName }) =>
+      organisationName === null ? '–' : <span className="[overflow-wrap:anywhere]">{organisationName}</span>,
   },
 ]
 
