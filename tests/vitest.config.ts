@@ -29,8 +29,6 @@ export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
     pool: 'forks',
-    // What a file imports, PGlite's engine above all, is compiled once for each process, and not for each file.
-    isolate: false,
     // Most of the time goes into waiting for ledgers, not into computing.
     maxWorkers: 7,
     silent: 'passed-only',
@@ -46,6 +44,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'pglite',
+          // The engine is compiled once for each process, and not for each file. No file here leaves anything behind.
+          isolate: false,
           include: [EVERY_TEST],
           exclude: [...WITHOUT_DATABASE, ...ABOUT_SERVERS],
           globalSetup: ['tests/support/pglite-setup.ts'],
