@@ -4,8 +4,15 @@ import { Sign } from '../status.tsx'
 
 type Light = readonly [tone: 'good' | 'busy' | 'bad' | 'off', word: string, detail: string]
 
+interface HealthProps {
+  ready: Readiness
+  embedsDatabase: boolean
+  /** whether the service starts a relay of its own, and has only just begun */
+  startsRelay: boolean
+}
+
 /** What the service stands on, and whether it is there. */
-export function Health({ ready, embedsDatabase }: { ready: Readiness; embedsDatabase: boolean }) {
+export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
   const { database, ledger, sponsor, relay } = ready
   const lights: [string, Light][] = [
     [
@@ -21,7 +28,7 @@ export function Health({ ready, embedsDatabase }: { ready: Readiness; embedsData
         : ['bad', ledger.age === undefined ? 'Unreachable' : 'Behind', `${ledger.problem}`],
     ],
     ['Sponsor', sponsorLight(sponsor)],
-    ['Relay', relayLight(relay, embedsDatabase)],
+    ['Relay', relayLight(relay, { embedsDatabase, startsRelay })],
   ]
   return (
     <section aria-label="Health" className="mb-4 rounded-lg border border-line bg-surface shadow-card">
@@ -47,12 +54,15 @@ function sponsorLight(sponsor: Readiness['sponsor']): Light {
   return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'In trouble', `${sponsor.problem}`]
 }
 
-/** Beside an embedded database nobody can start one: the service does, soon after its own start. */
-function relayLight({ configured, ok, relays, problem }: Readiness['relay'], isEmbedded: boolean): Light {
+function relayLight(
+  { configured, ok, relays, problem }: Readiness['relay'],
+  { embedsDatabase, startsRelay }: Omit<HealthProps, 'ready'>,
+): Light {
   if (configured === false) return ['off', 'Off', 'batch execution is disabled']
   if (relays === undefined) return ['off', 'Unknown', 'the database knows']
-  if (relays === 0 && isEmbedded) return ['busy', 'Starting', 'soon after the service']
-  if (relays === 0) return ['bad', 'None running', 'start one: npm run relay']
+  if (relays === 0 && startsRelay) return ['busy', 'Starting', 'soon after the service']
+  // Beside an embedded database nobody but the service can start one.
+  if (relays === 0) return ['bad', 'None running', embedsDatabase ? 'the log says why' : 'start one: npm run relay']
   const hosts = relays === 1 ? 'one host' : `${relays} hosts`
   if (problem === undefined) return ['good', 'Running', hosts]
   const told = String(problem).replace(/\b([A-Z2-7]{4})[A-Z2-7]{48}([A-Z2-7]{4})\b/g, '$1…$2')

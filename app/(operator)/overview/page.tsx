@@ -22,9 +22,14 @@ import { readVault } from './vault-reading.ts'
 export const metadata: Metadata = { title: 'Overview' }
 
 /** Whether payroll flows, what the sponsor spends, and what failed lately. */
+/** How long the service may take until its own relay is heard of. */
+const RELAY_START_SECONDS = 60
+
 export default async function OverviewPage() {
   const service = await requireOperator('/overview')
   const now = service.now()
+  const { embedsDatabase, relay } = service.settings
+  const startsRelay = embedsDatabase && relay !== undefined && process.uptime() < RELAY_START_SECONDS
   const [ready, vault, figures] = await Promise.all([
     readiness(service),
     readVault(service),
@@ -32,7 +37,7 @@ export default async function OverviewPage() {
   ])
   return (
     <Frame here="/overview" title="Overview" network={service.settings.network.name}>
-      <Health ready={ready} embedsDatabase={service.settings.embedsDatabase} />
+      <Health ready={ready} embedsDatabase={embedsDatabase} startsRelay={startsRelay} />
       {figures ? (
         <>
           {isQuiet(figures) && <FirstSteps network={service.settings.network.name} />}
