@@ -1,11 +1,10 @@
 import { createTransport } from 'nodemailer'
 import { Refusal } from './refusal.ts'
 
-/** Where mail goes out, from whom, and how many invites at most for one organisation in 24 hours. */
+/** Where mail goes out, and from whom. */
 export interface MailSettings {
   url: string
   from: string
-  daily: number
 }
 
 /** One message to one person, the same in text and in HTML. */
@@ -22,7 +21,7 @@ const TIMEOUT_MS = 10_000
  * Hands a message to the mail server.
  * @throws Refusal unavailable when the server cannot be reached or does not take it
  */
-export async function sendMail(settings: Pick<MailSettings, 'url' | 'from'>, message: Message): Promise<void> {
+export async function sendMail(settings: MailSettings, message: Message): Promise<void> {
   const transport = createTransport({
     url: settings.url,
     connectionTimeout: TIMEOUT_MS,

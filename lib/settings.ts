@@ -34,8 +34,8 @@ export interface Settings {
   provider: ProviderSettings | undefined
   /** The contract of the confidential token. */
   token: string | undefined
-  /** `secret` signs the tokens of invites; a token appended to `page` is their link. */
-  invites: { secret: Uint8Array; page: string }
+  /** `secret` signs the tokens of invites; a token appended to `page` is their link; `daily` go out by mail at most. */
+  invites: { secret: Uint8Array; page: string; daily: number }
   mail: MailSettings | undefined
   /** The address whose balance of the token's asset is shown, and that token. */
   vault: { address: string; token: string } | undefined
@@ -86,6 +86,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     invites: {
       secret: deriveKey(secret, 'invite tokens'),
       page: `${environment.FRONTEND_URL ?? environment.PUBLIC_URL}/invite/`,
+      daily: environment.INVITE_LIMIT,
     },
     mail: composeMail(environment),
     // Without another address the vault is the token's contract, which holds what all confidential balances stand for.
@@ -126,8 +127,8 @@ function deriveKey(secret: string, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 }
 
-function composeMail({ SMTP_URL, MAIL_FROM, INVITE_LIMIT }: Environment): MailSettings | undefined {
-  return SMTP_URL && MAIL_FROM ? { url: SMTP_URL, from: MAIL_FROM, daily: INVITE_LIMIT } : undefined
+function composeMail({ SMTP_URL, MAIL_FROM }: Environment): MailSettings | undefined {
+  return SMTP_URL && MAIL_FROM ? { url: SMTP_URL, from: MAIL_FROM } : undefined
 }
 
 function composeProvider(environment: Environment): ProviderSettings | undefined {

@@ -10,10 +10,14 @@ import { writeInvite } from './invite-mail.ts'
 import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './invite-token.ts'
 import type { Employer } from './user.ts'
 
-/** How invites are made: `secret` signs their tokens, and a token appended to `page` is the link. */
+/**
+ * How invites are made: `secret` signs their tokens, and a token appended to `page` is the link. At most `daily` are mailed
+ * for one organisation in 24 hours.
+ */
 export interface InviteSettings {
   secret: Uint8Array
   page: string
+  daily: number
 }
 
 /**
@@ -29,7 +33,7 @@ export async function inviteContractor(
   id: string,
   now: Date,
 ): Promise<{ inviteUrl: string }> {
-  const issued = await transact(db, (tx) => issueInvite(tx, { employer, id, mail: settings.mail }, now))
+  const issued = await transact(db, (tx) => issueInvite(tx, { ...settings, employer, id }, now))
   const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
   if (settings.mail && issued.email !== null) {
     try {
@@ -44,9 +48,10 @@ export async function inviteContractor(
 
 async function issueInvite(
   tx: Database,
-  { employer, id, mail }: { employer: Employer; id: string; mail: MailSettings | undefined },
+  given: { invites: InviteSettings; mail: MailSettings | undefined; employer: Employer; id: string },
   now: Date,
 ) {
+  const { invites, mail, employer, id } = given
   const [issued] = await tx
     .update(contractors)
     .set({
@@ -62,7 +67,7 @@ async function issueInvite(
   }
   const { organisation } = employer
   const mailed = mail !== undefined && issued.email !== null
-  if (mailed) await requireMailLeft(tx, organisation, mail.daily, now)
+  if (mailed) await requireMailLeft(tx, organisation, invites.daily, now)
   const [company] = await tx
     .select({ name: organisations.name })
     .from(organisations)
