@@ -1,21 +1,17 @@
-import { drizzle } from 'drizzle-orm/node-postgres'
-import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '#lib/db.ts'
-import { schema } from '#lib/db-schema.ts'
 import { listBatches, readBatchProgress } from '#lib/directory/batches.ts'
 import { listPayouts, type PayoutFilters } from '#lib/directory/payouts.ts'
 import type { PageRequest } from '#lib/paging.ts'
 import { findOpenTransfersOf, recordTransfer } from '#lib/sponsor/transfer-record.ts'
 import { limits, PLENTY, transferNamed } from '../sponsor/quota-cases.ts'
-import { cloneDatabase } from '../support/database.ts'
+import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { pair } from '../support/inner-transaction.ts'
 
 /** Every query that a verb makes is captured, and planned again on tables of the size that matters. */
-let clone: Awaited<ReturnType<typeof cloneDatabase>>
-let pool: Pool
+let database: CapturedDatabase
+let pool: CapturedDatabase['pool']
 let db: Database
-let captured: { query: string; params: unknown[] }[] = []
 let organisation: string
 let contractor: string
 let few: string
@@ -25,10 +21,8 @@ const MANY = 10_000
 const ALL = 100_000
 
 beforeAll(async () => {
-  clone = await cloneDatabase()
-  pool = new Pool({ connectionString: clone.url })
-  const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
-  db = drizzle(pool, { schema, logger })
+  database = await openCaptured()
+  ;({ db, pool } = database)
   await pool.query(`INSERT INTO organisations (name) VALUES ('one'), ('two')`)
   const { rows } = await pool.query(`SELECT id FROM organisations ORDER BY name`)
   organisation = rows[0].id
@@ -47,10 +41,7 @@ beforeAll(async () => {
   contractor = (await pool.query('SELECT id FROM contractors WHERE organisation = $1 LIMIT 1', [organisation])).rows[0]
     .id
 }, 120_000)
-afterAll(async () => {
-  await pool.end()
-  await clone.drop()
-})
+afterAll(() => database.close())
 
 /** Half of all payouts for each of two organisations, in batches of `MANY`, and a small one. */
 async function fill(id: string): Promise<void> {
@@ -85,9 +76,7 @@ const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nod
 
 /** The plans, as they ran, of the queries that `work` made on tables that grow. */
 async function plansOf(work: () => Promise<unknown>): Promise<Plan[][]> {
-  captured = []
-  await work()
-  const queries = captured.filter(({ query }) => query.startsWith('select'))
+  const queries = (await database.capture(work)).filter(({ query }) => query.startsWith('select'))
   const plans: Plan[][] = []
   for (const { query, params } of queries) {
     const { rows } = await pool.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${query}`, params)

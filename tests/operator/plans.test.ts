@@ -1,28 +1,22 @@
-import { drizzle } from 'drizzle-orm/node-postgres'
-import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '#lib/db.ts'
-import { schema } from '#lib/db-schema.ts'
 import { listRefusals } from '#lib/operator/refusals.ts'
 import { listTransfers, TRANSFER_VIEWS, type TransferView } from '#lib/operator/transfers.ts'
 import type { Page, PageRequest } from '#lib/paging.ts'
-import { cloneDatabase } from '../support/database.ts'
+import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
 /** What the pages of transfers and refusals read, on tables of the size that matters. */
 const ALL = 100_000
 const NOW = new Date('2026-11-20T12:30:00Z')
 const hashOf = (kind: string, n: number) => `${kind}${n.toString(16).padStart(63, '0')}`
 
-let clone: Awaited<ReturnType<typeof cloneDatabase>>
-let pool: Pool
+let database: CapturedDatabase
+let pool: CapturedDatabase['pool']
 let db: Database
-let captured: { query: string; params: unknown[] }[] = []
 
 beforeAll(async () => {
-  clone = await cloneDatabase()
-  pool = new Pool({ connectionString: clone.url })
-  const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
-  db = drizzle(pool, { schema, logger })
+  database = await openCaptured()
+  ;({ db, pool } = database)
   // One employer pays most; each 500th transfer is of a user's job; each 1000th failed; of a few, the ledger has a third hash.
   await pool.query(
     `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, quota_account, sponsor, envelope, bid,
@@ -46,10 +40,7 @@ beforeAll(async () => {
   )
   await pool.query('ANALYZE')
 }, 120_000)
-afterAll(async () => {
-  await pool.end()
-  await clone.drop()
-})
+afterAll(() => database.close())
 
 interface Plan {
   'Node Type': string
@@ -63,8 +54,7 @@ const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nod
 
 /** The plan, as it ran, of the one query that `work` makes. */
 async function planOf(work: () => Promise<unknown>): Promise<Plan[]> {
-  captured = []
-  await work()
+  const captured = await database.capture(work)
   expect(captured).toHaveLength(1)
   const [{ query, params } = { query: '', params: [] }] = captured
   const { rows } = await pool.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${query}`, params)

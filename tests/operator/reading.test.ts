@@ -1,9 +1,6 @@
-import { drizzle } from 'drizzle-orm/node-postgres'
-import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { recordAudit } from '#lib/audit.ts'
 import type { Database } from '#lib/db.ts'
-import { schema } from '#lib/db-schema.ts'
 import { listAudit } from '#lib/operator/audit.ts'
 import { listAllBatches, listRunningBatches } from '#lib/operator/batches.ts'
 import { listAllContractors } from '#lib/operator/contractors.ts'
@@ -15,21 +12,18 @@ import { readTraffic } from '#lib/operator/traffic.ts'
 import { listTransfers, TRANSFER_VIEWS, type TransferView } from '#lib/operator/transfers.ts'
 import { listTroubles } from '#lib/operator/troubles.ts'
 import type { Page, PageRequest } from '#lib/paging.ts'
-import { cloneDatabase } from '../support/database.ts'
+import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
 const ALL = 20_000
 
-let clone: Awaited<ReturnType<typeof cloneDatabase>>
-let pool: Pool
+let database: CapturedDatabase
+let pool: CapturedDatabase['pool']
 let db: Database
-let captured: { query: string; params: unknown[] }[] = []
 
 beforeAll(async () => {
-  clone = await cloneDatabase()
-  pool = new Pool({ connectionString: clone.url })
-  const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
-  db = drizzle(pool, { schema, logger })
+  database = await openCaptured()
+  ;({ db, pool } = database)
   // A transfer every ten minutes back from now, each settled within one to four seconds; one in a hundred failed.
   await pool.query(
     `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, sponsor, envelope, bid, max_time,
@@ -83,10 +77,7 @@ beforeAll(async () => {
   )
   await pool.query('ANALYZE')
 }, 120_000)
-afterAll(async () => {
-  await pool.end()
-  await clone.drop()
-})
+afterAll(() => database.close())
 
 const page = (limit: number): PageRequest => ({ limit, after: undefined })
 
@@ -183,8 +174,7 @@ describe('no list reads a whole table', () => {
     ['batches under way', () => listRunningBatches(db, 5)],
     ['contractors', () => listAllContractors(db, { status: undefined }, page(50))],
   ])('%s', async (_, read) => {
-    captured = []
-    await read()
+    const captured = await database.capture(read)
     expect(captured.length).toBeGreaterThan(0)
     for (const { query, params } of captured) {
       const { rows } = await pool.query(`EXPLAIN ${query}`, params)

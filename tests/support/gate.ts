@@ -1,4 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { joinSockets } from './joined-sockets.ts'
 import { freePort } from './port.ts'
 
 /** A way to PostgreSQL that is shut at first: nobody listens there. */
@@ -21,17 +22,7 @@ export async function makeGate(databaseUrl: string): Promise<Gate> {
       const opening = createServer((client) => {
         const upstream = connect(Number(port), hostname)
         client.pipe(upstream).pipe(client)
-        for (const [socket, other] of [
-          [client, upstream],
-          [upstream, client],
-        ] as const) {
-          sockets.add(socket)
-          socket.on('error', () => undefined)
-          socket.on('close', () => {
-            sockets.delete(socket)
-            other.destroy()
-          })
-        }
+        joinSockets(sockets, client, upstream)
       })
       server = opening
       await new Promise<void>((resolve) => opening.listen(Number(url.port), '127.0.0.1', resolve))

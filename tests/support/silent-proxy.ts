@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net'
+import { joinSockets } from './joined-sockets.ts'
 
 /** A way to PostgreSQL that can fall silent: what is sent then is swallowed, and nothing comes back. */
 export interface SilentProxy {
@@ -28,17 +29,7 @@ export async function startSilentProxy(databaseUrl: string): Promise<SilentProxy
       if (!silent && !deaf) upstream.write(data)
     })
     upstream.on('data', (data) => void (silent || client.write(data)))
-    for (const [socket, other] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      sockets.add(socket)
-      socket.on('error', () => undefined)
-      socket.on('close', () => {
-        sockets.delete(socket)
-        other.destroy()
-      })
-    }
+    joinSockets(sockets, client, upstream)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()

@@ -1,0 +1,16 @@
+import type { Socket } from 'node:net'
+
+/** Has each of two sockets end with the other, and keeps both in `open` while they are. */
+export function joinSockets(open: Set<Socket>, client: Socket, upstream: Socket): void {
+  for (const [socket, other] of [
+    [client, upstream],
+    [upstream, client],
+  ] as const) {
+    open.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      open.delete(socket)
+      other.destroy()
+    })
+  }
+}
