@@ -29,7 +29,7 @@ export async function routeName(request: Request, context: unknown): Promise<str
   if (decoded.includes(undefined)) return ELSEWHERE
   const names = new Map<number, string>()
   for (const [name, value] of params) {
-    // Every route begins with a word of its own, and a value may be the same as any word of it, the last one too.
+    // The first segment is never a parameter. A value may be equal to any other word of its route.
     const index = decoded.findIndex((segment, at) => at > 0 && !names.has(at) && segment === value)
     if (index < 0) return ELSEWHERE
     names.set(index, `{${name}}`)

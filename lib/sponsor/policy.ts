@@ -14,8 +14,8 @@ export interface SponsorRules {
 }
 
 /** Whether there is anything that the sponsor would pay for. */
-export function paysForAnything(rules: Pick<SponsorRules, 'contracts'> | undefined): boolean {
-  return rules !== undefined && rules.contracts.size > 0
+export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean {
+  return rules.contracts.size > 0
 }
 
 /** What an inner transaction turned out to ask for, once nothing stands against it. */
