@@ -2,12 +2,7 @@ import { defineConfig } from 'drizzle-kit'
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: [
-    './drizzle/schema.ts',
-    './drizzle/directory-schema.ts',
-    './drizzle/relay-schema.ts',
-    './drizzle/audit-schema.ts',
-  ],
+  schema: './drizzle/schema/*.ts',
   out: './drizzle/migrations',
   migrations: { schema: 'public', table: 'confidential_payroll_migrations' },
 })

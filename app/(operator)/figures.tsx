@@ -1,4 +1,4 @@
-import { formatUnits } from '#lib/money.ts'
+import { formatUnits } from '#lib/text/money.ts'
 
 /** 1234567n → '1,234,567'. */
 export function groupDigits(whole: string | number | bigint): string {

@@ -1,7 +1,7 @@
 import type { Route } from 'next'
 import Link from 'next/link'
-import { cursorOf, type PageRequest, type Position, pageRequest } from '#lib/paging.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { cursorOf, type PageRequest, type Position, pageRequest } from '#lib/http/paging.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /** How many records a page lists. */
 const LIMIT = 50

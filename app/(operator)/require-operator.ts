@@ -2,7 +2,7 @@ import type { Route } from 'next'
 import { cookies } from 'next/headers'
 import { redirect } from 'next/navigation'
 import { isOperatorSession } from '#lib/auth/operator.ts'
-import { type Service, service } from '#lib/service.ts'
+import { type Service, service } from '#lib/server/services.ts'
 import { operatorCookies } from './operator-cookies.ts'
 
 /** Lets nobody past but the operator. Every page calls it for itself. `here` is where to come back to. */

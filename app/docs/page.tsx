@@ -1,7 +1,7 @@
 import type { Metadata } from 'next'
 import { connection } from 'next/server'
 import { readReference } from '#lib/openapi/reference.ts'
-import { service } from '#lib/service.ts'
+import { service } from '#lib/server/services.ts'
 import { Contents } from './contents.tsx'
 import { Operation } from './operation.tsx'
 import { Prose } from './prose.tsx'

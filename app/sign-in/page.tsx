@@ -2,7 +2,7 @@ import type { Metadata } from 'next'
 import { connection } from 'next/server'
 import { readSearch } from '#app/(operator)/listing.tsx'
 import { BrandMark } from '#app/brand-mark.tsx'
-import { service } from '#lib/service.ts'
+import { service } from '#lib/server/services.ts'
 
 export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }
 

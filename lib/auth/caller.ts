@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { type Session, type SessionSettings, verifySession } from './session.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { and, desc, eq, gt, sql } from 'drizzle-orm'
-import { auditLog } from '#drizzle/audit-schema.ts'
-import { recordAudit } from '#lib/audit.ts'
-import { type Database, transact } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { isPassword, mintBrowser, mintOperatorSession, type OperatorSettings, readBrowser } from './operator.ts'
 
 /** Wrong tries in a row that cost nothing but themselves; each further one doubles the wait, up to a minute. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /** How sessions are signed. `secret` has at least 32 bytes, `ttl` is in seconds. */
 export interface SessionSettings {

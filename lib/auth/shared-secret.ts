@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /**
  * Lets in who sends `Authorization: Bearer <secret>`: a machine that the operator has told.

@@ -1,10 +1,10 @@
 import { composeOperator } from '#lib/auth/operator.ts'
+import { keepKeys } from '#lib/config/embedded-keys.ts'
+import { environment } from '#lib/config/environment.ts'
 import { generateIdentityKey } from '#lib/devnet/identity.ts'
 import { devnetKeys } from '#lib/devnet/keys.ts'
 import type { BatchProgress } from '#lib/directory/batches.ts'
-import { keepKeys } from '#lib/embedded-keys.ts'
-import { environment } from '#lib/env.ts'
-import { formatUnits, parseUnits } from '#lib/money.ts'
+import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import {
   acceptInvite,

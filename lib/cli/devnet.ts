@@ -1,7 +1,7 @@
 import { join } from 'node:path'
+import { environment } from '#lib/config/environment.ts'
 import { startDevnet } from '#lib/devnet/devnet.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
-import { environment } from '#lib/env.ts'
 
 const { DATA_DIR, DEVNET_PORT, DEVNET_CLOSE_MS, DEVNET_PASSPHRASE } = environment()
 

@@ -1,6 +1,6 @@
-import { migrateStore } from '#lib/db.ts'
-import { innermostReason } from '#lib/db-failure.ts'
-import { ConfigurationError, environment } from '#lib/env.ts'
+import { ConfigurationError, environment } from '#lib/config/environment.ts'
+import { migrateStore } from '#lib/db/connection.ts'
+import { innermostReason } from '#lib/db/errors.ts'
 
 /** Migrates the configured PostgreSQL, as a build does that must not leave it to the first request. */
 async function main(): Promise<void> {

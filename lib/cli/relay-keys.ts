@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
-import { ConfigurationError, type Environment } from '#lib/env.ts'
-import { generateRelayKey, type PrivateRelayKey, parsePrivateRelayKey, publicHalf } from '#lib/relay-key.ts'
+import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
+import { generateRelayKey, type PrivateRelayKey, parsePrivateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 
 type RelayKeys = Required<Pick<Environment, 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'RELAY_PUBLIC_KEY'>>
 

@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
-import { startService } from '#lib/boot.ts'
-import { ConfigurationError, environment } from '#lib/env.ts'
+import { ConfigurationError, environment } from '#lib/config/environment.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
-import { composeRelay } from '#lib/relay-service.ts'
+import { composeRelay } from '#lib/server/relay.ts'
+import { startService } from '#lib/server/start.ts'
 import { keepRelayKeys } from './relay-keys.ts'
 import { besideService } from './shared-parts.ts'
 

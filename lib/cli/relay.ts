@@ -1,6 +1,6 @@
-import { startService } from '#lib/boot.ts'
-import { ConfigurationError, environment } from '#lib/env.ts'
-import { startRelay } from '#lib/relay-service.ts'
+import { ConfigurationError, environment } from '#lib/config/environment.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import { startService } from '#lib/server/start.ts'
 import { besideService } from './shared-parts.ts'
 
 /** Runs a relay on its own, beside a service that has the same database. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { ConfigurationError, type Environment } from '#lib/env.ts'
+import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 
 /**
  * The configuration of a process that works beside the service and has no sessions of its own: it need not know the

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { StrKey } from '@stellar/stellar-sdk'
-import { ConfigurationError, environment } from '#lib/env.ts'
+import { ConfigurationError, environment } from '#lib/config/environment.ts'
 import { fetchDocument } from '#lib/provisioning/document.ts'
 import { readEnvFile, writeEnvFile } from '#lib/provisioning/env-file.ts'
 import { provision } from './provision.ts'

@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { describeFailure, log } from '#lib/log.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { type Expiry, openExpiry } from './expiry.ts'
 import { type History, openHistory } from './history.ts'
 import { type Journal, memoryJournal, openJournal, type Place } from './journal.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { lockDirectory } from '#lib/directory-lock.ts'
+import { lockDirectory } from '#lib/config/directory-lock.ts'
 import { openFriendbot } from './friendbot.ts'
 import { type Deployment, makeGenesis } from './genesis.ts'
 import { answerRequests } from './http-server.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
-import { verifyEd25519 } from '#lib/ledger/ed25519.ts'
+import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
 import type { Signed } from './envelope.ts'
 
 /** stellar-core's SignatureChecker: one per signed transaction, because it remembers which signatures were of use. */

@@ -1,7 +1,7 @@
 import { inArray, type SQL, sql } from 'drizzle-orm'
-import { type BatchStatus, batches } from '#drizzle/directory-schema.ts'
-import { type Actor, recordAudit } from '#lib/audit.ts'
-import type { Database } from '#lib/db.ts'
+import { type BatchStatus, batches } from '#drizzle/schema/directory.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
 
 /**
  * A batch whose row this SQL transaction has locked.

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { containsSecretSeed } from '#lib/text.ts'
+import { containsSecretSeed } from '#lib/text/plain-text.ts'
 
 const ADDRESS = /^[^\s@\p{Cc}<>()[\]\\,;:"]+@[^\s@\p{Cc}<>()[\]\\,;:"]+$/u
 

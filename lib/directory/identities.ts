@@ -1,11 +1,11 @@
 import { and, eq } from 'drizzle-orm'
 import { z } from 'zod'
-import { identities } from '#drizzle/directory-schema.ts'
-import { recordAudit } from '#lib/audit.ts'
+import { identities } from '#drizzle/schema/directory.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
-import { type Database, transact } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
-import { absentOr } from '#lib/text.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { absentOr } from '#lib/text/plain-text.ts'
 import {
   defaultName,
   foundOrganisation,

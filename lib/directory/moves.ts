@@ -1,4 +1,4 @@
-import type { BatchStatus, PayoutStatus } from '#drizzle/directory-schema.ts'
+import type { BatchStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
 
 /** From each status of a batch, the statuses that it may go to. */
 export const BATCH_MOVES = {

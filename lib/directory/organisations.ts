@@ -1,9 +1,9 @@
 import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
-import { batches, contractors, identities, organisations } from '#drizzle/directory-schema.ts'
-import { type Actor, recordAudit } from '#lib/audit.ts'
+import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
-import { type Database, violatedConstraint } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, violatedConstraint } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 type IdentityName = Pick<Identity, 'kind' | 'sub'>
 

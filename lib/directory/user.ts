@@ -1,12 +1,12 @@
 import { and, desc, eq, isNull } from 'drizzle-orm'
-import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/directory-schema.ts'
-import type { Actor } from '#lib/audit.ts'
+import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { identifyCaller } from '#lib/auth/caller.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
-import { type Database, transact } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
+import type { Actor } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from './email.ts'
-import { findPendingInvite } from './invite-search.ts'
+import { findPendingInvite } from './invites/search.ts'
 import { defaultName, foundOrganisation, type Organisation } from './organisations.ts'
 
 /** A contractor record that a user is linked to. */

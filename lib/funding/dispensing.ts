@@ -1,10 +1,10 @@
-import type { Database } from '#lib/db.ts'
-import { type Lease, underLease } from '#lib/leases.ts'
-import type { Network } from '#lib/ledger/network.ts'
-import { send } from '#lib/ledger/send.ts'
-import { isSequenceUsedByAnother } from '#lib/ledger/sequence.ts'
-import { log } from '#lib/log.ts'
-import { Refusal } from '#lib/refusal.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { type Lease, underLease } from '#lib/db/leases.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { log } from '#lib/observability/log.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { send } from '#lib/stellar/send.ts'
+import { isSequenceUsedByAnother } from '#lib/stellar/sequence.ts'
 import { type Depositor, lookAtDeposit, signDeposit } from './deposit.ts'
 import {
   type Grant,

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
-import { faucetGrants, type GrantStatus } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+import { faucetGrants, type GrantStatus } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 
 /** A grant as the database keeps it: all that it takes to find out, from anywhere, what became of it. */
 export type Grant = typeof faucetGrants.$inferSelect

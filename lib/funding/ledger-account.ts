@@ -1,9 +1,9 @@
 import { and, inArray, isNotNull } from 'drizzle-orm'
-import { contractors } from '#drizzle/directory-schema.ts'
+import { contractors } from '#drizzle/schema/directory.ts'
 import type { Session } from '#lib/auth/session.ts'
-import type { Database } from '#lib/db.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { admitUser } from '#lib/directory/user.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /**
  * The account whose balance is the user's: that of a ledger session, else the address of the contractor record that

@@ -1,7 +1,7 @@
-import { readBalance, readUnderlyingAsset, type StellarAsset } from '#lib/ledger/asset.ts'
-import type { EntryReader } from '#lib/ledger/entries.ts'
-import { formatUnits } from '#lib/money.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { readBalance, readUnderlyingAsset, type StellarAsset } from '#lib/stellar/asset.ts'
+import type { EntryReader } from '#lib/stellar/entries.ts'
+import { formatUnits } from '#lib/text/money.ts'
 
 /** The address (G… or C…) that backs the confidential balances, and what it holds as a decimal of seven places. */
 export interface VaultState {

@@ -7,7 +7,7 @@ import {
   newBatch,
 } from '#lib/directory/batches.ts'
 import { DISSOLVED } from '#lib/directory/organisations.ts'
-import { payoutsQuery, payoutsShape } from '#lib/directory/payouts.ts'
+import { payoutsQuery, payoutsShape } from '#lib/directory/payouts/payouts.ts'
 import { ANY_PAGE, BATCH_EXAMPLE, EXAMPLE, OTHER_PROVIDER, PAYOUT_EXAMPLE } from './examples.ts'
 import type { Operation } from './operation.ts'
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { SAME_ADDRESS, SAME_EMAIL } from '#lib/directory/contractors/contractors.ts'
 import {
   contractorChanges,
   contractorRow,
@@ -9,8 +10,7 @@ import {
   inviteShape,
   newContractor,
   removedShape,
-} from '#lib/directory/contractor-schema.ts'
-import { SAME_ADDRESS, SAME_EMAIL } from '#lib/directory/contractors.ts'
+} from '#lib/directory/contractors/schema.ts'
 import { DISSOLVED } from '#lib/directory/organisations.ts'
 import { ANY_PAGE, CONTRACTOR_EXAMPLE, EXAMPLE, OTHER_PROVIDER } from './examples.ts'
 import type { Operation } from './operation.ts'

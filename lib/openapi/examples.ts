@@ -1,4 +1,4 @@
-import { pageQuery } from '#lib/paging.ts'
+import { pageQuery } from '#lib/http/paging.ts'
 import type { Asked } from './operation.ts'
 
 /** The query of a list that has no filters. */

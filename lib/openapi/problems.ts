@@ -1,6 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import type { z } from 'zod'
-import { problemIn } from '#lib/http.ts'
+import { problemIn } from '#lib/http/resource.ts'
 
 /** A valid secret seed that is nobody's: 32 zeros. */
 const SEED = Keypair.fromRawEd25519Seed(new Uint8Array(32)).secret()

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JOB_STATUSES } from '#drizzle/relay-schema.ts'
+import { JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import { batchRequest, type PresentedJob } from '#lib/relay/jobs.ts'
 import type { Swept } from '#lib/relay/sweep.ts'
 import { EXAMPLE, OTHER_PROVIDER } from './examples.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { IDENTITY_KINDS } from '#drizzle/directory-schema.ts'
-import { providerToken } from '#lib/auth/idp/sign-in.ts'
+import { IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
+import { providerToken } from '#lib/auth/oidc/sign-in.ts'
 import { challengeQuery } from '#lib/auth/sep10/challenge.ts'
 import { signedChallenge } from '#lib/auth/sep10/sign-in.ts'
 import { EXAMPLE, OTHER_PROVIDER } from './examples.ts'

@@ -6,10 +6,10 @@ import {
   type AuditDetail,
   auditLog,
   type SubjectKind,
-} from '#drizzle/audit-schema.ts'
-import { organisations } from '#drizzle/directory-schema.ts'
-import type { Database } from '#lib/db.ts'
-import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+} from '#drizzle/schema/audit.ts'
+import { organisations } from '#drizzle/schema/directory.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 
 /** An entry of the audit log. */
 export interface AuditLine {

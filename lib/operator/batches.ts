@@ -6,11 +6,11 @@ import {
   contractors,
   organisations,
   payouts,
-} from '#drizzle/directory-schema.ts'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+} from '#drizzle/schema/directory.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { explainTransfer } from './explanation.ts'
 
 const COLUMNS = {

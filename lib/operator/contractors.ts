@@ -1,7 +1,7 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/directory-schema.ts'
-import type { Database } from '#lib/db.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 
 const POSITION = { createdAt: contractors.createdAt, sequence: contractors.sequence }
 

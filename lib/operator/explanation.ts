@@ -1,4 +1,4 @@
-import type { TransferStatus } from '#drizzle/schema.ts'
+import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 
 /** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
 const CONTRACT_ERRORS: Record<number, string> = {

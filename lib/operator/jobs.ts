@@ -1,7 +1,7 @@
 import { eq, inArray, sql } from 'drizzle-orm'
-import { batchItems, batchJobs, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/relay-schema.ts'
-import type { Database } from '#lib/db.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { batchItems, batchJobs, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { isSeenLately } from '#lib/relay/state.ts'
 
 const JOB_COLUMNS = {

@@ -1,5 +1,5 @@
-import { type Database, databaseFailure } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { type Database, databaseFailure } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /** What `read` finds, or undefined while the database cannot be reached: a page then says that, and nothing else. */
 export async function readIfReachable<Found>(

@@ -1,7 +1,7 @@
 import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
-import { auditLog } from '#drizzle/audit-schema.ts'
-import type { Database } from '#lib/db.ts'
-import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
 import { soughtIn } from './search.ts'
 

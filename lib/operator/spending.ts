@@ -1,6 +1,6 @@
 import { and, eq, gte, min, ne, sql } from 'drizzle-orm'
-import { quotas, sponsoredTransfers, sponsorFloats } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+import { quotas, sponsoredTransfers, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
 
 /** What an account has used of today, in stroops and transfers. */

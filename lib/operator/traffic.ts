@@ -1,6 +1,6 @@
 import { gte, sql } from 'drizzle-orm'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 
 const HOUR_MS = 3_600_000
 const HOURS = 24

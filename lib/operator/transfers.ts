@@ -1,9 +1,9 @@
 import { and, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
-import { batches, contractors, payouts } from '#drizzle/directory-schema.ts'
-import { sponsoredTransfers, TRANSFER_STATUSES, type TransferStatus } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/paging.ts'
+import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
+import { sponsoredTransfers, TRANSFER_STATUSES, type TransferStatus } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { soughtIn } from './search.ts'
 
 /** The transfers that can be asked for at once, each with the statuses that belong to it. */

@@ -1,7 +1,7 @@
 import { eq, inArray, sql } from 'drizzle-orm'
-import { batchItems } from '#drizzle/relay-schema.ts'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+import { batchItems } from '#drizzle/schema/relay.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { explainTransfer } from './explanation.ts'
 import { listRefusals } from './refusals.ts'
 

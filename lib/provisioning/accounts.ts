@@ -1,6 +1,6 @@
-import { readAccount } from '#lib/ledger/accounts.ts'
-import type { Network } from '#lib/ledger/network.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { readAccount } from '#lib/stellar/accounts.ts'
+import type { Network } from '#lib/stellar/network.ts'
 
 /** Looks for what friendbot has sent, in case the RPC is behind. */
 const LOOKS = 30

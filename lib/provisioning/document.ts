@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Networks, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { ConfigurationError } from '#lib/env.ts'
+import { ConfigurationError } from '#lib/config/environment.ts'
 
 const contract = z.string().refine((value) => StrKey.isValidContract(value), 'is no contract address (C…)')
 const account = z.string().refine((value) => StrKey.isValidEd25519PublicKey(value), 'is no account (G…)')

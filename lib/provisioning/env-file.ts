@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { ConfigurationError } from '#lib/env.ts'
+import { ConfigurationError } from '#lib/config/environment.ts'
 
 /** Lines to have in an environment file, under a heading each. */
 export interface Section {

@@ -1,9 +1,9 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { ConfigurationError } from '#lib/env.ts'
-import { readInstance, readUnderlyingAsset, type StellarAsset, settingOf } from '#lib/ledger/asset.ts'
-import type { Network } from '#lib/ledger/network.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { ConfigurationError } from '#lib/config/environment.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { readInstance, readUnderlyingAsset, type StellarAsset, settingOf } from '#lib/stellar/asset.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import { readAuditorKey } from '#lib/wallet/account.ts'
 import type { DeploymentDocument } from './document.ts'
 

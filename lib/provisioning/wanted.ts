@@ -1,4 +1,4 @@
-import type { Environment } from '#lib/env.ts'
+import type { Environment } from '#lib/config/environment.ts'
 import type { DeploymentDocument } from './document.ts'
 
 /** What is wanted, and what there is of it. */

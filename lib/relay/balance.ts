@@ -1,5 +1,5 @@
-import { Refusal } from '#lib/refusal.ts'
-import { publicHalf } from '#lib/relay-key.ts'
+import { publicHalf } from '#lib/config/relay-key.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'

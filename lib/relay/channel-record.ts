@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
-import { type ChannelProblem, relayChannels } from '#drizzle/relay-schema.ts'
-import type { Database } from '#lib/db.ts'
+import { type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
 
 /** What the database has of a channel; openings and balances are sealed. */
 export type ChannelRecord = typeof relayChannels.$inferSelect

@@ -1,7 +1,7 @@
-import type { ChannelProblem } from '#drizzle/relay-schema.ts'
-import { readAccount } from '#lib/ledger/accounts.ts'
-import { accountKey } from '#lib/ledger/confidential-token.ts'
-import { readEntries } from '#lib/ledger/entries.ts'
+import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import { readAccount } from '#lib/stellar/accounts.ts'
+import { accountKey } from '#lib/stellar/confidential-token.ts'
+import { readEntries } from '#lib/stellar/entries.ts'
 import type { Relay } from './relay.ts'
 
 /** A sequence number can rise no further. */

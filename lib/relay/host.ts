@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
-import { describeFailure, log } from '#lib/log.ts'
-import { publicHalf } from '#lib/relay-key.ts'
+import { publicHalf } from '#lib/config/relay-key.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { announceChannels } from './channel-record.ts'
 import { type Lanes, openLanes } from './lanes.ts'
 import type { JobQueue } from './queue.ts'

@@ -1,7 +1,7 @@
 import { and, asc, eq, sql } from 'drizzle-orm'
-import { batchItems, batchJobs, type ItemStatus, relayChannels } from '#drizzle/relay-schema.ts'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
-import { type Database, transact } from '#lib/db.ts'
+import { batchItems, batchJobs, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { type Item, isAt } from './items.ts'
 
 /** Ends an item whose transfer stands on the ledger under `hash`, and notes what the channel has left. */

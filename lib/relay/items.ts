@@ -1,7 +1,7 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
-import { batchItems, type ItemStatus } from '#drizzle/relay-schema.ts'
-import type { Database } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { batchItems, type ItemStatus } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /** An item as a lane works on it. `attempt` fences it: what was begun under an earlier one has no more say. */
 export type Item = typeof batchItems.$inferSelect

@@ -1,5 +1,5 @@
-import type { Lease } from '#lib/leases.ts'
-import { describeFailure, log } from '#lib/log.ts'
+import type { Lease } from '#lib/db/leases.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { findBegunChannels } from './items.ts'
 import { type LaneEnd, runLane } from './lane.ts'

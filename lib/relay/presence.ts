@@ -1,9 +1,9 @@
 import { and, gt, inArray, like, lte, sql } from 'drizzle-orm'
-import { batchItems, type ItemStatus } from '#drizzle/relay-schema.ts'
-import { leases } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
-import { type Lease, releaseLease, renewLease, takeLease } from '#lib/leases.ts'
-import { describeFailure, log } from '#lib/log.ts'
+import { batchItems, type ItemStatus } from '#drizzle/schema/relay.ts'
+import { leases } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { type Lease, releaseLease, renewLease, takeLease } from '#lib/db/leases.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Relay } from './relay.ts'
 
 /** A relay that runs holds a lease of its own name, so that the others can share the channels with it. */

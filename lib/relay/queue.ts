@@ -1,9 +1,9 @@
 import { PGlite } from '@electric-sql/pglite'
 import { type SQL, sql } from 'drizzle-orm'
 import { fromDrizzle, PgBoss } from 'pg-boss'
-import type { Database } from '#lib/db.ts'
-import { describeFailure, log } from '#lib/log.ts'
-import { sqlRunner } from '#lib/sql-runner.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { sqlRunner } from '#lib/db/sql-runner.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 
 /** The way of jobs to the relays: pg-boss, in the database that everything else is in. One per process. */
 export interface JobQueue {

@@ -1,6 +1,6 @@
 import { and, asc, eq, isNotNull, isNull } from 'drizzle-orm'
-import { contractors } from '#drizzle/directory-schema.ts'
-import type { Database } from '#lib/db.ts'
+import { contractors } from '#drizzle/schema/directory.ts'
+import type { Database } from '#lib/db/connection.ts'
 
 /**
  * Whom a batch of `count` transfers pays: the organisation's contractors that are ready, oldest first, and from the

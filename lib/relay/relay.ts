@@ -1,8 +1,8 @@
 import type { Keypair } from '@stellar/stellar-sdk'
-import type { Database } from '#lib/db.ts'
-import type { Network } from '#lib/ledger/network.ts'
-import type { PrivateRelayKey } from '#lib/relay-key.ts'
+import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
+import type { Database } from '#lib/db/connection.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 

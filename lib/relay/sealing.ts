@@ -1,5 +1,5 @@
 import { CompactEncrypt, compactDecrypt, importJWK } from 'jose'
-import type { PrivateRelayKey, PublicRelayKey } from '#lib/relay-key.ts'
+import type { PrivateRelayKey, PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { SyncedBalance } from '#lib/wallet/balance.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { ORDER } from '#lib/wallet/grumpkin.ts'

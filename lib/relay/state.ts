@@ -1,4 +1,4 @@
-import type { Database } from '#lib/db.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { type ChannelRecord, findChannels } from './channel-record.ts'
 import { countRelays } from './presence.ts'
 

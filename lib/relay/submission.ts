@@ -1,7 +1,7 @@
-import { lookUp } from '#lib/ledger/look-up.ts'
-import type { Network } from '#lib/ledger/network.ts'
-import { send } from '#lib/ledger/send.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { lookUp } from '#lib/stellar/look-up.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { send } from '#lib/stellar/send.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 
 /**

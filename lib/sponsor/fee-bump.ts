@@ -1,5 +1,5 @@
 import { hash, type Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
-import { signEd25519 } from '#lib/ledger/ed25519.ts'
+import { signEd25519 } from '#lib/stellar/ed25519.ts'
 import type { InnerTransaction } from './inner-transaction.ts'
 import { outerFee } from './policy.ts'
 

@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import { readAccount } from '#lib/ledger/accounts.ts'
-import type { Network } from '#lib/ledger/network.ts'
+import { readAccount } from '#lib/stellar/accounts.ts'
+import type { Network } from '#lib/stellar/network.ts'
 
 /** Stroops that the network holds back for each entry that an account pays the reserve of. */
 const BASE_RESERVE = 5_000_000n

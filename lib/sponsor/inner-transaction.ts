@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { hash, StrKey, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /** The network's own limit on an envelope, in bytes. */
 const ENVELOPE_LIMIT = 132_096

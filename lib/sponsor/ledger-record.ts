@@ -1,6 +1,6 @@
-import type { Lookup } from '#lib/ledger/look-up.ts'
-import { contractErrorOf, decodeResult, innerResultOf, resultCodeOf } from '#lib/ledger/result.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import type { Lookup } from '#lib/stellar/look-up.ts'
+import { contractErrorOf, decodeResult, innerResultOf, resultCodeOf } from '#lib/stellar/result.ts'
 
 /** What stands on the ledger about a transfer. */
 export interface LedgerRecord {

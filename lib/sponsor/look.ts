@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { lookUp } from '#lib/ledger/look-up.ts'
-import type { Network } from '#lib/ledger/network.ts'
-import { describeFailure, log } from '#lib/log.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { lookUp } from '#lib/stellar/look-up.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import { type LedgerRecord, readRecord } from './ledger-record.ts'
 import type { TransferRecord } from './transfer-record.ts'
 

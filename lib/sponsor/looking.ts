@@ -1,5 +1,5 @@
-import type { Database } from '#lib/db.ts'
-import { describeFailure, log } from '#lib/log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Sponsor } from './sponsor.ts'
 import { findOpenTransfersOf } from './transfer-record.ts'
 

@@ -1,5 +1,5 @@
-import { relayChannels } from '#drizzle/relay-schema.ts'
-import type { Database } from '#lib/db.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
 
 /** A channel that a relay adds counts as ours at most this much later. */
 const REREAD_MS = 30_000

@@ -1,5 +1,5 @@
-import { authOf } from '#lib/ledger/account.ts'
-import type { AccountReading } from '#lib/ledger/accounts.ts'
+import { authOf } from '#lib/stellar/account.ts'
+import type { AccountReading } from '#lib/stellar/accounts.ts'
 import type { InnerTransaction } from './inner-transaction.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 import { checkSignatures } from './signatures.ts'

@@ -1,9 +1,9 @@
 import { eq } from 'drizzle-orm'
-import { sponsoredTransfers, type SponsoredTransfer as TransferRecord } from '#drizzle/schema.ts'
-import { type Actor, recordAudit } from '#lib/audit.ts'
-import type { Database } from '#lib/db.ts'
-import { claimPayout, reclaimPayout } from '#lib/directory/payout-claims.ts'
-import { type PayoutOutcome, settlePayout } from '#lib/directory/payout-settlement.ts'
+import { sponsoredTransfers, type SponsoredTransfer as TransferRecord } from '#drizzle/schema/transfers.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { claimPayout, reclaimPayout } from '#lib/directory/payouts/claims.ts'
+import { type PayoutOutcome, settlePayout } from '#lib/directory/payouts/settlement.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
 const SERVICE: Actor = { kind: 'service', sub: 'settlement' }

@@ -1,4 +1,4 @@
-import { describeFailure, log } from '#lib/log.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import type { LedgerRecord } from './ledger-record.ts'
 import type { TransferRecord } from './transfer-record.ts'
 

@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm'
-import { quotas, sponsorFloats } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { type RefusalReason, sponsorRefused } from './refusal-reason.ts'
 
 /** Limits per UTC day; amounts in stroops. */

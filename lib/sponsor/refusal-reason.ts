@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /** Why the sponsor does not pay: a closed list, each with the words that the caller reads. */
 export const REFUSAL_REASONS = {

@@ -1,4 +1,4 @@
-import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/ledger/account.ts'
+import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/stellar/account.ts'
 import type { InnerTransaction } from './inner-transaction.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 

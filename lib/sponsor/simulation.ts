@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import type { Network } from '#lib/ledger/network.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import type { InnerTransaction } from './inner-transaction.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 

@@ -1,6 +1,6 @@
 import { Account, Operation, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
-import { accountKey, readAccountEntry } from '#lib/ledger/confidential-token.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { accountKey, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import { decodeKey } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { buildCall, refuseSimulation } from './transaction.ts'

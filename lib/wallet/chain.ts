@@ -1,5 +1,5 @@
 import type { Transaction, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import type { SignedSpending } from './calls.ts'
 import { checkAmount, type Opening, subtractAmount } from './commitment.ts'
 import type { Deployment } from './deployment.ts'

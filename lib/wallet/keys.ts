@@ -1,6 +1,6 @@
 import { hkdfSync } from 'node:crypto'
 import type { Keypair } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
 

@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { type AuditorKey, type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
 import type { Deployment } from './deployment.ts'
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Address, Operation, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import type { ConfidentialAccount } from './account.ts'
 import { encodeCallData } from './call-data.ts'
 import { type Opening, opens } from './commitment.ts'

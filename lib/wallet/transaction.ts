@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import { type Account, type Keypair, rpc, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
 

@@ -1,10 +1,10 @@
 import { type Keypair, Operation, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
-import { openStore } from '#lib/db.ts'
+import { openStore } from '#lib/db/connection.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
-import { readAccountAuth } from '#lib/ledger/account.ts'
-import { openNetwork } from '#lib/ledger/network.ts'
+import { readAccountAuth } from '#lib/stellar/account.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
 import { pair, sep10, sessions, signedChallenge } from './challenges.ts'
 
 const [alice, bob, carol, dave] = [pair('alice'), pair('bob'), pair('carol'), pair('dave')]

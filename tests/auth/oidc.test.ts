@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import * as idp from '#app/api/auth/idp/route.ts'
 import { type Office, openOffice } from '../directory/office.ts'
 import { accountOf } from '../directory/recorded-rpc.ts'
-import { captureLog } from '../house/console.ts'
+import { captureLog } from '../support/console.ts'
 import { AUDIENCE, type OidcServer, openOidcServer } from './oidc-server.ts'
 import { providerKey, startTestProvider } from './provider-server.ts'
 

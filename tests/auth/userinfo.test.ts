@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { verifyAccessToken } from '#lib/auth/idp/sign-in.ts'
-import { captureLog } from '../house/console.ts'
+import { verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
+import { captureLog } from '../support/console.ts'
 import { NOW, NOW_SECONDS } from './challenges.ts'
 import { type ProviderKey, providerKey } from './provider-server.ts'
 

@@ -13,8 +13,8 @@ import {
 } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { checkClientSignatures, readChallenge } from '#lib/auth/sep10/verification.ts'
-import { type AccountAuth, authOf } from '#lib/ledger/account.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { type AccountAuth, authOf } from '#lib/stellar/account.ts'
 import { accountEntry, signerKey } from '../support/fake-rpc.ts'
 import {
   craftChallenge,

@@ -1,6 +1,6 @@
 import { Networks } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
-import { ConfigurationError } from '#lib/env.ts'
+import { ConfigurationError } from '#lib/config/environment.ts'
 import { readDocument } from '#lib/provisioning/document.ts'
 
 const token = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { readEnvironment, VARIABLE_NAMES } from '#lib/env.ts'
-import { containsSecretSeed } from '#lib/text.ts'
+import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
+import { containsSecretSeed } from '#lib/text/plain-text.ts'
 
 const example = readFileSync('.env.example', 'utf8')
 const readme = readFileSync('README.md', 'utf8')

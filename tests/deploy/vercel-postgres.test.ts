@@ -2,7 +2,15 @@ import { createPool } from '@vercel/postgres'
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Database, isUnreachable, openStore, type Store, sqlState, transact, violatedConstraint } from '#lib/db.ts'
+import {
+  type Database,
+  isUnreachable,
+  openStore,
+  type Store,
+  sqlState,
+  transact,
+  violatedConstraint,
+} from '#lib/db/connection.ts'
 import { openQueue } from '#lib/relay/queue.ts'
 import { SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
 import { recordTransfer, settleTransfer } from '#lib/sponsor/transfer-record.ts'

@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http'
 import { connect } from 'node:net'
 import { decodeProtectedHeader, type JWK } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ProviderSettings } from '#lib/auth/idp/provider.ts'
-import { verifyAccessToken } from '#lib/auth/idp/sign-in.ts'
+import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
+import { verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
 
 let key: JWK

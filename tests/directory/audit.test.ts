@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { auditLog } from '#drizzle/audit-schema.ts'
-import { recordAudit } from '#lib/audit.ts'
-import { openStore, type Store, sqlState, transact } from '#lib/db.ts'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { openStore, type Store, sqlState, transact } from '#lib/db/connection.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { NOW } from './office.ts'
 

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import type { Database } from '#lib/db.ts'
+import type { Database } from '#lib/db/connection.ts'
 
 /**
  * Where batches, payouts, contractors and transfers contradict each other, on one snapshot. The counters and the status

@@ -1,12 +1,12 @@
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { RunningService } from '#lib/boot.ts'
-import { type Database, openStore, type Store } from '#lib/db.ts'
-import { changeContractor } from '#lib/directory/contractor-changes.ts'
+import { type Database, openStore, type Store } from '#lib/db/connection.ts'
+import { changeContractor } from '#lib/directory/contractors/changes.ts'
 import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/moves.ts'
 import { admitUser, type User } from '#lib/directory/user.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import type { RunningService } from '#lib/server/start.ts'
 import {
   findOpenTransfers,
   markSent,

@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { contractors, identities, payouts } from '#drizzle/directory-schema.ts'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
+import { contractors, identities, payouts } from '#drizzle/schema/directory.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import type { LedgerRecord } from '#lib/sponsor/ledger-record.ts'
 import {

@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { auditLog } from '#drizzle/audit-schema.ts'
-import { type BatchStatus, batches, contractors, type PayoutStatus, payouts } from '#drizzle/directory-schema.ts'
-import { captureLog } from '../house/console.ts'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { type BatchStatus, batches, contractors, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
+import { captureLog } from '../support/console.ts'
 import { idOf, NOW, type Office, openOffice } from './office.ts'
 import { accountOf, keyOf } from './recorded-rpc.ts'
 

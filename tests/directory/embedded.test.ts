@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { openStore, type Store } from '#lib/db.ts'
-import { sweepRegistrations } from '#lib/directory/promotion.ts'
-import { provideService } from '#lib/service.ts'
-import { captureLog } from '../house/console.ts'
+import { openStore, type Store } from '#lib/db/connection.ts'
+import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
+import { provideService } from '#lib/server/services.ts'
+import { captureLog } from '../support/console.ts'
 import { fieldsOf, idOf, NOW, type Office, openOffice } from './office.ts'
 import { accountOf, keyOf } from './recorded-rpc.ts'
 

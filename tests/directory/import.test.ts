@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { auditLog } from '#drizzle/audit-schema.ts'
-import { captureLog } from '../house/console.ts'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { captureLog } from '../support/console.ts'
 import { type Answer, fieldsOf, NOW, type Office, openOffice } from './office.ts'
 import { accountOf, keyOf } from './recorded-rpc.ts'
 

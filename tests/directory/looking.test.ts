@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/participants.ts'
 import type { BatchProgress } from '#lib/directory/batches.ts'
-import type { Payout } from '#lib/directory/payouts.ts'
+import type { Payout } from '#lib/directory/payouts/payouts.ts'
 import { openSettlement } from '#lib/sponsor/settlement.ts'
 import { type OfficeEmployer, openEmployer } from '../support/office.ts'
 import { openTown, type Town } from '../support/town.ts'

@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { writeInvite } from '#lib/directory/invite-mail.ts'
-import { sendMail } from '#lib/mail.ts'
-import { captureLog } from '../house/console.ts'
+import { writeInvite } from '#lib/directory/invites/mail.ts'
+import { sendMail } from '#lib/text/mail.ts'
+import { captureLog } from '../support/console.ts'
 import { idOf, NOW, type Office, openOffice } from './office.ts'
 import { accountOf } from './recorded-rpc.ts'
 

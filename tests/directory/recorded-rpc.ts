@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
-import { accountKey } from '#lib/ledger/confidential-token.ts'
+import { accountKey } from '#lib/stellar/confidential-token.ts'
 
 /** The token contract that the recorded entries belong to. */
 export const TOKEN = StrKey.encodeContract(new Uint8Array(32).fill(7))

@@ -4,7 +4,7 @@ import { Asset, Keypair, Operation } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { faucetGrants } from '#drizzle/schema.ts'
+import { faucetGrants } from '#drizzle/schema/transfers.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { type FaucetTown, type Grant, openFaucetTown, type Person, startAnother } from './faucet-town.ts'
 

@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { lookAtDeposit } from '#lib/funding/deposit.ts'
-import { type Network, openNetwork } from '#lib/ledger/network.ts'
+import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { errorEvent, plainResult } from '../sponsor/ledger-answers.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 

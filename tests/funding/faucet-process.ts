@@ -1,7 +1,7 @@
 import { POST } from '#app/api/funding/faucet/route.ts'
-import { startService } from '#lib/boot.ts'
-import { readEnvironment } from '#lib/env.ts'
-import { provideService } from '#lib/service.ts'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { provideService } from '#lib/server/services.ts'
+import { startService } from '#lib/server/start.ts'
 
 /** A service in a process of its own, which asks itself once for whoever SESSION is and prints the status. */
 provideService(startService(readEnvironment(process.env)))

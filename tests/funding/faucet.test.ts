@@ -2,8 +2,8 @@ import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { GET } from '#app/api/funding/faucet/route.ts'
-import { contractors, identities, organisations } from '#drizzle/directory-schema.ts'
-import type { RunningService } from '#lib/boot.ts'
+import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import type { RunningService } from '#lib/server/start.ts'
 import { type FaucetTown, openFaucetTown, startAnother } from './faucet-town.ts'
 
 const AMOUNT = 1_000_0000000n

@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { releaseLease, takeLease } from '#lib/leases.ts'
+import { releaseLease, takeLease } from '#lib/db/leases.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { next, notFound, sendAnswer } from '../support/transfers.ts'
 import { type FaucetTown, openFaucetTown, type Person, startAnother } from './faucet-town.ts'

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faucetGrants } from '#drizzle/schema.ts'
-import { type Database, openStore, type Store } from '#lib/db.ts'
-import { type Lease, releaseLease, renewLease, takeLease, underLease } from '#lib/leases.ts'
+import { faucetGrants } from '#drizzle/schema/transfers.ts'
+import { type Database, openStore, type Store } from '#lib/db/connection.ts'
+import { type Lease, releaseLease, renewLease, takeLease, underLease } from '#lib/db/leases.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 let postgres: Awaited<ReturnType<typeof cloneDatabase>>

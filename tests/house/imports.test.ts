@@ -29,50 +29,41 @@ function resolve(from: string, specifier: string): string | undefined {
   return specifier.startsWith('#') ? specifier.slice(1) : undefined
 }
 
-const COMPOSITION = [
-  'lib/boot.ts',
-  'lib/boot-checks.ts',
-  'lib/housekeeping.ts',
-  'lib/settings.ts',
-  'lib/service.ts',
-  'lib/readiness.ts',
-  'lib/relay-service.ts',
+/** The rooms of each layer. A layer imports its own rooms and those of the layers that stand to the right of it. */
+const LAYERS = [
+  ['app', 'start'],
+  ['cli'],
+  ['server', 'openapi', 'operator', 'provisioning'],
+  ['relay'],
+  ['sponsor', 'funding'],
+  ['directory'],
+  ['auth'],
+  ['submission'],
+  ['prover', 'wallet'],
+  ['stellar', 'db', 'http', 'text', 'config', 'observability'],
+  ['drizzle'],
 ]
 
-/** Where a file stands: `domain` is every folder of lib that is not one of the others. */
-function layerOf(file: string): string {
+function roomOf(file: string): string {
   if (file === 'instrumentation.ts') return 'start'
-  if (COMPOSITION.includes(file)) return 'composition'
-  const [top, folder, ...rest] = file.split('/')
-  if (top !== 'lib') return top ?? ''
-  if (rest.length === 0) return 'ground'
-  return ['ledger', 'wallet', 'devnet', 'cli'].includes(folder ?? '') ? (folder ?? '') : 'domain'
+  const [top, folder] = file.split('/')
+  return (top === 'lib' ? folder : top) ?? ''
 }
 
-/** Whom each layer may import besides itself. Reads downwards; only boot reaches past it, to the embedded ledger. */
-const BELOW: Record<string, string[]> = {
-  start: ['composition'],
-  app: ['composition', 'domain', 'ledger', 'ground'],
-  composition: ['domain', 'wallet', 'ledger', 'ground'],
-  domain: ['wallet', 'ledger', 'ground', 'drizzle'],
-  wallet: ['ledger', 'ground'],
-  ledger: ['ground'],
-  ground: ['drizzle'],
-  drizzle: [],
-  devnet: ['wallet', 'ledger', 'ground'],
-  cli: ['composition', 'domain', 'devnet', 'wallet', 'ledger', 'ground'],
-}
+const layerOf = (file: string) => LAYERS.findIndex((rooms) => rooms.includes(roomOf(file)))
 
 const told = (found: Import[]) => found.map(({ from, specifier }) => `${from} imports ${specifier}`)
 
 test('the statements are found: one of every sort', () => {
   const has = (from: string, file: string) => imports.some((found) => found.from === from && found.file === file)
   expect(has('app/api/transfer/route.ts', 'lib/sponsor/transfer.ts')).toBe(true)
-  expect(has('lib/http.ts', 'lib/refusal.ts')).toBe(true)
-  expect(has('instrumentation.ts', 'lib/boot.ts')).toBe(true)
-  expect(has('lib/boot.ts', 'lib/devnet/devnet.ts')).toBe(true)
-  expect(has('lib/db-schema.ts', 'drizzle/schema.ts')).toBe(true)
-  expect(imports.find(({ from, file }) => from === 'lib/service.ts' && file === 'lib/settings.ts')?.typeOnly).toBe(true)
+  expect(has('lib/http/resource.ts', 'lib/http/refusal.ts')).toBe(true)
+  expect(has('instrumentation.ts', 'lib/server/start.ts')).toBe(true)
+  expect(has('lib/server/start.ts', 'lib/devnet/devnet.ts')).toBe(true)
+  expect(has('lib/db/schema.ts', 'drizzle/schema/transfers.ts')).toBe(true)
+  expect(
+    imports.find(({ from, file }) => from === 'lib/server/services.ts' && file === 'lib/server/settings.ts')?.typeOnly,
+  ).toBe(true)
 })
 
 test('every import of ours names a file that is there, with its ending', () => {
@@ -82,9 +73,10 @@ test('every import of ours names a file that is there, with its ending', () => {
 describe('the direction of imports', () => {
   test('is downwards', () => {
     const upward = imports.filter(({ from, file }) => {
-      if (!file || (from === 'lib/boot.ts' && layerOf(file) === 'devnet')) return false
-      const [own, other] = [layerOf(from), layerOf(file)]
-      return own !== other && !BELOW[own]?.includes(other)
+      if (!file || roomOf(from) === roomOf(file)) return false
+      if (roomOf(from) === 'devnet') return layerOf(file) < layerOf('lib/wallet/keys.ts')
+      if (roomOf(file) === 'devnet') return !['server', 'cli'].includes(roomOf(from))
+      return layerOf(file) < layerOf(from)
     })
     expect(told(upward)).toEqual([])
   })
@@ -125,15 +117,15 @@ describe('the direction of imports', () => {
 })
 
 describe('process.env', () => {
-  test('is read in lib/env.ts alone; the commands pass it on to what they start', () => {
+  test('is read in lib/config/environment.ts alone; the commands pass it on to what they start', () => {
     const readers = files.filter((file) => {
       const source = sources.get(file) ?? ''
       const rest = file.startsWith('lib/cli/') ? source.replaceAll('...process.env', '') : source
       return /process\.env|process\[|env\s*[,}].*from 'node:process'/.test(rest)
     })
-    expect(readers).toEqual(['instrumentation.ts', 'lib/env.ts'])
+    expect(readers).toEqual(['instrumentation.ts', 'lib/config/environment.ts'])
     expect(sources.get('instrumentation.ts')?.match(/process\.env\.?\w*/g)).toEqual(['process.env.NEXT_RUNTIME'])
-    expect(sources.get('lib/env.ts')?.match(/process\.env/g)).toHaveLength(1)
+    expect(sources.get('lib/config/environment.ts')?.match(/process\.env/g)).toHaveLength(1)
   })
 })
 
@@ -160,7 +152,7 @@ describe('every page of the operator’s', () => {
 test('paths into DATA_DIR are made by dataPath, which no build follows to the keys there', () => {
   const joining = imports.filter(({ from, specifier }) => specifier === 'node:path' && !from.startsWith('lib/cli/'))
   // One names a folder of the project, the other a module.
-  const named = ['lib/db-migration.ts', 'lib/relay/prover.ts']
+  const named = ['lib/db/migration.ts', 'lib/relay/prover.ts']
   expect(joining.map(({ from }) => from).filter((from) => !named.includes(from))).toEqual([])
 })
 

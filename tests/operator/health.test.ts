@@ -3,7 +3,7 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { expect, test } from 'vitest'
 import { Health } from '#app/(operator)/overview/health.tsx'
-import type { Check, Readiness } from '#lib/readiness.ts'
+import type { Check, Readiness } from '#lib/server/readiness.ts'
 
 const READY: Readiness = {
   ok: true,

@@ -3,9 +3,9 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { expect, test } from 'vitest'
 import { NotConfigured } from '#app/(operator)/overview/not-configured.tsx'
-import { readEnvironment, VARIABLE_NAMES } from '#lib/env.ts'
-import { generateRelayKey, publicHalf } from '#lib/relay-key.ts'
-import { composeSettings } from '#lib/settings.ts'
+import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { composeSettings } from '#lib/server/settings.ts'
 
 const seed = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()
 const token = StrKey.encodeContract(new Uint8Array(32).fill(7))

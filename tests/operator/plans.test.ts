@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Database } from '#lib/db.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { Page, PageRequest } from '#lib/http/paging.ts'
 import { listRefusals } from '#lib/operator/refusals.ts'
 import { listTransfers, TRANSFER_VIEWS, type TransferView } from '#lib/operator/transfers.ts'
-import type { Page, PageRequest } from '#lib/paging.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
 /** What the pages of transfers and refusals read, on tables of the size that matters. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { recordAudit } from '#lib/audit.ts'
-import type { Database } from '#lib/db.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { Page, PageRequest } from '#lib/http/paging.ts'
 import { listAudit } from '#lib/operator/audit.ts'
 import { listAllBatches, listRunningBatches } from '#lib/operator/batches.ts'
 import { listAllContractors } from '#lib/operator/contractors.ts'
@@ -11,7 +12,6 @@ import { readSpending } from '#lib/operator/spending.ts'
 import { readTraffic } from '#lib/operator/traffic.ts'
 import { listTransfers, TRANSFER_VIEWS, type TransferView } from '#lib/operator/transfers.ts'
 import { listTroubles } from '#lib/operator/troubles.ts'
-import type { Page, PageRequest } from '#lib/paging.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { auditLog } from '#drizzle/audit-schema.ts'
+import { auditLog } from '#drizzle/schema/audit.ts'
 import {
   composeOperator,
   isOperatorSession,
@@ -11,8 +11,8 @@ import {
   readBrowser,
 } from '#lib/auth/operator.ts'
 import { signInOperator, waitAfter } from '#lib/auth/operator-sign-in.ts'
-import type { Database } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const SECRET = 'a secret of the operator tests, 32 bytes and more'

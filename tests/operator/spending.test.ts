@@ -2,10 +2,10 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SpendingCards } from '#app/(operator)/overview/spending-cards.tsx'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { readSpending } from '#lib/operator/spending.ts'
-import type { Readiness } from '#lib/readiness.ts'
+import type { Readiness } from '#lib/server/readiness.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { batchItems, batchJobs } from '#drizzle/relay-schema.ts'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
-import { recordAudit } from '#lib/audit.ts'
-import type { Database } from '#lib/db.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { listTroubles } from '#lib/operator/troubles.ts'
 import { cloneDatabase } from '../support/database.ts'
 

@@ -1,7 +1,7 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
-import { readiness } from '#lib/readiness.ts'
+import { readiness } from '#lib/server/readiness.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openWorks, type Works } from './works.ts'
 

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { startChild } from './relay-child.ts'
 import { openWorks, type Works } from './works.ts'

@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest'
-import { readiness } from '#lib/readiness.ts'
+import { readiness } from '#lib/server/readiness.ts'
 import { openWorks, type Works } from './works.ts'
 
 vi.setConfig({ testTimeout: 120_000 })

@@ -1,6 +1,6 @@
-import { startService } from '#lib/boot.ts'
-import { environment } from '#lib/env.ts'
-import { startRelay } from '#lib/relay-service.ts'
+import { environment } from '#lib/config/environment.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import { startService } from '#lib/server/start.ts'
 import { QUICK } from './quick.ts'
 
 /** A relay as a process of its own, which says so when it is at work. */

@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { POST } from '#app/api/batch/route.ts'
 import { mintSession } from '#lib/auth/session.ts'
-import { provideService } from '#lib/service.ts'
-import { captureLog } from '../house/console.ts'
+import { provideService } from '#lib/server/services.ts'
+import { captureLog } from '../support/console.ts'
 import { openWorks, type Works } from './works.ts'
 
 let works: Works

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 import { openWorks, type Works } from './works.ts'
 

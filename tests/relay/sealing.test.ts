@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { sealAmount, sealBalance, sealOpening, unsealAmount, unsealBalance, unsealOpening } from '#lib/relay/sealing.ts'
-import { generateRelayKey, publicHalf } from '#lib/relay-key.ts'
 
 const key = generateRelayKey()
 const to = publicHalf(key)

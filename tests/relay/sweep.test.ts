@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { GET } from '#app/api/cron/sweep/route.ts'
-import { usedChallenges } from '#drizzle/schema.ts'
-import { provideService } from '#lib/service.ts'
+import { usedChallenges } from '#drizzle/schema/transfers.ts'
+import { provideService } from '#lib/server/services.ts'
 import { openWorks, type Works } from './works.ts'
 
 const SECRET = 'a secret of the scheduler'

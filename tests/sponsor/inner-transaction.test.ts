@@ -1,6 +1,6 @@
 import { Account, MuxedAccount, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
 import {
   authorize,

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
-import { quotas, sponsorFloats } from '#drizzle/schema.ts'
-import type { Database } from '#lib/db.ts'
+import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { EVERYBODY } from '#lib/sponsor/quota.ts'
 
 export type Balance = [held: bigint, used: bigint, count: number]

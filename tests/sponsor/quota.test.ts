@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { sponsoredTransfers } from '#drizzle/schema.ts'
-import { type Database, openStore, type Store } from '#lib/db.ts'
+import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { type Database, openStore, type Store } from '#lib/db/connection.ts'
 import { quotaDay } from '#lib/sponsor/quota.ts'
 import { type RefusalReason, SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
 import { type NewTransfer, recordTransfer, settleTransfer } from '#lib/sponsor/transfer-record.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
-import { type AccountAuth, authOf } from '#lib/ledger/account.ts'
 import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
+import { type AccountAuth, authOf } from '#lib/stellar/account.ts'
 import { accountEntry, signerKey } from '../support/fake-rpc.ts'
 import {
   envelopeOf,

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { sponsoredTransfers, TRANSFER_STATUSES } from '#drizzle/schema.ts'
-import { type Database, openStore, sqlState } from '#lib/db.ts'
+import { sponsoredTransfers, TRANSFER_STATUSES } from '#drizzle/schema/transfers.ts'
+import { type Database, openStore, sqlState } from '#lib/db/connection.ts'
 import { SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
 import {
   findOpenTransfers,

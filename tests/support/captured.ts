@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { Pool } from 'pg'
-import type { Database } from '#lib/db.ts'
-import { schema } from '#lib/db-schema.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { schema } from '#lib/db/schema.ts'
 import { cloneDatabase } from './database.ts'
 
 /** A query as drizzle sends it. */

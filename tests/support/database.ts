@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { inject } from 'vitest'
-import { openStore, type Store } from '#lib/db.ts'
+import { openStore, type Store } from '#lib/db/connection.ts'
 import type { PostgresTemplate } from './postgres-setup.ts'
 
 /** A migrated database of the test file's own. */

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node'
-import { openStore } from '#lib/db.ts'
+import { openStore } from '#lib/db/connection.ts'
 import { startPostgres } from './postgres-server.ts'
 
 /** Where the run's PostgreSQL is, and the name of the database to clone. */

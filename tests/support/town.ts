@@ -1,7 +1,7 @@
 import { POST } from '#app/api/transfer/route.ts'
-import { type RunningService, startService } from '#lib/boot.ts'
-import { readEnvironment } from '#lib/env.ts'
-import { provideService } from '#lib/service.ts'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { provideService } from '#lib/server/services.ts'
+import { type RunningService, startService } from '#lib/server/start.ts'
 import { type Employer, type Ground, openGround } from './ground.ts'
 
 /** What a request was answered with. */

@@ -1,6 +1,6 @@
 import { Address, nativeToScVal, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
-import { accountKey, readAccountEntry } from '#lib/ledger/confidential-token.ts'
+import { accountKey, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import { hex, holder, keypair, TOKEN } from './fixtures.ts'
 
 const { keys } = holder('contractor')

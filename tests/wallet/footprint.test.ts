@@ -1,6 +1,6 @@
 import { Address, SorobanDataBuilder, StrKey, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
-import { accountKey } from '#lib/ledger/confidential-token.ts'
+import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { redirectResources } from '#lib/wallet/footprint.ts'
 import { keypair, TOKEN } from './fixtures.ts'
 

@@ -1,4 +1,4 @@
-import type { Readiness } from '#lib/readiness.ts'
+import type { Readiness } from '#lib/server/readiness.ts'
 import { groupDigits } from '../figures.tsx'
 import { Sign } from '../status.tsx'
 

@@ -1,4 +1,4 @@
-import type { Settings } from '#lib/settings.ts'
+import type { Settings } from '#lib/server/settings.ts'
 import { paysForAnything } from '#lib/sponsor/policy.ts'
 
 /** What is off, and the variables that turn it on. */

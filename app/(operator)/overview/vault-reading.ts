@@ -1,6 +1,6 @@
 import type { VaultState } from '#lib/funding/vault.ts'
-import { Refusal } from '#lib/refusal.ts'
-import type { Service } from '#lib/service.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import type { Service } from '#lib/server/services.ts'
 
 /** What the vault holds; `none` where there is no vault, undefined where the ledger does not say. */
 export type VaultReading = VaultState | 'none' | undefined

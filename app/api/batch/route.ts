@@ -1,7 +1,7 @@
 import { identifyUser } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http.ts'
+import { readJson, resource } from '#lib/http/resource.ts'
 import { batchRequest, requireBatchDesk, startJob } from '#lib/relay/jobs.ts'
-import { service } from '#lib/service.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Has a confidential batch run by the relay. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

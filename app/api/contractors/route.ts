@@ -1,10 +1,10 @@
-import { createContractor } from '#lib/directory/contractor-creation.ts'
-import { newContractor } from '#lib/directory/contractor-schema.ts'
-import { listContractors } from '#lib/directory/contractors.ts'
+import { listContractors } from '#lib/directory/contractors/contractors.ts'
+import { createContractor } from '#lib/directory/contractors/creation.ts'
+import { newContractor } from '#lib/directory/contractors/schema.ts'
 import { becomeEmployer, identifyUser, requireEmployer, requireNoMereContractor } from '#lib/directory/user.ts'
-import { readJson, readQuery, resource } from '#lib/http.ts'
-import { pageQuery, pageRequest, presentPage } from '#lib/paging.ts'
-import { service } from '#lib/service.ts'
+import { pageQuery, pageRequest, presentPage } from '#lib/http/paging.ts'
+import { readJson, readQuery, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** The employer's contractors, newest first, and new ones. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

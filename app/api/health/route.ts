@@ -1,5 +1,5 @@
-import { resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Liveness, and what is configured. Touches neither database nor network. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

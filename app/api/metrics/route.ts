@@ -1,7 +1,7 @@
-import { resource } from '#lib/http.ts'
-import { requireScraper, scrape } from '#lib/metrics/scrape.ts'
-import { PROMETHEUS_TYPE } from '#lib/prometheus.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { PROMETHEUS_TYPE } from '#lib/observability/prometheus.ts'
+import { requireScraper, scrape } from '#lib/operator/scrape.ts'
+import { service } from '#lib/server/services.ts'
 
 /** What the service counts, for Prometheus. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

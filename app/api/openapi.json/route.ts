@@ -1,6 +1,6 @@
-import { resource } from '#lib/http.ts'
+import { resource } from '#lib/http/resource.ts'
 import { openApiDocument } from '#lib/openapi/document.ts'
-import { service } from '#lib/service.ts'
+import { service } from '#lib/server/services.ts'
 
 /** The interface as an OpenAPI document. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

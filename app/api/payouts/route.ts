@@ -1,8 +1,8 @@
-import { listPayouts, payoutsQuery, viewerOf } from '#lib/directory/payouts.ts'
+import { listPayouts, payoutsQuery, viewerOf } from '#lib/directory/payouts/payouts.ts'
 import { identifyUser } from '#lib/directory/user.ts'
-import { readQuery, resource } from '#lib/http.ts'
-import { pageRequest, presentPage } from '#lib/paging.ts'
-import { service } from '#lib/service.ts'
+import { pageRequest, presentPage } from '#lib/http/paging.ts'
+import { readQuery, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 import { settleByLooking } from '#lib/sponsor/looking.ts'
 
 /** The payouts that the caller makes and those made out to the caller, newest first. */

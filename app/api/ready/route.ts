@@ -1,6 +1,6 @@
-import { resource } from '#lib/http.ts'
-import { readiness } from '#lib/readiness.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { readiness } from '#lib/server/readiness.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Readiness: database, ledger and sponsor, a field each. 503 when one of them is not there. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

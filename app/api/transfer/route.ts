@@ -1,6 +1,6 @@
 import { identifyCaller } from '#lib/auth/caller.ts'
-import { readJson, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readJson, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 import { requireSponsor } from '#lib/sponsor/sponsor.ts'
 import { requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
 

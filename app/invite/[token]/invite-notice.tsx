@@ -1,5 +1,5 @@
 import type { CSSProperties } from 'react'
-import type { OpenInvite } from '#lib/directory/invites.ts'
+import type { OpenInvite } from '#lib/directory/invites/invites.ts'
 
 const column: CSSProperties = { maxWidth: '36rem', margin: '0 auto', padding: '1rem', font: '1rem/1.6 system-ui' }
 const code: CSSProperties = { overflowX: 'auto', padding: '0.75rem', background: '#f3f3f3', color: '#111' }

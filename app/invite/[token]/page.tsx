@@ -1,7 +1,7 @@
 import type { Metadata } from 'next'
 import { connection } from 'next/server'
-import { findOpenInvite } from '#lib/directory/invites.ts'
-import { service } from '#lib/service.ts'
+import { findOpenInvite } from '#lib/directory/invites/invites.ts'
+import { service } from '#lib/server/services.ts'
 import { InviteNotice, VoidInviteNotice } from './invite-notice.tsx'
 
 // Whoever has the address can accept: it goes neither to search engines nor, as a referrer, to other sites.

@@ -1,5 +1,5 @@
-import { databaseFailure } from '#lib/db.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { databaseFailure } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 
 /** What the page is to be told, as part of its query, of a sign-in that failed. Throws what is no refusal. */
 export function problemOf(error: unknown): string {

@@ -5,8 +5,8 @@ import { operatorCookies } from '#app/(operator)/operator-cookies.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS } from '#lib/auth/operator.ts'
 import { signInOperator } from '#lib/auth/operator-sign-in.ts'
-import { readForm, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readForm, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 import { problemOf } from './problem.ts'
 
 const form = z.object({ password: z.string().default(''), to: z.string().default('') })

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { Account, BASE_FEE, type Keypair, Operation, StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { signEd25519 } from '#lib/ledger/ed25519.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { signEd25519 } from '#lib/stellar/ed25519.ts'
 
 /**
  * What this server is to a wallet (SEP-10). `homeDomain` and `webAuthDomain` are hosts, with the port if there is one,

@@ -1,6 +1,6 @@
 import { lt } from 'drizzle-orm'
-import { usedChallenges } from '#drizzle/schema.ts'
-import { type Database, databaseFailure } from '#lib/db.ts'
+import { usedChallenges } from '#drizzle/schema/transfers.ts'
+import { type Database, databaseFailure } from '#lib/db/connection.ts'
 import { invalidChallenge } from './envelope.ts'
 import type { Challenge } from './verification.ts'
 

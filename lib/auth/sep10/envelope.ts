@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
-import type { HintedSignature } from '#lib/ledger/account.ts'
-import { Refusal } from '#lib/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import type { HintedSignature } from '#lib/stellar/account.ts'
 
 /** Bytes of base64. A challenge has about 520, and 100 more per signature; decoding costs many times its input. */
 const LONGEST_ENVELOPE = 8192

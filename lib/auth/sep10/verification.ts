@@ -1,6 +1,6 @@
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
-import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/ledger/account.ts'
-import { verifyEd25519 } from '#lib/ledger/ed25519.ts'
+import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/stellar/account.ts'
+import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { type ChallengeEnvelope, decodeChallenge, invalidChallenge } from './envelope.ts'
 

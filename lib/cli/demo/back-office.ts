@@ -3,7 +3,7 @@ import type { Keypair } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { instructedShape } from '#lib/directory/batch-instructions.ts'
 import { type BatchProgress, batchProgressShape, batchShape, batchWithPayoutsShape } from '#lib/directory/batches.ts'
-import { contractorShape } from '#lib/directory/contractor-schema.ts'
+import { contractorShape } from '#lib/directory/contractors/schema.ts'
 import type { PayrollClient } from '../payroll-client.ts'
 
 const IMPORTED = z.object({ imported: z.array(contractorShape), errors: z.array(z.unknown()) })

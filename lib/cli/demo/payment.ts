@@ -1,5 +1,5 @@
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
-import { formatUnits } from '#lib/money.ts'
+import { formatUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'

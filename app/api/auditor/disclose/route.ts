@@ -1,7 +1,7 @@
 import { identifyCaller } from '#lib/auth/caller.ts'
-import { resource } from '#lib/http.ts'
-import { Refusal } from '#lib/refusal.ts'
-import { service } from '#lib/service.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Never done here: auditor disclosure takes a key that only the user's device holds. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

@@ -1,7 +1,7 @@
-import { providerToken, requireProvider, signInWithProvider } from '#lib/auth/idp/sign-in.ts'
+import { providerToken, requireProvider, signInWithProvider } from '#lib/auth/oidc/sign-in.ts'
 import { admitSession } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readJson, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Exchanges an access token of the identity provider for a session. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

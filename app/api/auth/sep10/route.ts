@@ -1,8 +1,8 @@
 import { buildChallenge, challengeQuery } from '#lib/auth/sep10/challenge.ts'
 import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
 import { admitSession } from '#lib/directory/user.ts'
-import { readJsonOrForm, readQuery, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readJsonOrForm, readQuery, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /**
  * The one URL of SEP-10 that stellar.toml names: GET gives a challenge, POST a token for it. SEP-10 wants every origin to

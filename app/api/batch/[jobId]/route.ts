@@ -1,7 +1,7 @@
 import { identifyCaller } from '#lib/auth/caller.ts'
-import { resource } from '#lib/http.ts'
+import { resource } from '#lib/http/resource.ts'
 import { readJob } from '#lib/relay/jobs.ts'
-import { service } from '#lib/service.ts'
+import { service } from '#lib/server/services.ts'
 
 /** A batch job of the caller's, with the results so far. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/batch/[jobId]'>>({

@@ -1,7 +1,7 @@
 import { findBatch } from '#lib/directory/batches.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 import { settleByLooking } from '#lib/sponsor/looking.ts'
 
 /** A batch with its payouts. */

@@ -1,9 +1,9 @@
-import { changeContractor, removeContractor } from '#lib/directory/contractor-changes.ts'
-import { contractorChanges } from '#lib/directory/contractor-schema.ts'
-import { findContractor, requireAccess } from '#lib/directory/contractors.ts'
+import { changeContractor, removeContractor } from '#lib/directory/contractors/changes.ts'
+import { findContractor, requireAccess } from '#lib/directory/contractors/contractors.ts'
+import { contractorChanges } from '#lib/directory/contractors/schema.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readJson, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** One contractor, for its employer and for itself. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/contractors/[id]'>>({

@@ -1,8 +1,8 @@
-import { importContractors } from '#lib/directory/contractor-import.ts'
-import { contractorRows } from '#lib/directory/contractor-schema.ts'
+import { importContractors } from '#lib/directory/contractors/import.ts'
+import { contractorRows } from '#lib/directory/contractors/schema.ts'
 import { becomeEmployer, identifyUser, requireNoMereContractor } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readJson, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Makes many contractors at once; rows that cannot be contractors come back as errors. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

@@ -1,7 +1,7 @@
 import { requireScheduler } from '#lib/auth/scheduler.ts'
-import { resource } from '#lib/http.ts'
-import { sweepService } from '#lib/relay-service.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { sweepService } from '#lib/server/relay.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Does what nobody waits for any more, where no process lasts that would: a scheduler calls it. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

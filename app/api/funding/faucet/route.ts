@@ -1,8 +1,8 @@
 import { identifyCaller } from '#lib/auth/caller.ts'
 import { fund, requireFaucet } from '#lib/funding/faucet.ts'
 import { findLedgerAccount } from '#lib/funding/ledger-account.ts'
-import { resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Mints test USDC into the caller's confidential balance, and waits for the ledger. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

@@ -1,7 +1,7 @@
 import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
 import { admitSession } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readJson, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Exchanges a challenge that the wallet has signed for a session. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({

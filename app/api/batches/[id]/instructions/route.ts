@@ -1,7 +1,7 @@
 import { instructBatch, newInstructions } from '#lib/directory/batch-instructions.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { readJson, resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Adds payouts to a batch that is not locked yet. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/batches/[id]/instructions'>>({

@@ -1,7 +1,7 @@
 import { lockBatch } from '#lib/directory/batch-locking.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Locks a batch: it is ready to be sent. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/batches/[id]/ready'>>({

@@ -1,7 +1,7 @@
 import { readBatchProgress } from '#lib/directory/batches.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 import { settleByLooking } from '#lib/sponsor/looking.ts'
 
 /** How far a batch has come, for polling. */

@@ -1,7 +1,7 @@
-import { inviteContractor } from '#lib/directory/invites.ts'
+import { inviteContractor } from '#lib/directory/invites/invites.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Sends or resends the link by which a contractor accepts. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/contractors/[id]/invite'>>({

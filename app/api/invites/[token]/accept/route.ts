@@ -1,7 +1,7 @@
-import { acceptInvite } from '#lib/directory/invite-acceptance.ts'
+import { acceptInvite } from '#lib/directory/invites/acceptance.ts'
 import { identifyUser } from '#lib/directory/user.ts'
-import { resource } from '#lib/http.ts'
-import { service } from '#lib/service.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
 
 /** Links the caller to the contractor record that the invite is for. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/invites/[token]/accept'>>({

@@ -1,0 +1,81 @@
+import { sql } from 'drizzle-orm'
+import { bigint, check, index, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core'
+import { instant, oneOf } from './columns.ts'
+import { IDENTITY_KINDS } from './directory.ts'
+
+/** Who acted: a user, the service itself (a sweep, the settlement of a transfer), or whoever is at its dashboard. */
+export const ACTOR_KINDS = [...IDENTITY_KINDS, 'service', 'operator'] as const
+export type ActorKind = (typeof ACTOR_KINDS)[number]
+
+export const AUDIT_ACTIONS = [
+  'organisation.founded',
+  'organisation.named',
+  'organisation.dissolved',
+  'identity.joined',
+  'contractor.created',
+  'contractor.updated',
+  'contractor.promoted',
+  'contractor.invited',
+  'contractor.mail-failed',
+  'contractor.linked',
+  'contractor.removed',
+  'batch.created',
+  'batch.instructed',
+  'batch.locked',
+  'batch.started',
+  'batch.completed',
+  'batch.failed',
+  'payout.claimed',
+  'payout.paid',
+  'payout.failed',
+  'payout.canceled',
+  'transfer.sponsored',
+  'transfer.settled',
+  'transfer.refused',
+  'operator.admitted',
+  'operator.rejected',
+] as const
+export type AuditAction = (typeof AUDIT_ACTIONS)[number]
+
+export const SUBJECT_KINDS = [
+  'organisation',
+  'identity',
+  'contractor',
+  'batch',
+  'payout',
+  'transfer',
+  'sign-in',
+] as const
+export type SubjectKind = (typeof SUBJECT_KINDS)[number]
+
+/**
+ * Who did what to which record, when. Append-only: a trigger refuses UPDATE, DELETE and TRUNCATE. It outlives what it
+ * speaks of, hence no foreign keys; and it holds ids alone, no names, addresses of people, amounts or secrets.
+ */
+export const auditLog = pgTable(
+  'audit_log',
+  {
+    sequence: bigint('sequence', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
+    at: instant('at').notNull(),
+    organisation: uuid('organisation'),
+    actorKind: text('actor_kind', { enum: ACTOR_KINDS }).notNull(),
+    actorSub: text('actor_sub').notNull(),
+    action: text('action', { enum: AUDIT_ACTIONS }).notNull(),
+    subjectKind: text('subject_kind', { enum: SUBJECT_KINDS }).notNull(),
+    subjectId: text('subject_id').notNull(),
+    detail: jsonb('detail').$type<AuditDetail>().notNull().default({}),
+  },
+  (table) => [
+    check('audit_log_actor', oneOf(table.actorKind, ACTOR_KINDS)),
+    index('audit_log_newest').on(table.organisation, table.sequence.desc().nullsFirst()),
+    index('audit_log_newest_of_action').on(table.action, table.sequence.desc().nullsFirst()),
+    index('audit_log_subject').on(table.subjectKind, table.subjectId, table.sequence),
+    index('audit_log_mailed')
+      .on(table.organisation, table.at)
+      .where(sql`${table.action} in ('contractor.invited', 'contractor.mail-failed')`),
+    index('audit_log_refused').on(table.actorSub, table.sequence).where(sql`${table.action} = 'transfer.refused'`),
+  ],
+)
+
+/** Ids, statuses, field names, reasons and counts. */
+export type AuditDetail = Record<string, string | number | boolean | readonly string[]>

@@ -1,0 +1,97 @@
+import { jwtVerify } from 'jose'
+import { z } from 'zod'
+import { Refusal } from '#lib/http/refusal.ts'
+import { type Identity, mintSession, type SessionSettings } from '../session.ts'
+import { openProvider, type ProviderSettings } from './provider.ts'
+import { askUserinfo } from './userinfo.ts'
+import { verifiedEmail } from './verified-email.ts'
+
+/** The body of POST /auth/idp. */
+export const providerToken = z.object(
+  {
+    token: z
+      .string('token required')
+      .min(1, 'token required')
+      .meta({ description: 'an access token of the identity provider' }),
+  },
+  'token required',
+)
+
+/** The answer of POST /auth/idp. */
+export interface ProviderSession {
+  session: string
+  kind: 'idp'
+  sub: string
+}
+
+const LONGEST_TOKEN = 8192
+
+/** What an access token may call itself (RFC 9068 §2.1). Logout tokens and the like are signed by the same keys. */
+const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt', 'at+jwt', 'application/at+jwt'])
+
+/**
+ * The provider, if there is one.
+ * @throws Refusal not-wired
+ */
+export function requireProvider(provider: ProviderSettings | undefined): ProviderSettings {
+  if (!provider) throw new Refusal('not-wired', 'no identity provider is configured')
+  return provider
+}
+
+/**
+ * Exchanges an access token of the provider for a session, which ends with the token or sooner.
+ * @throws Refusal unauthenticated when the token fails verification, unavailable while the provider cannot be asked
+ */
+export async function signInWithProvider(
+  given: { provider: ProviderSettings; sessions: SessionSettings },
+  token: string,
+  now: Date,
+): Promise<ProviderSession> {
+  const { identity, expiresAt } = await verifyAccessToken(given.provider, token, now)
+  const session = await mintSession(given.sessions, { ...identity, notAfter: expiresAt }, now)
+  return { session, kind: identity.kind, sub: identity.sub }
+}
+
+/**
+ * Whose access token it is, by the keys, issuer, audience and algorithms of the provider; nothing is taken from the
+ * token before that. The identity is (issuer, sub), never the email address, which can change hands.
+ */
+export async function verifyAccessToken(
+  provider: ProviderSettings,
+  token: string,
+  now: Date,
+): Promise<{ identity: Identity & { kind: 'idp' }; expiresAt: Date }> {
+  if (token.length > LONGEST_TOKEN) throw invalid()
+  const { keys, userinfo } = await openProvider(provider)
+  const { payload, protectedHeader } = await jwtVerify(token, keys, {
+    issuer: provider.issuer,
+    audience: provider.audience,
+    algorithms: [...provider.algorithms],
+    requiredClaims: ['sub', 'iat', 'exp'],
+    currentDate: now,
+    clockTolerance: 5,
+  }).catch((cause: unknown) => {
+    throw cause instanceof Refusal ? cause : invalid(cause)
+  })
+  const { sub, exp } = payload
+  if (!ACCESS_TOKEN_TYPES.has(protectedHeader.typ)) throw invalid()
+  // An identity token of a provider that gives it the issuer and audience of its access tokens (Privy).
+  if (payload.linked_accounts !== undefined) throw invalid()
+  if (!isSubject(sub) || exp === undefined) throw invalid()
+  // The tolerance is for a clock ahead of ours. A token at its end cannot begin a session that ends no later.
+  const expiresAt = new Date(exp * 1000)
+  if (expiresAt.getTime() <= now.getTime()) throw invalid()
+  // A token that says nothing of an email may still open what does.
+  const told =
+    payload[provider.emailClaim] === undefined && userinfo ? await askUserinfo(userinfo, token, sub) : payload
+  return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, told) }, expiresAt }
+}
+
+/** OpenID Connect Core §2: at most 255 ASCII characters. */
+function isSubject(sub: unknown): sub is string {
+  return typeof sub === 'string' && /^[\x20-\x7e]{1,255}$/.test(sub)
+}
+
+function invalid(cause?: unknown): Refusal {
+  return new Refusal('unauthenticated', 'invalid identity token', cause === undefined ? {} : { cause })
+}

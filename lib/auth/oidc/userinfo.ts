@@ -1,0 +1,23 @@
+import { z } from 'zod'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { fetchCapped } from './provider.ts'
+
+const CLAIMS = z.record(z.string(), z.unknown())
+
+/**
+ * What the provider's userinfo endpoint says to the holder of an access token (OpenID Connect Core 1.0 §5.3); nothing
+ * if it refuses, cannot be asked, or speaks of another user than `sub` (§5.3.2: such an answer must not be used).
+ * Signing in needs no email, so nothing that goes wrong here stops it.
+ */
+export async function askUserinfo(endpoint: URL, token: string, sub: string): Promise<Record<string, unknown>> {
+  try {
+    const response = await fetchCapped(endpoint.href, { authorization: `Bearer ${token}` })
+    if (response.status !== 200) throw new Error(`userinfo answered ${response.status}`)
+    const claims = CLAIMS.parse(await response.json())
+    if (claims.sub !== sub) throw new Error('userinfo is that of another user')
+    return claims
+  } catch (error) {
+    log('info', 'userinfo', { failure: describeFailure(error) })
+    return {}
+  }
+}

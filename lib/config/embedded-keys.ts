@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { dataPath } from './data-path.ts'
+import { ConfigurationError } from './environment.ts'
+import { generateRelayKey, PRIVATE_RELAY_KEY } from './relay-key.ts'
+
+const seed = z.string().refine((text) => StrKey.isValidEd25519SecretSeed(text))
+
+/** As many lanes as the default batch has transfers. */
+const CHANNELS = 3
+
+const KEYS = z.object({
+  sessionSecret: z.string().min(32),
+  sponsorSeed: seed,
+  /** of the relay's channel accounts */
+  channelSeeds: z.array(seed).min(1),
+  relayKey: PRIVATE_RELAY_KEY,
+  /** private P-256 key of the embedded test issuer, as a JWK */
+  identityKey: z.looseObject({
+    kty: z.literal('EC'),
+    crv: z.literal('P-256'),
+    x: z.string(),
+    y: z.string(),
+    d: z.string(),
+  }),
+})
+
+/** The keys that the embedded default makes for itself. */
+export type EmbeddedKeys = z.output<typeof KEYS>
+
+/**
+ * Reads the keys kept in `directory`, or makes them at the first start. The file is for this user's eyes only, and
+ * written aside and renamed, so that a crash leaves all of it or nothing. The caller holds the directory's lock.
+ * @throws ConfigurationError when the file is there but cannot be used: new keys would lose what the old ones own
+ */
+export async function keepKeys(directory: string, makeIdentityKey: () => Promise<unknown>): Promise<EmbeddedKeys> {
+  const file = dataPath(directory, 'keys.json')
+  const kept = readIfThere(file)
+  if (kept !== undefined) {
+    try {
+      return KEYS.parse(JSON.parse(kept))
+    } catch {
+      throw new ConfigurationError('DATA_DIR', `${file} cannot be read; restore it, or remove the directory`)
+    }
+  }
+  const keys = KEYS.parse({
+    sessionSecret: randomBytes(32).toString('base64url'),
+    sponsorSeed: Keypair.random().secret(),
+    channelSeeds: Array.from({ length: CHANNELS }, () => Keypair.random().secret()),
+    relayKey: generateRelayKey(),
+    identityKey: await makeIdentityKey(),
+  })
+  writeFileSync(`${file}.new`, JSON.stringify(keys, null, 2), { mode: 0o600, flush: true })
+  renameSync(`${file}.new`, file)
+  return keys
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,118 @@
+import { sql } from 'drizzle-orm'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
+import { sqlState, unreachable } from './errors.ts'
+import { type Database, READ_COMMITTED } from './schema.ts'
+
+export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './errors.ts'
+export type { Database } from './schema.ts'
+
+/** The way to the database: connects and migrates at first use, and again after a failure. */
+export interface Store {
+  /** @throws Refusal `unavailable` while the database cannot be reached, or is one that a newer version has migrated */
+  database(): Promise<Database>
+  close(): Promise<void>
+}
+
+/**
+ * Where the database is: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The host of the
+ * URL decides the driver. `webSocketProxy` (host:port) stands in for Neon's, in front of a PostgreSQL on localhost.
+ * `connections` is the most that this process holds at once; while it migrates, it has one more. `silenceMs` is how long
+ * an answer may take, but for those of a migration.
+ */
+export type StoreLocation =
+  | { directory: string | null }
+  | { url: string; connections?: number; webSocketProxy?: string; silenceMs?: number }
+
+/** How many connections a process holds that has the machine to itself. */
+const CONNECTIONS = 10
+
+/** Longer than what the server itself allows a transaction. */
+const SILENCE_MS = 20_000
+
+export function openStore(location: StoreLocation): Store {
+  const patience = 'directory' in location ? undefined : (location.silenceMs ?? SILENCE_MS)
+  let connected: Promise<Connection> | undefined
+  const begin = () => {
+    const began = performance.now()
+    const beginning = connect(location)
+    beginning.catch((error: unknown) => {
+      // Whoever comes back late must not forget the connection that somebody else has begun since.
+      if (connected === beginning) connected = undefined
+      // Nobody has waited for it that long.
+      const isLate = patience !== undefined && performance.now() - began >= patience
+      if (isLate) log('error', 'migration', { failure: describeFailure(error) })
+    })
+    return beginning
+  }
+  return {
+    database: async () => {
+      connected ??= begin()
+      try {
+        return (await inTime(connected, patience)).database
+      } catch (cause) {
+        throw unreachable(cause)
+      }
+    },
+    close: async () => {
+      const open = await connected?.catch(() => undefined)
+      await open?.close()
+    },
+  }
+}
+
+/**
+ * Migrates the database, however long that takes.
+ * @throws whatever is in the way: what a driver says, NewerDatabase
+ */
+export async function migrateStore(location: StoreLocation): Promise<void> {
+  const { close } = await connect(location)
+  await close()
+}
+
+function connect(location: StoreLocation): Promise<Connection> {
+  if ('directory' in location) return connectPglite(location.directory)
+  const { url, connections = CONNECTIONS, webSocketProxy, silenceMs = SILENCE_MS } = location
+  const server = { url, connections, webSocketProxy, silenceMs }
+  return webSocketProxy !== undefined || isPooledNeon(url) ? connectVercel(server) : connectPg(server)
+}
+
+/** A migration may take long: whoever needs the database meanwhile is told in time, and it goes on without them. */
+async function inTime(connecting: Promise<Connection>, patience: number | undefined): Promise<Connection> {
+  if (patience === undefined) return await connecting
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error('it is being migrated, or does not answer')), patience)
+  return await Promise.race([connecting, late.promise]).finally(() => clearTimeout(timer))
+}
+
+const ATTEMPTS = 3
+
+/**
+ * The server's own limits on a transaction: it aborts and says so, in whatever pooler's connection it runs. They are
+ * shorter than the silence after which a connection is given up.
+ */
+const LIMITS = sql`SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
+  set_config('idle_in_transaction_session_timeout', '15s', true)`
+
+/**
+ * Runs `work` in one SQL transaction, again when PostgreSQL asks for it (deadlock, serialisation failure).
+ * Inside, only `tx` may be used: PGlite is one connection, and waiting for another would be for ever.
+ * @throws Refusal `unavailable` when no transaction can be begun
+ */
+export async function transact<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    let begun = false
+    try {
+      return await db.transaction(async (tx) => {
+        begun = true
+        await tx.execute(LIMITS)
+        return await work(tx)
+      }, READ_COMMITTED)
+    } catch (error) {
+      if (!begun) throw unreachable(error)
+      const state = sqlState(error)
+      const again = state === '40001' || state === '40P01'
+      if (!again || attempt === ATTEMPTS) throw error
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import { mkdirSync } from 'node:fs'
+import { PGlite } from '@electric-sql/pglite'
+import { createPool, VercelClient } from '@vercel/postgres'
+import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
+import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
+import { Pool } from 'pg'
+import { isMigrated, migrate } from './migration.ts'
+import { guardPool } from './pool.ts'
+import { type Database, schema } from './schema.ts'
+
+/** A migrated database, and its end. */
+export interface Connection {
+  database: Database
+  close(): Promise<void>
+}
+
+/** A PostgreSQL: where, how much of it, and the WebSocket proxy in front of it, if there is one. */
+export interface Server extends Limits {
+  url: string
+  webSocketProxy: string | undefined
+}
+
+interface Limits {
+  /** at most */
+  connections: number
+  /** how long a statement may stay without an answer before its connection is given up */
+  silenceMs: number
+}
+
+/**
+ * A migration has a connection of its own: an index on a large table takes as long as it takes, and would never be there
+ * if each attempt were given up. What gets no answer in an hour has nobody at the other end.
+ */
+const MIGRATION: Limits = { connections: 1, silenceMs: 60 * 60_000 }
+
+/** PGlite in a folder, or in memory. One connection in one process, so that nobody else migrates at the same time. */
+export async function connectPglite(directory: string | null): Promise<Connection> {
+  if (directory !== null) mkdirSync(directory, { recursive: true })
+  const client = await PGlite.create(directory ?? 'memory://')
+  const database = drizzlePglite(client, { schema })
+  return await once({ database, close: () => client.close() }, async () => {
+    if (!(await isMigrated(database))) await migrate(database)
+  })
+}
+
+/** PostgreSQL over TCP. */
+export async function connectPg(server: Server): Promise<Connection> {
+  return await connectMigrated(server, (limits) => {
+    // What is silent for long is forgotten by what stands between, unless something is sent.
+    const pool = new Pool({ ...poolOptions(server.url, limits), keepAlive: true, keepAliveInitialDelayMillis: 30_000 })
+    guardPool(pool)
+    return { database: drizzlePg(pool, { schema }), close: () => pool.end() }
+  })
+}
+
+/** PostgreSQL over a WebSocket: a pooled Neon host, which is all that the driver takes beside localhost. */
+export async function connectVercel(server: Server): Promise<Connection> {
+  return await connectMigrated(server, (limits) => {
+    const pool = createPool(poolOptions(server.url, limits))
+    if (server.webSocketProxy !== undefined) pool.Client = clientThrough(server.webSocketProxy)
+    guardPool(pool)
+    return { database: drizzleVercel(pool, { schema }), close: () => pool.end() }
+  })
+}
+
+/** Neon's hosts, its own and those of Vercel Postgres before. */
+const POOLED_NEON = /-pooler\.([\w-]+\.)*(neon\.tech|postgres\.vercel-storage\.com)$/
+
+/** Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. Others call their poolers so, too. */
+export function isPooledNeon(url: string): boolean {
+  return POOLED_NEON.test(new URL(url).hostname)
+}
+
+async function connectMigrated(server: Server, open: (limits: Limits) => Connection): Promise<Connection> {
+  const connection = open(server)
+  return await once(connection, async () => {
+    if (await isMigrated(connection.database)) return
+    const { database, close } = open(MIGRATION)
+    await migrate(database).finally(close)
+  })
+}
+
+/** The connection, once its database is migrated; closed if that fails. */
+async function once(connection: Connection, migrated: () => Promise<void>): Promise<Connection> {
+  try {
+    await migrated()
+    return connection
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+function poolOptions(url: string, { connections, silenceMs }: Limits) {
+  return { connectionString: url, max: connections, connectionTimeoutMillis: 10_000, query_timeout: silenceMs }
+}
+
+/**
+ * The driver speaks to Neon's own proxy, which ends TLS and knows what is sent ahead. A plain one does neither. What is
+ * set is set on each client, since the driver brings a copy of Neon's library of its own, which nobody else can import.
+ */
+function clientThrough(webSocketProxy: string): typeof VercelClient {
+  return class extends VercelClient {
+    constructor(config: ConstructorParameters<typeof VercelClient>[0]) {
+      super(config)
+      Object.assign(this.neonConfig, {
+        wsProxy: webSocketProxy,
+        useSecureWebSocket: false,
+        pipelineTLS: false,
+        pipelineConnect: false,
+      })
+    }
+  }
+}

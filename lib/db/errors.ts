@@ -1,0 +1,52 @@
+import { Refusal } from '#lib/http/refusal.ts'
+
+/**
+ * Whether this is drizzle's error around that of a driver. Known by what it says, since a build bundles drizzle's classes
+ * more than once.
+ */
+const isQueryError = (error: unknown): error is Error => error instanceof Error && 'query' in error && 'params' in error
+
+/** The SQLSTATE of a failed query, if that is what `error` is. */
+export function sqlState(error: unknown): string | undefined {
+  const cause = isQueryError(error) ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  // EPIPE has five letters, too, but no class of SQLSTATE begins with E.
+  return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined
+}
+
+/** The name of the constraint that a failed query would have broken. */
+export function violatedConstraint(error: unknown): string | undefined {
+  const cause = isQueryError(error) ? error.cause : error
+  const name = cause instanceof Error && 'constraint' in cause ? cause.constraint : undefined
+  return typeof name === 'string' ? name : undefined
+}
+
+/**
+ * Whether the database could not be reached, as opposed to having refused: SQLSTATE classes 08 (connection),
+ * 53 (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), or a
+ * query that failed without any state.
+ */
+export function isUnreachable(error: unknown): boolean {
+  const state = sqlState(error)
+  return state === undefined ? isQueryError(error) : /^(08|53|57|55P03|25P03)/.test(state)
+}
+
+/** The refusal that stands for a database out of reach. */
+export function unreachable(cause: unknown): Refusal {
+  return new Refusal('unavailable', 'the database cannot be reached', { cause })
+}
+
+/** A failure as the caller may see it: an unreachable database is a refusal, everything else stays what it is. */
+export function databaseFailure(error: unknown): unknown {
+  return isUnreachable(error) ? unreachable(error) : error
+}
+
+/** Why something failed, in one line: the innermost cause, without what was asked. For the screen of whoever runs it. */
+export function innermostReason(error: unknown): string {
+  let failure = error
+  while (failure instanceof Error && failure.cause !== undefined) failure = failure.cause
+  // A host of several addresses fails for each of them.
+  const [first] = failure instanceof AggregateError ? failure.errors : []
+  const { message, code } = Object(first ?? failure) as { message?: unknown; code?: unknown }
+  return String(message || code || failure).split('\n', 1)[0] ?? ''
+}

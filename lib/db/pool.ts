@@ -1,0 +1,76 @@
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { sqlState } from './errors.ts'
+
+/** What is used of a pool; both drivers have it. */
+interface Pool {
+  connect: (...args: never[]) => unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'connect', listener: (client: Client) => void): unknown
+}
+
+/** What is used of a connection that a pool has lent. */
+interface Client {
+  query: (...args: never[]) => unknown
+  release(isBroken?: Error | boolean): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/**
+ * Makes a pool outlive the connections in it. One that breaks, idle or in use, is replaced at next use, and one whose
+ * statement got no answer is ended: it is in the middle of something, perhaps of a transaction, and given back it would
+ * run other people's statements inside that.
+ */
+export function guardPool(pool: Pool): void {
+  // Without listeners a broken connection would end the process.
+  pool.on('error', logBrokenConnection)
+  pool.on('connect', (client) => {
+    client.on('error', logBrokenConnection)
+    giveUpWhenSilent(client)
+  })
+  pool.connect = new Proxy(pool.connect, {
+    apply: (connect, self, args) => {
+      const lent: unknown = Reflect.apply(connect, self, args)
+      return lent instanceof Promise ? lent.then(releaseOnce) : lent
+    },
+  })
+}
+
+/**
+ * drizzle gives a connection back after a transaction, but not when its very BEGIN fails, unanswered or with the word
+ * that the server shuts down: then nobody would, and an outage of a few requests would use the pool up for good, and
+ * its end would be waited for in vain. So whoever sees such a statement fail gives the connection back.
+ */
+function giveUpWhenSilent(client: Client): void {
+  client.query = new Proxy(client.query, {
+    apply: (query, self, args) => {
+      const answer: unknown = Reflect.apply(query, self, args)
+      if (answer instanceof Promise) {
+        answer.catch((error: unknown) => {
+          if (sqlState(error) === undefined || isBegin(args[0])) client.release(true)
+        })
+      }
+      return answer
+    },
+  })
+}
+
+/** @param statement text, or a driver's query with its text */
+function isBegin(statement: unknown): boolean {
+  const text = typeof statement === 'object' && statement && 'text' in statement ? statement.text : statement
+  return typeof text === 'string' && /^begin\b/i.test(text)
+}
+
+/** A pool minds if a connection is given back twice. */
+function releaseOnce(client: Client): Client {
+  const { release } = client
+  let isLent = true
+  client.release = (error) => {
+    if (isLent) release(error)
+    isLent = false
+  }
+  return client
+}
+
+function logBrokenConnection(error: Error): void {
+  log('error', 'database connection', { failure: describeFailure(error) })
+}

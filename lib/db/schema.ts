@@ -1,0 +1,14 @@
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import * as audit from '#drizzle/schema/audit.ts'
+import * as directory from '#drizzle/schema/directory.ts'
+import * as relay from '#drizzle/schema/relay.ts'
+import * as transfers from '#drizzle/schema/transfers.ts'
+
+/** Every table of ours. */
+export const schema = { ...transfers, ...directory, ...relay, ...audit }
+
+/** A database or a transaction of it; verbs take either. */
+export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
+
+/** Whoever has waited for a lock is to see what its holder did, whatever the database's own default is. */
+export const READ_COMMITTED = { isolationLevel: 'read committed' } as const

@@ -1,0 +1,35 @@
+import { PGlite } from '@electric-sql/pglite'
+import { VercelPool } from '@vercel/postgres'
+import { Pool } from 'pg'
+import type { Database } from './schema.ts'
+
+/** Runs SQL given as text, for a library that brings its own: one statement with values, any number without. */
+export type RunSql = (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>
+
+/** The way to run SQL as text on the database that `db` is (no transaction of it). */
+export function sqlRunner(db: Database): RunSql {
+  const client = '$client' in db ? db.$client : undefined
+  if (client instanceof PGlite) return (text, values) => runOnPglite(client, text, values)
+  if (client instanceof Pool || client instanceof VercelPool) {
+    const pool: Pick<Pool, 'query'> = client
+    return async (text, values) => ({ rows: rowsOf(await pool.query(text, values)) })
+  }
+  throw new Error('a transaction has no client of its own')
+}
+
+/**
+ * PGlite is one connection: a script that fails between its BEGIN and COMMIT, sent as it is, leaves that connection in
+ * an aborted transaction for whoever comes next. So the script runs in a transaction of PGlite's own.
+ */
+async function runOnPglite(client: PGlite, text: string, values?: unknown[]) {
+  if (values?.length) return await client.query<Record<string, unknown>>(text, values)
+  const script = text.replace(/^\s*BEGIN\s*;/i, '').replace(/\bCOMMIT\s*;?\s*$/i, '')
+  const results = await client.transaction((tx) => tx.exec(script))
+  return { rows: results.flatMap(({ rows }) => rows) }
+}
+
+/** The drivers of PostgreSQL answer a script with a result for each of its statements. */
+function rowsOf(result: { rows: unknown[] } | { rows: unknown[] }[]): Record<string, unknown>[] {
+  const rows = Array.isArray(result) ? result.flatMap((each) => each.rows ?? []) : (result.rows ?? [])
+  return rows as Record<string, unknown>[]
+}

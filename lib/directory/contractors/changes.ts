@@ -1,0 +1,128 @@
+import { eq } from 'drizzle-orm'
+import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { foldEmail } from '../email.ts'
+import { cancelPayouts } from '../payouts/cancelling.ts'
+import { actorOf, type Employer, type User } from '../user.ts'
+import {
+  asConflict,
+  CONTRACTOR_COLUMNS,
+  contractorNotFound,
+  findContractor,
+  ownContractor,
+  presentContractor,
+  visibleTo,
+} from './contractors.ts'
+import { findRegistrations, type Registration, type Registry, viewingKeyOf } from './registration.ts'
+import type { Contractor, ContractorChanges } from './schema.ts'
+
+/**
+ * Changes what `changes` names. A contractor may change the address of its own record, its employer everything.
+ * Deactivating cancels the payouts that are not on their way.
+ * @throws Refusal not-found; forbidden; conflict when another contractor has the email or the address
+ */
+export async function changeContractor(
+  db: Database,
+  registry: Registry,
+  user: User,
+  id: string,
+  changes: ContractorChanges,
+  now: Date,
+): Promise<Contractor> {
+  await findContractor(db, user, id)
+  const { address } = changes
+  const found = await findRegistrations(registry, address ? [address] : [])
+  const actor = actorOf(user.identity)
+  const changing = transact(db, async (tx) => {
+    const [row] = await tx.select().from(contractors).where(visibleTo(user, id)).for('update')
+    if (!row) throw contractorNotFound()
+    const isEmployer = row.organisation === user.organisation?.id
+    const fields = fieldsOf(changes)
+    if (!isEmployer && fields.some((field) => field !== 'address')) {
+      throw new Refusal('forbidden', 'employer role required')
+    }
+    const next = { ...plainFields(row, changes), ...placeOf(row, changes, address ? found.get(address) : undefined) }
+    const [changed] = await tx.update(contractors).set(next).where(eq(contractors.id, id)).returning(CONTRACTOR_COLUMNS)
+    if (!changed) throw contractorNotFound()
+    await recordAudit(tx, now, {
+      organisation: row.organisation,
+      actor,
+      action: 'contractor.updated',
+      subject: { kind: 'contractor', id },
+      detail: { fields, status: changed.status },
+    })
+    if (changed.status === 'inactive') await cancelPayouts(tx, row, { actor, now })
+    return presentContractor(changed)
+  })
+  return await changing.catch((error: unknown) => {
+    throw asConflict(error)
+  })
+}
+
+/**
+ * Removes a contractor from everybody's sight. Its payouts stay, those that are not on their way are canceled.
+ * @throws Refusal not-found
+ */
+export async function removeContractor(
+  db: Database,
+  { organisation, actor }: Employer,
+  id: string,
+  now: Date,
+): Promise<{ id: string }> {
+  return await transact(db, async (tx) => {
+    const [removed] = await tx
+      .update(contractors)
+      .set({ deletedAt: now })
+      .where(ownContractor({ organisation, actor }, id))
+      .returning({ id: contractors.id, organisation: contractors.organisation })
+    if (!removed) throw contractorNotFound()
+    const subject = { kind: 'contractor', id } as const
+    await recordAudit(tx, now, { organisation, actor, action: 'contractor.removed', subject })
+    await cancelPayouts(tx, removed, { actor, now })
+    return { id }
+  })
+}
+
+type Row = typeof contractors.$inferSelect
+
+function fieldsOf(changes: ContractorChanges): string[] {
+  return Object.entries(changes).flatMap(([field, value]) => (value === undefined ? [] : field))
+}
+
+/** Name, email and rate. A link that was mailed to another email is void, and so is that of somebody deactivated. */
+function plainFields(row: Row, { name, email, rate, status }: ContractorChanges): Partial<Row> {
+  const folded = email ? foldEmail(email) : null
+  const isVoid = (email !== undefined && folded !== row.emailFolded) || status === 'inactive'
+  return {
+    name: name ?? row.name,
+    ...(email !== undefined && { email, emailFolded: folded }),
+    ...(isVoid && { inviteVersion: row.inviteVersion + 1 }),
+    ...(rate !== undefined && { rateAmount: rate?.amount ?? null, rateCurrency: rate?.currency ?? null }),
+  }
+}
+
+/**
+ * Address, viewing key and status. Where an address is given, also the one that is there already, the ledger has its
+ * say: whoever waits becomes ready with a registered address, and whoever was ready is not with another one. A status
+ * that is given stands as asked.
+ */
+function placeOf(
+  row: Row,
+  { address, status }: ContractorChanges,
+  registration: Registration | undefined,
+): Partial<Row> & { status: ContractorStatus } {
+  if (address === undefined) return { status: status ?? row.status }
+  const pvk = viewingKeyOf(registration)
+  // The ledger could not be asked, or says what it said before.
+  if (pvk === undefined && address === row.address) return { status: status ?? row.status }
+  return { address, pvk: pvk ?? null, status: status ?? statusWith(pvk !== undefined, row) }
+}
+
+function statusWith(registered: boolean, { status, linkedSub }: Row): ContractorStatus {
+  if (status === 'inactive') return status
+  if (registered) return 'ready'
+  if (status !== 'ready') return status
+  return linkedSub === null ? 'invited' : 'onboarding'
+}

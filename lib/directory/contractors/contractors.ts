@@ -1,0 +1,120 @@
+import { and, eq, isNull, or, type SQL } from 'drizzle-orm'
+import { contractors } from '#drizzle/schema/directory.ts'
+import { type Database, violatedConstraint } from '#lib/db/connection.ts'
+import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { isId } from '../ids.ts'
+import { asDissolved } from '../organisations.ts'
+import { type Employer, requireEmployer, type User } from '../user.ts'
+import type { Contractor } from './schema.ts'
+
+export const CONTRACTOR_COLUMNS = {
+  id: contractors.id,
+  name: contractors.name,
+  status: contractors.status,
+  createdAt: contractors.createdAt,
+  email: contractors.email,
+  address: contractors.address,
+  pvk: contractors.pvk,
+  rateAmount: contractors.rateAmount,
+  rateCurrency: contractors.rateCurrency,
+  lastPaidAt: contractors.lastPaidAt,
+}
+
+type ContractorRow = Pick<typeof contractors.$inferSelect, keyof typeof CONTRACTOR_COLUMNS>
+
+/** The contractors of an employer, newest first. */
+export async function listContractors(
+  db: Database,
+  { organisation }: Employer,
+  page: PageRequest,
+): Promise<Page<Contractor>> {
+  const rows = await db
+    .select({ ...CONTRACTOR_COLUMNS, sequence: contractors.sequence })
+    .from(contractors)
+    .where(
+      and(
+        eq(contractors.organisation, organisation),
+        isNull(contractors.deletedAt),
+        afterPosition({ createdAt: contractors.createdAt, sequence: contractors.sequence }, page),
+      ),
+    )
+    .orderBy(...newestFirst({ createdAt: contractors.createdAt, sequence: contractors.sequence }))
+    .limit(rowsToRead(page))
+  const { items, next } = cutPage(rows, page)
+  return { items: items.map(presentContractor), next }
+}
+
+/**
+ * The contractor `id`, for its employer and for the user that it is.
+ * @throws Refusal not-found; forbidden for a user who is neither an employer nor this contractor
+ */
+export async function findContractor(db: Database, user: User, id: string): Promise<Contractor> {
+  const [row] = await db.select(CONTRACTOR_COLUMNS).from(contractors).where(visibleTo(user, id))
+  if (!row) throw contractorNotFound()
+  return presentContractor(row)
+}
+
+/**
+ * Whether `user` has anything to do with contractors: as an employer, or with `id` as its own record. It says nothing of
+ * whether the record is there.
+ * @throws Refusal forbidden
+ */
+export function requireAccess(user: User, id: string): void {
+  if (!user.records.some((record) => record.id === id)) requireEmployer(user)
+}
+
+/**
+ * The condition for the record `id`, if `user` may see it. Whether it is the user's own is asked of the record as it is
+ * now: a body may take minutes to come, and whoever is linked no more by then must not move the address.
+ */
+export function visibleTo(user: User, id: string): SQL | undefined {
+  requireAccess(user, id)
+  if (!isId(id)) throw contractorNotFound()
+  const { kind, sub } = user.identity
+  const isOwn = and(eq(contractors.linkedKind, kind), eq(contractors.linkedSub, sub))
+  return and(
+    eq(contractors.id, id),
+    isNull(contractors.deletedAt),
+    or(user.organisation && eq(contractors.organisation, user.organisation.id), isOwn),
+  )
+}
+
+/** The condition for the record `id`, if it is the employer's. */
+export function ownContractor({ organisation }: Employer, id: string): SQL | undefined {
+  if (!isId(id)) throw contractorNotFound()
+  return and(eq(contractors.id, id), eq(contractors.organisation, organisation), isNull(contractors.deletedAt))
+}
+
+export function contractorNotFound(): Refusal {
+  return new Refusal('not-found', 'contractor not found')
+}
+
+export function presentContractor(row: ContractorRow): Contractor {
+  const { email, address, pvk, rateAmount, rateCurrency, lastPaidAt } = row
+  return {
+    id: row.id,
+    name: row.name,
+    status: row.status,
+    createdAt: row.createdAt.toISOString(),
+    ...(email !== null && { email }),
+    ...(address !== null && { address }),
+    ...(pvk !== null && { pvk }),
+    ...(rateAmount !== null && rateCurrency !== null && { rate: { amount: rateAmount, currency: rateCurrency } }),
+    ...(lastPaidAt !== null && { lastPaidAt: lastPaidAt.toISOString() }),
+  }
+}
+
+export const SAME_EMAIL = 'another contractor has this email'
+export const SAME_ADDRESS = 'another contractor has this address'
+
+/**
+ * What a failed write says to the caller: of two contractors with one email or address the second is a conflict, and so
+ * is one for an organisation that was dissolved a moment ago.
+ */
+export function asConflict(error: unknown): unknown {
+  const constraint = violatedConstraint(error)
+  if (constraint === 'contractors_unique_email') return new Refusal('conflict', SAME_EMAIL)
+  if (constraint === 'contractors_unique_address') return new Refusal('conflict', SAME_ADDRESS)
+  return asDissolved(error)
+}

@@ -1,0 +1,119 @@
+import { and, eq, inArray, isNull } from 'drizzle-orm'
+import { contractors } from '#drizzle/schema/directory.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { foldEmail } from '../email.ts'
+import { asDissolved } from '../organisations.ts'
+import type { Employer } from '../user.ts'
+import { CONTRACTOR_COLUMNS, presentContractor, SAME_ADDRESS, SAME_EMAIL } from './contractors.ts'
+import { contractorRowOf, creationOf } from './creation.ts'
+import { findRegistrations, type Registry, viewingKeyOf } from './registration.ts'
+import { contractorRow, type Import, type NewContractor } from './schema.ts'
+
+/**
+ * Makes a contractor of every row that can be one, in one transaction; the others come back as errors. Of two rows
+ * with one email or address the first counts.
+ * @throws Refusal conflict when the organisation has just been dissolved
+ */
+export async function importContractors(
+  db: Database,
+  registry: Registry,
+  employer: Employer,
+  rows: readonly unknown[],
+  now: Date,
+): Promise<Import> {
+  const parsed = rows.map((row, index) => parseRow(row, index + 1))
+  const good = parsed.flatMap((entry) => (entry.given ? [entry] : []))
+  const found = await findRegistrations(
+    registry,
+    good.flatMap(({ given }) => given.address ?? []),
+  )
+  const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
+  const importing = transact(db, async (tx) => {
+    const { fresh, taken } = await sortOut(tx, employer, good)
+    const drafts = fresh.map(({ row, given }) => {
+      const pvk = given.address === undefined ? undefined : viewingKeyOf(found.get(given.address))
+      return { row, record: contractorRowOf(employer, given, pvk, now) }
+    })
+    const inserted = await insertContractors(
+      tx,
+      drafts.map(({ record }) => record),
+    )
+    const imported = drafts.flatMap(({ record }) => inserted.get(record.id) ?? [])
+    const overtaken = drafts
+      .filter(({ record }) => !inserted.has(record.id))
+      .map(({ row }) => ({ row, reason: 'another contractor has this email or address' }))
+    await recordAudit(tx, now, ...imported.map((contractor) => creationOf(employer, contractor)))
+    return {
+      imported: imported.map(presentContractor),
+      errors: [...errors, ...taken, ...overtaken].sort((one, other) => one.row - other.row),
+    }
+  })
+  return await importing.catch((error: unknown) => {
+    throw asDissolved(error)
+  })
+}
+
+interface GoodRow {
+  row: number
+  given: NewContractor
+  reason?: undefined
+}
+
+function parseRow(value: unknown, row: number): GoodRow | { row: number; given?: undefined; reason: string } {
+  const parsed = contractorRow.safeParse(value)
+  if (!parsed.success) return { row, reason: parsed.error.issues[0]?.message ?? 'invalid' }
+  const { amount, ...given } = parsed.data
+  return { row, given: { ...given, ...(amount !== undefined && { rate: { amount, currency: 'USDC' } }) } }
+}
+
+/** Those whose email and address nobody has, neither in the organisation nor further up, and why the others have not. */
+async function sortOut(tx: Database, employer: Employer, rows: readonly GoodRow[]) {
+  const wantedEmails = rows.flatMap(({ given }) => (given.email === undefined ? [] : foldEmail(given.email)))
+  const wantedAddresses = rows.flatMap(({ given }) => given.address ?? [])
+  const emails = await findTaken(tx, employer, contractors.emailFolded, wantedEmails)
+  const addresses = await findTaken(tx, employer, contractors.address, wantedAddresses)
+  const taken: { row: number; reason: string }[] = []
+  const fresh = rows.filter(({ row, given }) => {
+    const email = given.email === undefined ? undefined : foldEmail(given.email)
+    const sameEmail = email !== undefined && emails.has(email)
+    if (sameEmail || (given.address !== undefined && addresses.has(given.address))) {
+      taken.push({ row, reason: sameEmail ? SAME_EMAIL : SAME_ADDRESS })
+      return false
+    }
+    if (email !== undefined) emails.add(email)
+    if (given.address !== undefined) addresses.add(given.address)
+    return true
+  })
+  return { fresh, taken }
+}
+
+/** Which of `wanted` contractors of the organisation have already. */
+async function findTaken(
+  tx: Database,
+  { organisation }: Employer,
+  column: typeof contractors.emailFolded | typeof contractors.address,
+  wanted: string[],
+): Promise<Set<string>> {
+  const found = await tx
+    .select({ value: column })
+    .from(contractors)
+    .where(and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt), inArray(column, wanted)))
+  return new Set(found.flatMap(({ value }) => value ?? []))
+}
+
+const ROWS_AT_ONCE = 1_000
+
+/** Those that were inserted, by id. A clash with an import that runs at the same time leaves a row out. */
+async function insertContractors(tx: Database, rows: readonly ReturnType<typeof contractorRowOf>[]) {
+  const inserted = new Map<string, Parameters<typeof presentContractor>[0]>()
+  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
+    const made = await tx
+      .insert(contractors)
+      .values(rows.slice(start, start + ROWS_AT_ONCE))
+      .onConflictDoNothing()
+      .returning(CONTRACTOR_COLUMNS)
+    for (const row of made) inserted.set(row.id, row)
+  }
+  return inserted
+}

@@ -1,0 +1,101 @@
+import { StrKey } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { CONTRACTOR_STATUSES, CURRENCIES } from '#drizzle/schema/directory.ts'
+import { absentOr, plainText } from '#lib/text/plain-text.ts'
+import { emailField } from '../email.ts'
+
+export const nameField = plainText('name', 200)
+
+/** An account or a contract of the ledger. A muxed address (M…) names an account and something else besides. */
+const addressField = z
+  .string('address must be a string')
+  .refine(
+    (text) => StrKey.isValidEd25519PublicKey(text) || StrKey.isValidContract(text),
+    'address must be a ledger address (G… or C…)',
+  )
+  .meta({ description: 'ledger address (G… or C…)' })
+
+/** Plain decimals: no sign, no exponent, no leading zeros. Twelve digits before the point fit 64 bits of base units. */
+const POSITIVE_DECIMAL = /^(?=.*[1-9])(0|[1-9]\d{0,11})(\.\d{1,7})?$/
+const RATE_AMOUNT = 'must be a positive decimal with at most 7 decimals'
+
+const rateField = z.object(
+  {
+    amount: z
+      .string({ error: absentOr('rate.amount', 'must be a string') })
+      .regex(POSITIVE_DECIMAL, `rate.amount ${RATE_AMOUNT}`)
+      .meta({ description: 'a positive decimal with at most 7 decimals' }),
+    currency: z.enum(CURRENCIES, { error: absentOr('rate.currency', `must be ${CURRENCIES.join(' or ')}`) }),
+  },
+  'rate must be an object of amount and currency',
+)
+
+/** The body of POST /contractors. */
+export const newContractor = z.object({
+  name: nameField,
+  email: emailField.optional(),
+  address: addressField.optional(),
+  rate: rateField.optional(),
+})
+export type NewContractor = z.output<typeof newContractor>
+
+/** The body of PATCH /contractors/{id}: null clears. */
+export const contractorChanges = z.object({
+  name: nameField.optional(),
+  email: emailField.nullable().optional(),
+  address: addressField.nullable().optional(),
+  rate: rateField.nullable().optional(),
+  status: z.enum(CONTRACTOR_STATUSES, `status must be one of ${CONTRACTOR_STATUSES.join(', ')}`).optional(),
+})
+export type ContractorChanges = z.output<typeof contractorChanges>
+
+/** The body of POST /contractors/bulk. Rows are parsed one by one, so that a bad one is an error of its own. */
+export const contractorRows = z.object({
+  rows: z.array(z.unknown(), { error: absentOr('rows', 'must be an array') }),
+})
+
+export const contractorRow = z.object(
+  {
+    name: nameField,
+    email: emailField.optional(),
+    address: addressField.optional(),
+    amount: z
+      .number(`amount ${RATE_AMOUNT}`)
+      .transform(plainDecimal)
+      .pipe(z.string().regex(POSITIVE_DECIMAL, `amount ${RATE_AMOUNT}`))
+      .optional(),
+  },
+  'row must be an object',
+)
+
+/** A number without exponent, '' if seven decimals cannot say it. */
+function plainDecimal(number: number): string {
+  const decimal = number.toFixed(7)
+  return Number(decimal) === number ? decimal.replace(/\.?0+$/, '') : ''
+}
+
+/** A contractor as the interface shows it. What is not known is left out. */
+export const contractorShape = z.object({
+  id: z.string(),
+  name: z.string(),
+  status: z.enum(CONTRACTOR_STATUSES),
+  createdAt: z.iso.datetime(),
+  email: z.string().optional(),
+  address: z.string().optional().meta({ description: 'ledger address (G… or C…), once known' }),
+  pvk: z.string().optional().meta({ description: 'public viewing key as the ledger has it, 128 hex digits' }),
+  rate: z.object({ amount: z.string(), currency: z.enum(CURRENCIES) }).optional(),
+  lastPaidAt: z.iso.datetime().optional(),
+})
+export type Contractor = z.output<typeof contractorShape>
+
+export const contractorsShape = z.object({ contractors: z.array(contractorShape) })
+
+/** `row` counts from 1. */
+export const importShape = z.object({
+  imported: z.array(contractorShape),
+  errors: z.array(z.object({ row: z.int(), reason: z.string() })),
+})
+export type Import = z.output<typeof importShape>
+
+export const removedShape = z.object({ id: z.string() })
+export const inviteShape = z.object({ inviteUrl: z.string() })

@@ -1,0 +1,104 @@
+import { eq } from 'drizzle-orm'
+import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from '../contractors/contractors.ts'
+import { findRegistrations, type Registration, type Registry, viewingKeyOf } from '../contractors/registration.ts'
+import type { Contractor } from '../contractors/schema.ts'
+import { foldEmail } from '../email.ts'
+import { leaveEmptyOrganisation, lockIdentity } from '../organisations.ts'
+import { actorOf, type User } from '../user.ts'
+import { type InviteSettings, isValid } from './invites.ts'
+import { readInviteToken } from './token.ts'
+
+/**
+ * Links the user to the contractor record of an invite. The account of a wallet becomes its address if it has none. The
+ * user's own organisation goes if it is empty. Of several who accept at once, one does.
+ * @throws Refusal not-found for an invite that is void or expired; forbidden when it is for somebody else, or the
+ * user's own; conflict when it has been accepted, or another contractor has the address
+ */
+export async function acceptInvite(
+  db: Database,
+  given: { registry: Registry; invites: Pick<InviteSettings, 'secret'> },
+  user: User,
+  token: string,
+  now: Date,
+): Promise<Contractor> {
+  const name = readInviteToken(given.invites.secret, token)
+  if (!name) throw inviteNotFound()
+  const actor = actorOf(user.identity)
+  const [seen] = await db.select().from(contractors).where(isValid(name, now))
+  if (!seen) throw inviteNotFound()
+  const address = requireMeant(user, seen)
+  const found = await findRegistrations(given.registry, address === null ? [] : [address])
+  const accepting = transact(db, async (tx) => {
+    await lockIdentity(tx, user.identity)
+    const [record] = await tx.select().from(contractors).where(isValid(name, now)).for('update')
+    if (!record) throw inviteNotFound()
+    // Judged again under the lock. If the address is another one by now, the next look will find its registration.
+    const linked = await link(tx, { user, record, found }, now)
+    await recordAudit(tx, now, {
+      organisation: linked.organisation,
+      actor,
+      action: 'contractor.linked',
+      subject: { kind: 'contractor', id: linked.id },
+      detail: { status: linked.status },
+    })
+    await leaveEmptyOrganisation(tx, user.identity, now)
+    return presentContractor(linked)
+  })
+  return await accepting.catch((error: unknown) => {
+    throw asConflict(error)
+  })
+}
+
+async function link(
+  tx: Database,
+  given: { user: User; record: Row; found: ReadonlyMap<string, Registration> },
+  now: Date,
+) {
+  const { user, record, found } = given
+  const address = requireMeant(user, record)
+  const pvk = address === null ? undefined : viewingKeyOf(found.get(address))
+  const [linked] = await tx
+    .update(contractors)
+    .set({
+      linkedKind: user.identity.kind,
+      linkedSub: user.identity.sub,
+      inviteAcceptedAt: now,
+      status: statusAfter(record.status, pvk !== undefined),
+      address,
+      ...(pvk !== undefined && { pvk }),
+    })
+    .where(eq(contractors.id, record.id))
+    .returning({ ...CONTRACTOR_COLUMNS, organisation: contractors.organisation })
+  if (!linked) throw inviteNotFound()
+  return linked
+}
+
+type Row = typeof contractors.$inferSelect
+
+/** The address that the record has or will have, if the invite is for `user` and open. */
+function requireMeant({ identity, organisation }: User, record: Row): string | null {
+  if (record.organisation === organisation?.id) {
+    throw new Refusal('forbidden', 'this is an invite of your own organisation')
+  }
+  if (record.inviteAcceptedAt !== null) throw new Refusal('conflict', 'invite accepted already')
+  const account = identity.kind === 'ledger' ? identity.sub : null
+  const email = identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : null
+  const isOther = (own: string | null, theirs: string | null) => own !== null && theirs !== null && own !== theirs
+  if (isOther(account, record.address) || isOther(email, record.emailFolded)) {
+    throw new Refusal('forbidden', 'this invite is for somebody else')
+  }
+  return record.address ?? account
+}
+
+function statusAfter(status: ContractorStatus, registered: boolean): ContractorStatus {
+  if (registered) return 'ready'
+  return status === 'invited' ? 'onboarding' : status
+}
+
+function inviteNotFound(): Refusal {
+  return new Refusal('not-found', 'invite not found')
+}

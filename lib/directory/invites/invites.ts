@@ -1,0 +1,121 @@
+import { and, eq, gt, isNull, ne, sql } from 'drizzle-orm'
+import { contractors, organisations } from '#drizzle/schema/directory.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { type MailSettings, sendMail } from '#lib/text/mail.ts'
+import { contractorNotFound, ownContractor } from '../contractors/contractors.ts'
+import type { Employer } from '../user.ts'
+import { requireMailLeft } from './limit.ts'
+import { writeInvite } from './mail.ts'
+import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './token.ts'
+
+/**
+ * How invites are made: `secret` signs their tokens, and a token appended to `page` is the link. At most `daily` are mailed
+ * for one organisation in 24 hours.
+ */
+export interface InviteSettings {
+  secret: Uint8Array
+  page: string
+  daily: number
+}
+
+/**
+ * Invites a contractor, again if need be: earlier links become void. The link is mailed where there is a mail server
+ * and the contractor has an email.
+ * @throws Refusal not-found; conflict for somebody inactive; too-soon once enough has been mailed for the organisation;
+ * unavailable when the mail could not be sent: the link that was to be sent is void with the next try
+ */
+export async function inviteContractor(
+  db: Database,
+  settings: { invites: InviteSettings; mail: MailSettings | undefined },
+  employer: Employer,
+  id: string,
+  now: Date,
+): Promise<{ inviteUrl: string }> {
+  const issued = await transact(db, (tx) => issueInvite(tx, { ...settings, employer, id }, now))
+  const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
+  if (settings.mail && issued.email !== null) {
+    try {
+      await sendMail(settings.mail, writeInvite({ ...issued, to: issued.email, link: inviteUrl }))
+    } catch (error) {
+      await recordAudit(db, now, { ...entryOf(employer, id, issued.version), action: 'contractor.mail-failed' })
+      throw error
+    }
+  }
+  return { inviteUrl }
+}
+
+async function issueInvite(
+  tx: Database,
+  given: { invites: InviteSettings; mail: MailSettings | undefined; employer: Employer; id: string },
+  now: Date,
+) {
+  const { invites, mail, employer, id } = given
+  const [issued] = await tx
+    .update(contractors)
+    .set({
+      inviteVersion: sql`${contractors.inviteVersion} + 1`,
+      inviteExpiresAt: inviteEnd(now),
+      inviteAcceptedAt: null,
+    })
+    .where(and(ownContractor(employer, id), ne(contractors.status, 'inactive')))
+    .returning({ name: contractors.name, email: contractors.email, version: contractors.inviteVersion })
+  if (!issued) {
+    const [inactive] = await tx.select({ id: contractors.id }).from(contractors).where(ownContractor(employer, id))
+    throw inactive ? new Refusal('conflict', 'contractor is inactive') : contractorNotFound()
+  }
+  const { organisation } = employer
+  const mailed = mail !== undefined && issued.email !== null
+  if (mailed) await requireMailLeft(tx, organisation, invites.daily, now)
+  const [company] = await tx
+    .select({ name: organisations.name })
+    .from(organisations)
+    .where(eq(organisations.id, organisation))
+  const { detail, ...entry } = entryOf(employer, id, issued.version)
+  await recordAudit(tx, now, {
+    ...entry,
+    action: 'contractor.invited',
+    detail: { ...detail, ...(mailed && { mailed }) },
+  })
+  return { ...issued, contractor: id, company: company?.name ?? '' }
+}
+
+/** What the audit log says of an invite, whatever has become of it. */
+function entryOf({ organisation, actor }: Employer, id: string, version: number) {
+  return { organisation, actor, subject: { kind: 'contractor', id }, detail: { version } } as const
+}
+
+/** What an open invite says to whoever holds its token. */
+export interface OpenInvite {
+  company: string
+  expiresAt: Date
+}
+
+/** The invite that `token` opens, or undefined if it is void, expired or accepted. */
+export async function findOpenInvite(
+  db: Database,
+  { secret }: Pick<InviteSettings, 'secret'>,
+  token: string,
+  now: Date,
+): Promise<OpenInvite | undefined> {
+  const name = readInviteToken(secret, token)
+  if (!name) return undefined
+  const [invite] = await db
+    .select({ company: organisations.name, expiresAt: contractors.inviteExpiresAt })
+    .from(contractors)
+    .innerJoin(organisations, eq(organisations.id, contractors.organisation))
+    .where(and(isValid(name, now), isNull(contractors.inviteAcceptedAt)))
+  return invite
+}
+
+/** The condition for the record of an invite that holds, accepted or not. */
+export function isValid({ contractor, version }: InviteName, now: Date) {
+  return and(
+    eq(contractors.id, contractor),
+    eq(contractors.inviteVersion, version),
+    gt(contractors.inviteExpiresAt, now),
+    ne(contractors.status, 'inactive'),
+    isNull(contractors.deletedAt),
+  )
+}

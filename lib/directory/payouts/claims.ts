@@ -1,0 +1,112 @@
+import { and, asc, desc, eq, inArray, ne, type SQL } from 'drizzle-orm'
+import { batches, identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { countPayouts, type HeldBatch, holdBatches } from '../batch-progress.ts'
+import { isId } from '../ids.ts'
+import { PAYOUT_MOVES, statusesBefore } from '../moves.ts'
+
+/** The organisation of a wallet (G…): its transfers settle the payouts of that one. Null without any. */
+export async function organisationOfWallet(db: Database, account: string): Promise<string | null> {
+  const [wallet] = await db
+    .select({ organisation: identities.organisation })
+    .from(identities)
+    .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, account)))
+  return wallet?.organisation ?? null
+}
+
+/** A transfer in search of the payout that it pays. */
+export interface PayoutClaim {
+  /** inner hash of the transfer, 64 hex digits */
+  transfer: string
+  /** organisation of the wallet that pays */
+  organisation: string
+  /** G… or C… that is paid */
+  recipient: string
+  /** the payout that the client names, if it does */
+  payoutId: string | undefined
+}
+
+/** What may be sent, in the order in which it is chosen: the oldest that waits, else the newest that failed. */
+const SENDABLE = [
+  { status: 'ready', order: asc },
+  { status: 'failed', order: desc },
+] as const satisfies { status: PayoutStatus; order: unknown }[]
+
+/**
+ * Moves the payout that a transfer pays to `pending`: of the wallet's organisation, in a locked batch, to the transfer's
+ * recipient; the oldest that is `ready`, else the newest that is `failed`, or the one that is named. Answers with its id,
+ * or undefined when none fits. Runs inside the SQL transaction that records the transfer.
+ */
+export async function claimPayout(tx: Database, claim: PayoutClaim, now: Date): Promise<string | undefined> {
+  const { organisation, recipient, payoutId } = claim
+  if (payoutId !== undefined && !isId(payoutId)) return undefined
+  const fits = and(
+    eq(payouts.organisation, organisation),
+    eq(payouts.address, recipient),
+    inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'pending')),
+    payoutId === undefined ? undefined : eq(payouts.id, payoutId),
+  )
+  // With every batch of a candidate locked, no other transfer can take what is chosen here.
+  const candidates = tx.select({ batch: payouts.batch }).from(payouts).where(fits)
+  const held = await holdBatches(tx, and(inArray(batches.id, candidates), ne(batches.status, 'draft')))
+  for (const { status, order } of SENDABLE) {
+    const [candidate] = await tx
+      .select({ id: payouts.id, batch: payouts.batch })
+      .from(payouts)
+      .where(and(fits, eq(payouts.status, status), inArray(payouts.batch, ids(held))))
+      .orderBy(order(payouts.createdAt), order(payouts.sequence))
+      .limit(1)
+    const batch = held.find(({ id }) => id === candidate?.batch)
+    if (!candidate || !batch) continue
+    if (await send(tx, batch, candidate.id, { from: status, transfer: claim.transfer }, now)) return candidate.id
+  }
+  return undefined
+}
+
+/**
+ * The network had refused a transfer, and it is sent once more: the payout that failed with it is `pending` again,
+ * unless another transfer has taken it meanwhile. Runs under the lock of the transfer's row, while that is open.
+ */
+export async function reclaimPayout(tx: Database, payout: string, transfer: string, now: Date): Promise<void> {
+  const [batch] = await holdBatches(tx, batchOf(tx, payout))
+  if (batch) await send(tx, batch, payout, { from: 'failed', transfer, claimedBy: transfer }, now)
+}
+
+async function send(
+  tx: Database,
+  batch: HeldBatch,
+  payout: string,
+  { from, transfer, claimedBy }: { from: 'ready' | 'failed'; transfer: string; claimedBy?: string },
+  now: Date,
+): Promise<boolean> {
+  const [moved] = await tx
+    .update(payouts)
+    .set({ status: 'pending', transfer, error: null })
+    .where(
+      and(
+        eq(payouts.id, payout),
+        eq(payouts.status, from),
+        claimedBy === undefined ? undefined : eq(payouts.transfer, claimedBy),
+      ),
+    )
+    .returning({ id: payouts.id })
+  if (!moved) return false
+  const actor: Actor = { kind: 'service', sub: 'sponsor' }
+  await recordAudit(tx, now, {
+    organisation: batch.organisation,
+    actor,
+    action: 'payout.claimed',
+    subject: { kind: 'payout', id: payout },
+    detail: { transfer },
+  })
+  await countPayouts(tx, [batch], { failed: from === 'failed' ? -1 : 0, sending: true }, { actor, now })
+  return true
+}
+
+const ids = (held: readonly HeldBatch[]) => held.map(({ id }) => id)
+
+/** The condition for the batch of a payout. */
+export function batchOf(tx: Database, payout: string): SQL {
+  return inArray(batches.id, tx.select({ batch: payouts.batch }).from(payouts).where(eq(payouts.id, payout)))
+}

@@ -1,0 +1,35 @@
+import { environment } from '#lib/config/environment.ts'
+
+/**
+ * Whose pages may read the answers of a route: those of CORS_ORIGINS, which are all if it is not set; all in any case,
+ * where a standard wants it; or none but our own.
+ */
+export type Readers = 'configured' | 'everybody' | 'ourselves'
+
+/** CORS: Bearer tokens and no cookies, so every origin may read the answers unless CORS_ORIGINS narrows it. */
+export function allowReaders(request: Request, response: Response, readers: Readers): Response {
+  if (readers === 'ourselves') return response
+  const allowed = readers === 'configured' ? environment().CORS_ORIGINS : undefined
+  const origin = request.headers.get('origin')
+  const headers = response.headers
+  if (!allowed) headers.set('Access-Control-Allow-Origin', '*')
+  else {
+    headers.append('Vary', 'Origin')
+    if (origin && allowed.includes(origin)) headers.set('Access-Control-Allow-Origin', origin)
+  }
+  headers.set('Access-Control-Expose-Headers', 'Link, Retry-After, WWW-Authenticate')
+  return response
+}
+
+/** The answer to a preflight of a route that has the methods `allow`. */
+export function preflight(allow: string): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      Allow: allow,
+      'Access-Control-Allow-Methods': allow,
+      'Access-Control-Allow-Headers': 'authorization, content-type',
+      'Access-Control-Max-Age': '86400',
+    },
+  })
+}

@@ -1,0 +1,101 @@
+import { sql } from 'drizzle-orm'
+import { z } from 'zod'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { readRelayState } from '#lib/relay/state.ts'
+import { paysForAnything } from '#lib/sponsor/policy.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import type { Service } from './services.ts'
+
+/** Whether one thing that the service needs is there, and in words why not. */
+export interface Check {
+  ok: boolean
+  [detail: string]: string | number | boolean
+}
+
+export interface Readiness {
+  ok: boolean
+  database: Check
+  ledger: Check
+  sponsor: Check
+  relay: Check
+}
+
+/** A last ledger older than this (seconds) means that the RPC has lost the network. */
+const STALE_AFTER = 60
+
+/** The least that the sponsor should have left, in stroops: a hundred of the dearest transfers. */
+const LOW_FLOAT_TRANSFERS = 100n
+
+const CACHE_MS = 5_000
+
+const known = new WeakMap<Service, { at: number; readiness: Promise<Readiness> }>()
+
+/** Looks at database, RPC and sponsor; at most once in five seconds, whoever asks. */
+export function readiness(service: Service): Promise<Readiness> {
+  const at = service.now().getTime()
+  const cached = known.get(service)
+  if (cached && at - cached.at < CACHE_MS) return cached.readiness
+  const fresh = look(service)
+  known.set(service, { at, readiness: fresh })
+  return fresh
+}
+
+async function look(service: Service): Promise<Readiness> {
+  const [database, ledger, sponsor, relay] = await Promise.all([
+    attempt('the database cannot be reached', () => lookAtDatabase(service)),
+    attempt('the ledger cannot be reached', () => lookAtLedger(service)),
+    attempt('the sponsor cannot be looked up', () => lookAtSponsor(service)),
+    attempt('the relays cannot be looked up', () => lookAtRelays(service)),
+  ])
+  return { ok: database.ok && ledger.ok && sponsor.ok && relay.ok, database, ledger, sponsor, relay }
+}
+
+async function attempt(problem: string, check: () => Promise<Check>): Promise<Check> {
+  try {
+    return await check()
+  } catch (error) {
+    log('error', 'readiness', { problem, failure: describeFailure(error) })
+    return { ok: false, problem }
+  }
+}
+
+async function lookAtDatabase(service: Service): Promise<Check> {
+  const db = await service.database()
+  await db.execute(sql`SELECT 1`)
+  return { ok: true }
+}
+
+const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() })
+
+async function lookAtLedger({ network, now }: Service): Promise<Check> {
+  const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
+  const age = Math.max(0, Math.round(now().getTime() / 1000) - latestLedgerCloseTime)
+  if (age > STALE_AFTER) return { ok: false, problem: 'the last ledger is old', latestLedger, age }
+  return { ok: true, latestLedger, age }
+}
+
+async function lookAtSponsor({ sponsor, settings }: Service): Promise<Check> {
+  // A key that is not there turns its feature off; the rest is as ready as ever.
+  if (!sponsor) return { ok: true, configured: false }
+  const address = sponsor.keypair.publicKey()
+  const available = await sponsor.readBalance()
+  const balance = { address, availableXlm: formatUnits(available) }
+  if (!paysForAnything(sponsor.rules)) {
+    const remedy = settings.token ? 'SPONSOR_CONTRACTS is empty' : 'set CONFIDENTIAL_TOKEN'
+    return { ok: true, configured: false, problem: `nothing to pay for: ${remedy}`, ...balance }
+  }
+  const low = available < sponsor.rules.maxFee * LOW_FLOAT_TRANSFERS
+  return { ok: !low, ...(low && { problem: 'the float is low' }), ...balance }
+}
+
+/** Relays run anywhere on the same database. A channel that cannot pay leaves its items to the others, and is told of. */
+async function lookAtRelays({ settings, database, now }: Service): Promise<Check> {
+  if (!settings.batch || !settings.token) return { ok: true, configured: false }
+  const { relays, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
+  const problem = [
+    ...(relays === 0 ? ['no relay is running'] : []),
+    ...(canPay ? [] : ['no channel can pay']),
+    ...problems,
+  ].join('; ')
+  return { ok: relays > 0 && canPay, relays, channels, ...(problem && { problem }) }
+}

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto'
+import { ConfigurationError } from '#lib/config/environment.ts'
+import { type RelayHost, startHost } from '#lib/relay/host.ts'
+import { openRelay } from '#lib/relay/opening.ts'
+import { loadProver } from '#lib/relay/prover.ts'
+import type { Relay, RelayTimes } from '#lib/relay/relay.ts'
+import { prepareChannels } from '#lib/relay/setup.ts'
+import { type Swept, sweep } from '#lib/relay/sweep.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
+import type { Service } from './services.ts'
+
+/** How a relay is to be run. */
+export interface RelayOptions {
+  /** in place of the one that the configuration names */
+  prover?: Prover
+  /** makes its channels fit first */
+  prepares?: boolean
+  /** works even where its port is taken */
+  mayBeMute?: boolean
+  times?: Partial<RelayTimes>
+}
+
+/**
+ * The relay that the configuration of a service describes.
+ * @throws ConfigurationError that names what is missing
+ */
+export async function composeRelay(service: Service, { prover, times }: RelayOptions = {}): Promise<Relay> {
+  const { settings, sponsor, network, database, now } = service
+  const { relay } = settings
+  if (!sponsor) throw new ConfigurationError('SPONSOR_SEED', 'is needed to run a relay')
+  if (!relay) {
+    throw new ConfigurationError(
+      'RELAY_PRIVATE_KEY',
+      'is needed to run a relay, with CHANNEL_SEEDS and CONFIDENTIAL_TOKEN',
+    )
+  }
+  return openRelay({
+    network,
+    token: relay.token,
+    database,
+    sponsor,
+    key: relay.key,
+    channels: relay.channels,
+    prover: relay.prover === undefined && prover ? prover : await loadProver(relay.prover, settings.network.name),
+    unique: randomUUID(),
+    now,
+    ...(times && { times }),
+  })
+}
+
+/** Runs a relay in this process. */
+export async function startRelay(service: Service, options: RelayOptions = {}): Promise<RelayHost> {
+  const relay = await composeRelay(service, options)
+  const { settings, queue, faucet } = service
+  return await startHost(relay, {
+    queue,
+    sweep: () => sweepService(service),
+    prepare: async () => {
+      if (options.prepares) await prepareChannels(relay, faucet, () => undefined)
+    },
+    port: settings.relay?.port ?? 0,
+    network: settings.network.name,
+    mayBeMute: options.mayBeMute ?? false,
+  })
+}
+
+/** One sweep over everything that nobody waits for. */
+export function sweepService({ database, now, sponsor, registry, queue }: Service): Promise<Swept> {
+  return sweep({ database, now, sponsor, registry, queue })
+}

@@ -1,0 +1,41 @@
+import type { Database } from '#lib/db/connection.ts'
+import type { Registry } from '#lib/directory/contractors/registration.ts'
+import type { Faucet } from '#lib/funding/faucet.ts'
+import type { Vault } from '#lib/funding/vault.ts'
+import type { BatchDesk } from '#lib/relay/jobs.ts'
+import type { JobQueue } from '#lib/relay/queue.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import type { Settings } from './settings.ts'
+
+/** What a running process works with. Every instance of it may answer every request. */
+export interface Service {
+  settings: Settings
+  network: Network
+  /** @throws Refusal `unavailable` while the database cannot be reached */
+  database(): Promise<Database>
+  /** where confidential accounts are looked up */
+  registry: Registry
+  sponsor: Sponsor | undefined
+  faucet: Faucet | undefined
+  vault: Vault | undefined
+  /** the way of jobs to the relays */
+  queue: JobQueue
+  /** where batch jobs are handed in */
+  batch: BatchDesk | undefined
+  now: () => Date
+}
+
+// A build may bundle the boot module and the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollService?: Promise<Service> }
+
+/** Makes `starting` the service of this process. */
+export function provideService(starting: Promise<Service>): void {
+  shared.payrollService = starting
+}
+
+/** The service of this process, once it has started. */
+export function service(): Promise<Service> {
+  if (!shared.payrollService) throw new Error('the service has not been started')
+  return shared.payrollService
+}

@@ -1,0 +1,226 @@
+import { hkdfSync } from 'node:crypto'
+import { Keypair, Networks } from '@stellar/stellar-sdk'
+import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
+import { composeOperator, type OperatorSettings } from '#lib/auth/operator.ts'
+import type { Sep10Settings } from '#lib/auth/sep10/challenge.ts'
+import type { SessionSettings } from '#lib/auth/session.ts'
+import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
+import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import type { FaucetRules } from '#lib/funding/faucet.ts'
+import type { SponsorRules } from '#lib/sponsor/policy.ts'
+import type { QuotaLimits } from '#lib/sponsor/quota.ts'
+import type { MailSettings } from '#lib/text/mail.ts'
+
+/** What the embedded parts bring of their own; each gives way to the variable that names the same thing. */
+export interface Embedded {
+  sessionSecret?: string
+  sponsorSeed?: string
+  faucetSeed?: string
+  channelSeeds?: string[]
+  relayKey?: PrivateRelayKey
+  rpcUrl?: string
+  token?: string
+  provider?: ProviderSettings
+}
+
+/** Everything that the service is told, ready for use. What is undefined is not configured, and its feature is off. */
+export interface Settings {
+  publicUrl: string
+  /** Whether the database is PGlite in this process. */
+  embedsDatabase: boolean
+  network: { name: 'local' | 'testnet'; passphrase: string; rpcUrl: string; pollMs: number }
+  sessions: SessionSettings
+  sep10: Sep10Settings
+  provider: ProviderSettings | undefined
+  /** The contract of the confidential token. */
+  token: string | undefined
+  /** `secret` signs the tokens of invites; a token appended to `page` is their link; `daily` go out by mail at most. */
+  invites: { secret: Uint8Array; page: string; daily: number }
+  mail: MailSettings | undefined
+  /** The address whose balance of the token's asset is shown, and that token. */
+  vault: { address: string; token: string } | undefined
+  faucet: { keypair: Keypair; token: string; rules: FaucetRules } | undefined
+  sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits; patience: number } | undefined
+  /** Whether batch jobs are accepted, and what their amounts are sealed to. */
+  batch: { key: PublicRelayKey } | undefined
+  /** What a relay in this process would have: its key, its channels, the module of its prover. */
+  relay:
+    | { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: string | undefined; port: number }
+    | undefined
+  /** What a scheduler sends as a Bearer token. */
+  cronSecret: string | undefined
+  /** What whoever reads the metrics sends as a Bearer token. */
+  metricsToken: string | undefined
+  /** Who may look at the dashboard; without it, it is closed. */
+  operator: OperatorSettings | undefined
+}
+
+const TESTNET_RPC = 'https://soroban-testnet.stellar.org'
+
+/**
+ * Joins the environment and what is embedded. Pure.
+ * @throws ConfigurationError
+ */
+export function composeSettings(environment: Environment, embedded: Embedded = {}): Settings {
+  const network = composeNetwork(environment, embedded)
+  const secret = environment.SESSION_SECRET ?? embedded.sessionSecret
+  if (!secret) {
+    throw new ConfigurationError('SESSION_SECRET', 'is needed: only the embedded database keeps one of its own')
+  }
+  const host = new URL(environment.PUBLIC_URL).host
+  const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
+  const signer = environment.SEP10_SEED ? Keypair.fromSecret(environment.SEP10_SEED) : deriveSigner(secret)
+  return {
+    publicUrl: environment.PUBLIC_URL,
+    embedsDatabase: environment.DATABASE_URL === undefined,
+    network,
+    sessions: {
+      secret,
+      issuer: environment.PUBLIC_URL,
+      audience: `${environment.PUBLIC_URL}/api`,
+      ttl: environment.SESSION_TTL,
+    },
+    sep10: { signer, networkPassphrase: network.passphrase, homeDomain: host, webAuthDomain: host },
+    provider: composeProvider(environment) ?? embedded.provider,
+    token,
+    invites: {
+      secret: deriveKey(secret, 'invite tokens'),
+      page: `${environment.FRONTEND_URL ?? environment.PUBLIC_URL}/invite/`,
+      daily: environment.INVITE_LIMIT,
+    },
+    mail: composeMail(environment),
+    // Without another address the vault is the token's contract, which holds what all confidential balances stand for.
+    vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
+    faucet: composeFaucet(environment, embedded, token),
+    sponsor: composeSponsor(environment, embedded, signer),
+    batch: composeBatch(environment, embedded, token),
+    relay: composeRelay(environment, embedded, token),
+    cronSecret: environment.CRON_SECRET,
+    metricsToken: environment.METRICS_TOKEN,
+    operator: composeOperator(secret, {
+      password: environment.OPERATOR_PASSWORD,
+      embeddedSecret: embedded.sessionSecret,
+    }),
+  }
+}
+
+function composeNetwork(environment: Environment, embedded: Embedded): Settings['network'] {
+  const local = environment.STELLAR_NETWORK === 'local'
+  const rpcUrl = environment.STELLAR_RPC_URL ?? (local ? embedded.rpcUrl : TESTNET_RPC)
+  if (!rpcUrl) throw new ConfigurationError('STELLAR_RPC_URL', 'is needed where no ledger is embedded')
+  return {
+    name: environment.STELLAR_NETWORK,
+    passphrase: local ? environment.DEVNET_PASSPHRASE : Networks.TESTNET,
+    rpcUrl,
+    // The embedded ledger closes every second, testnet every five.
+    pollMs: local ? 250 : 1000,
+  }
+}
+
+/** A signing key for SEP-10 challenges and nothing else: it never owns an account and never signs an envelope. */
+function deriveSigner(secret: string): Keypair {
+  return Keypair.fromRawEd25519Seed(deriveKey(secret, 'SEP-10 signing key'))
+}
+
+/** 32 bytes of their own for each purpose, so that no two uses of the secret can be played against each other. */
+function deriveKey(secret: string, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
+}
+
+function composeMail({ SMTP_URL, MAIL_FROM }: Environment): MailSettings | undefined {
+  return SMTP_URL && MAIL_FROM ? { url: SMTP_URL, from: MAIL_FROM } : undefined
+}
+
+function composeProvider(environment: Environment): ProviderSettings | undefined {
+  const { IDP_ISSUER, IDP_AUDIENCE } = environment
+  if (!IDP_ISSUER || !IDP_AUDIENCE) return undefined
+  return {
+    issuer: IDP_ISSUER,
+    audience: IDP_AUDIENCE,
+    jwksUrl: environment.IDP_JWKS_URL,
+    algorithms: environment.IDP_ALGS,
+    emailClaim: environment.IDP_EMAIL_CLAIM,
+  }
+}
+
+function composeFaucet(environment: Environment, embedded: Embedded, token: string | undefined): Settings['faucet'] {
+  const seed = environment.FAUCET_SEED ?? embedded.faucetSeed
+  if (!seed || !token) return undefined
+  return {
+    keypair: Keypair.fromSecret(seed),
+    token,
+    rules: {
+      amount: environment.FAUCET_AMOUNT,
+      coolDown: environment.FAUCET_COOLDOWN,
+      patience: environment.TRANSFER_WAIT * 1000,
+    },
+  }
+}
+
+function composeSponsor(environment: Environment, embedded: Embedded, signer: Keypair): Settings['sponsor'] {
+  const seed = environment.SPONSOR_SEED ?? embedded.sponsorSeed
+  if (!seed) return undefined
+  const keypair = Keypair.fromSecret(seed)
+  const faucetSeed = environment.FAUCET_SEED ?? embedded.faucetSeed
+  const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
+  return {
+    keypair,
+    rules: {
+      contracts: new Set(environment.SPONSOR_CONTRACTS ?? (token ? [token] : [])),
+      functions: new Set(environment.SPONSOR_FUNCTIONS),
+      maxFee: environment.SPONSOR_MAX_FEE,
+      ownAddresses: collectAddresses([
+        ['SPONSOR_SEED', keypair],
+        ['SEP10_SEED', signer],
+        ...(faucetSeed ? [named('FAUCET_SEED', faucetSeed)] : []),
+        ...channelSeeds(environment, embedded).map((channel) => named('CHANNEL_SEEDS', channel)),
+      ]),
+    },
+    limits: {
+      transfersPerAccount: environment.SPONSOR_QUOTA_TRANSFERS,
+      stroopsPerAccount: environment.SPONSOR_QUOTA_STROOPS,
+      dailyBudget: environment.SPONSOR_DAILY_BUDGET,
+    },
+    patience: environment.TRANSFER_WAIT * 1000,
+  }
+}
+
+function composeBatch(environment: Environment, embedded: Embedded, token: string | undefined): Settings['batch'] {
+  const own = environment.RELAY_PRIVATE_KEY ?? embedded.relayKey
+  const key = environment.RELAY_PUBLIC_KEY ?? (own && publicHalf(own))
+  const enabled = environment.BATCH_ENABLED ?? embedded.relayKey !== undefined
+  // Relays move a confidential token: without one a job would never end.
+  return enabled && key && token ? { key } : undefined
+}
+
+function composeRelay(environment: Environment, embedded: Embedded, token: string | undefined): Settings['relay'] {
+  // A public key of its own says that the relays are elsewhere.
+  const key = environment.RELAY_PRIVATE_KEY ?? (environment.RELAY_PUBLIC_KEY ? undefined : embedded.relayKey)
+  const channels = channelSeeds(environment, embedded).map((seed) => Keypair.fromSecret(seed))
+  if (!key || !token || channels.length === 0) return undefined
+  return { key, channels, token, prover: environment.RELAY_PROVER, port: environment.RELAY_PORT }
+}
+
+function channelSeeds(environment: Environment, embedded: Embedded): string[] {
+  return environment.CHANNEL_SEEDS.length > 0 ? environment.CHANNEL_SEEDS : (embedded.channelSeeds ?? [])
+}
+
+type NamedKey = [variable: string, key: Keypair]
+
+function named(variable: string, seed: string): NamedKey {
+  return [variable, Keypair.fromSecret(seed)]
+}
+
+/**
+ * The addresses of all keys of ours. Each has one duty: two that sign for one account would spend each other's sequence
+ * numbers, and the sponsor would pay for what the deny set is there to refuse.
+ */
+function collectAddresses(keys: readonly NamedKey[]): ReadonlySet<string> {
+  const owners = new Map<string, string>()
+  for (const [variable, key] of keys) {
+    const owner = owners.get(key.publicKey())
+    if (owner) throw new ConfigurationError(variable, `holds a key that ${owner} has already`)
+    owners.set(key.publicKey(), variable)
+  }
+  return new Set(owners.keys())
+}

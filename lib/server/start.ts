@@ -1,0 +1,218 @@
+import { dataPath } from '#lib/config/data-path.ts'
+import { lockDirectory } from '#lib/config/directory-lock.ts'
+import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
+import { type Environment, environment } from '#lib/config/environment.ts'
+import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
+import { openRegistrationSweep } from '#lib/directory/contractors/activation.ts'
+import { openDispenser } from '#lib/funding/dispenser.ts'
+import { openVault } from '#lib/funding/vault.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { openQueue } from '#lib/relay/queue.ts'
+import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
+import { openOwnAddresses } from '#lib/sponsor/own-addresses.ts'
+import { openSettlement } from '#lib/sponsor/settlement.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { openAccounts } from '#lib/stellar/accounts.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
+import { guardNetwork } from '#lib/stellar/network-guard.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
+import { keepHouse } from './maintenance.ts'
+import { startRelay } from './relay.ts'
+import { provideService, type Service } from './services.ts'
+import { composeSettings, type Embedded, type Settings } from './settings.ts'
+import { checkSurroundings } from './start-checks.ts'
+
+/** A service and the way to end it. */
+export interface RunningService extends Service {
+  close(): Promise<void>
+}
+
+/** How long the end of the process waits for what is open. */
+const CLOSE_DEADLINE_MS = 3_000
+
+/** Starts the service of this process. Bad configuration ends the process: a half-started server would answer 500. */
+export async function boot(): Promise<void> {
+  try {
+    const starting = startService(environment())
+    provideService(starting)
+    const running = await starting
+    closeAtExit(running)
+    tellPassword(running.settings)
+  } catch (error) {
+    log('error', 'boot', { failure: error instanceof Error ? error.message : String(error) })
+    if (!(error instanceof Error) || error.name === 'Error') console.error(error)
+    process.exit(1)
+  }
+}
+
+/** A password of our own making is told to whoever sees the output, once in each process, and goes into no log. */
+function tellPassword({ operator, publicUrl }: Settings): void {
+  if (operator?.isMade) console.log(`The dashboard is at ${publicUrl}/overview, its password ${operator.password}`)
+}
+
+/**
+ * Opens everything that `configuration` asks for, the embedded ledger and database included.
+ * @param given a database to use in place of the configured one; it stays open when the service closes
+ * @throws ConfigurationError, DirectoryInUse
+ */
+export async function startService(configuration: Environment, given?: Store): Promise<RunningService> {
+  const closers: (() => unknown)[] = []
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
+  try {
+    const embedded = await startEmbedded(configuration, closers)
+    const settings = composeSettings(configuration, embedded)
+    const store = given ?? openStore(locateStore(configuration))
+    if (!given) closers.push(store.close)
+    const network = guardNetwork(openNetwork(settings.network))
+    await checkSurroundings({ database: store.database, network }, configuration)
+    // PGlite takes seconds of this process to open: now, and not under the first request. A folder that will not open
+    // ends the boot; a server that cannot be reached is waited for by those who need it.
+    if (!configuration.DATABASE_URL) await store.database()
+    const now = () => new Date()
+    const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, database: store.database, now })
+    if (sponsor) closers.push(sponsor.settlement.stop)
+    const faucet = settings.faucet && {
+      ...settings.faucet,
+      network,
+      now,
+      dispenser: openDispenser({ ...settings.faucet, network, database: store.database, now }),
+    }
+    if (faucet) closers.push(faucet.dispenser.stop)
+    const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
+    const registry = { network, token: settings.token }
+    closers.push(openRegistrationSweep({ database: store.database, now, registry }).close)
+    const queue = openQueue(store.database)
+    closers.push(queue.close)
+    const batch = settings.batch && { ...settings.batch, queue }
+    const parts = { sponsor, faucet, vault, queue, batch }
+    const service = { settings, network, database: store.database, registry, ...parts, now, close }
+    if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
+    closers.push(keepHouse(service))
+    if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service, embedded.prover))
+    return service
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Many functions share one database, and each has few requests at a time. */
+const CONNECTIONS_ON_VERCEL = 4
+
+function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLocation {
+  if (!DATABASE_URL) return { directory: dataPath(DATA_DIR, 'database') }
+  return { url: DATABASE_URL, ...(VERCEL && { connections: CONNECTIONS_ON_VERCEL }) }
+}
+
+/** What the embedded parts bring that is no setting. */
+interface EmbeddedParts {
+  friendbotUrl?: string
+  /** of the embedded ledger: a stand-in */
+  prover?: Prover
+  /** nobody else can reach the database, or the ledger's keys: what relays there are run here */
+  isAlone?: boolean
+}
+
+/** What is not configured is embedded, with keys of its own, and lives in DATA_DIR, which is then this process's alone. */
+async function startEmbedded(
+  configuration: Environment,
+  closers: (() => unknown)[],
+): Promise<Embedded & EmbeddedParts> {
+  const embedsLedger = configuration.STELLAR_NETWORK === 'local' && !configuration.STELLAR_RPC_URL
+  const embedsDatabase = !configuration.DATABASE_URL
+  if (!embedsLedger && !embedsDatabase) return {}
+  closers.push(lockDirectory(configuration.DATA_DIR))
+  const { generateIdentityKey } = await import('#lib/devnet/identity.ts')
+  const keys = await keepKeys(configuration.DATA_DIR, generateIdentityKey)
+  return {
+    isAlone: true,
+    ...(embedsDatabase && { sessionSecret: keys.sessionSecret }),
+    ...(embedsLedger && (await startLedger(configuration, keys, closers))),
+  }
+}
+
+function openSponsor(
+  given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'patience' | 'network' | 'now'> & Pick<Service, 'database'>,
+): Sponsor {
+  const { database, ...sponsor } = given
+  const { network, now } = given
+  const address = given.keypair.publicKey()
+  return {
+    ...sponsor,
+    settlement: openSettlement({ network, database, now }),
+    ownAddresses: openOwnAddresses(given.rules.ownAddresses, now),
+    readAccount: openAccounts(network),
+    readFloat: openFloat(network, address),
+    readBalance: () => readAvailableBalance(network, address),
+  }
+}
+
+async function startLedger(
+  configuration: Environment,
+  keys: EmbeddedKeys,
+  closers: (() => unknown)[],
+): Promise<Embedded & EmbeddedParts & { friendbotUrl: string }> {
+  const { startDevnet } = await import('#lib/devnet/devnet.ts')
+  const { identityIssuer } = await import('#lib/devnet/identity.ts')
+  const { prover } = await import('#lib/devnet/prover.ts')
+  let answerIdentity: ReturnType<typeof identityIssuer> | undefined
+  const devnet = await startDevnet({
+    directory: dataPath(configuration.DATA_DIR, 'ledger'),
+    port: configuration.DEVNET_PORT,
+    closeMs: configuration.DEVNET_CLOSE_MS,
+    passphrase: configuration.DEVNET_PASSPHRASE,
+    identity: (request, response) => void answerIdentity?.(request, response),
+  })
+  closers.push(devnet.close)
+  const audience = 'confidential-payroll'
+  const issuer = `${devnet.url}/idp`
+  answerIdentity = identityIssuer({ issuer, audience, key: keys.identityKey })
+  return {
+    sponsorSeed: keys.sponsorSeed,
+    faucetSeed: devnet.issuerSecret,
+    channelSeeds: keys.channelSeeds,
+    relayKey: keys.relayKey,
+    rpcUrl: devnet.rpcUrl,
+    token: devnet.deployment.contracts.token,
+    provider: { issuer, audience, jwksUrl: `${issuer}/jwks`, algorithms: ['ES256'], emailClaim: 'email' },
+    friendbotUrl: devnet.friendbotUrl,
+    prover,
+  }
+}
+
+/** The embedded ledger's friendbot fills the sponsor's account when it is empty. */
+async function fundSponsor(sponsor: Sponsor, friendbotUrl: string): Promise<void> {
+  if ((await sponsor.readBalance()) > 0n) return
+  const address = sponsor.keypair.publicKey()
+  const answer = await fetch(`${friendbotUrl}?addr=${address}`, { signal: AbortSignal.timeout(30_000) })
+  if (!answer.ok) throw new Error(`friendbot answered ${answer.status} for the sponsor's account`)
+}
+
+/**
+ * A relay in this process, which makes its channels fit on the side. A port that is taken costs its two pages and
+ * nothing else.
+ */
+async function startEmbeddedRelay(service: Service, prover: Prover | undefined): Promise<() => Promise<void>> {
+  const host = await startRelay(service, { ...(prover && { prover }), prepares: true, mayBeMute: true })
+  return host.close
+}
+
+/** Next drains its requests at SIGTERM and then calls process.exit: what they use must stay open until then. */
+function closeAtExit(running: RunningService): void {
+  const exit = process.exit.bind(process)
+  let closing = false
+  process.exit = ((code?: number) => {
+    if (closing) return
+    closing = true
+    const deadline = setTimeout(() => exit(code), CLOSE_DEADLINE_MS)
+    running
+      .close()
+      .catch((error: unknown) => log('error', 'close', { failure: describeFailure(error) }))
+      .finally(() => {
+        clearTimeout(deadline)
+        exit(code)
+      })
+  }) as typeof process.exit
+}

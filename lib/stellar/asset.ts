@@ -1,0 +1,104 @@
+import { Address, Asset, Keypair, StrKey, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { Refusal } from '#lib/http/refusal.ts'
+import { type EntryReader, readEntries } from './entries.ts'
+
+/** A Stellar asset and the contract (C…) that stands for it. */
+export interface StellarAsset {
+  contract: string
+  asset: Asset
+}
+
+/** What an issuer holds of its own asset, as the asset's contract puts it: the most that there can be. */
+const WITHOUT_LIMIT = 2n ** 63n - 1n
+
+/**
+ * The asset behind a confidential token, which keeps the asset's contract in its instance storage from its constructor
+ * on, and cannot change it (contract errors 3508, 3512).
+ * @throws Refusal `unavailable`; `not-wired` when `token` is no confidential token over a Stellar asset
+ */
+export async function readUnderlyingAsset(server: EntryReader, token: string): Promise<StellarAsset> {
+  const underlying = settingOf(await readInstance(server, token), 'UnderlyingAsset')
+  if (underlying?.type !== 'scvAddress') {
+    throw new Refusal('not-wired', 'the configured contract does not name its asset as a confidential token does')
+  }
+  const contract = Address.fromScVal(underlying).toString()
+  const instance = await readInstance(server, contract)
+  const asset = instance?.executable.type === 'contractExecutableStellarAsset' ? assetOf(instance) : undefined
+  if (!asset) throw new Refusal('not-wired', 'the asset of the confidential token is not a Stellar asset')
+  return { contract, asset }
+}
+
+/**
+ * What `address` (G… or C…) holds of an asset, in base units; nothing without account, trustline or balance entry.
+ * @throws Refusal `unavailable`
+ */
+export async function readBalance(
+  server: EntryReader,
+  { contract, asset }: StellarAsset,
+  address: string,
+): Promise<bigint> {
+  if (address === asset.getIssuer()) return WITHOUT_LIMIT
+  const { entries } = await readEntries(server, [balanceKey(contract, asset, address)])
+  const [entry] = entries
+  if (!entry) return 0n
+  if (entry.type === 'account') return entry.account.balance
+  if (entry.type === 'trustline') return entry.trustLine.balance
+  if (entry.type !== 'contractData') throw unreadable()
+  // The asset contract keeps { amount: i128, authorized, clawback } for a contract.
+  const held: unknown = scValToNative(entry.contractData.val)
+  if (typeof held === 'object' && held && 'amount' in held && typeof held.amount === 'bigint') return held.amount
+  throw unreadable()
+}
+
+function balanceKey(contract: string, asset: Asset, address: string): xdr.LedgerKey {
+  if (StrKey.isValidContract(address)) {
+    const key = xdr.ScVal.scvVec([xdr.ScVal.scvSymbol('Balance'), new Address(address).toScVal()])
+    return contractKey(contract, key)
+  }
+  const accountId = Keypair.fromPublicKey(address).xdrAccountId()
+  if (asset.isNative()) return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
+  return xdr.LedgerKey.trustline(new xdr.LedgerKeyTrustLine({ accountId, asset: asset.toTrustLineXdrObject() }))
+}
+
+function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
+  return xdr.LedgerKey.contractData(
+    new xdr.LedgerKeyContractData({
+      contract: new Address(contract).toScAddress(),
+      key,
+      durability: xdr.ContractDataDurability.persistent,
+    }),
+  )
+}
+
+/** The instance of a contract (C…): its code and what it keeps beside. */
+export async function readInstance(server: EntryReader, contract: string): Promise<xdr.ScContractInstance | undefined> {
+  const { entries } = await readEntries(server, [contractKey(contract, xdr.ScVal.scvLedgerKeyContractInstance())])
+  const [entry] = entries
+  if (entry?.type !== 'contractData' || entry.contractData.val.type !== 'scvContractInstance') return undefined
+  return entry.contractData.val.instance
+}
+
+/** A value of an instance under a unit variant of its storage keys: a vector of nothing but the variant's name. */
+export function settingOf(instance: xdr.ScContractInstance | undefined, name: string): xdr.ScVal | undefined {
+  const found = instance?.storage?.find(({ key }) => {
+    const [first, ...rest] = key.type === 'scvVec' ? (key.vec ?? []) : []
+    return first?.type === 'scvSymbol' && first.value === name && rest.length === 0
+  })
+  return found?.val
+}
+
+/** AssetInfo of an asset contract: Native, or AlphaNum4 / AlphaNum12 { asset_code, issuer }, its code padded with zeros. */
+function assetOf(instance: xdr.ScContractInstance): Asset | undefined {
+  const info = settingOf(instance, 'AssetInfo')
+  const native: unknown = info && scValToNative(info)
+  if (!Array.isArray(native)) return undefined
+  const [kind, named] = native as [unknown, { asset_code?: unknown; issuer?: unknown } | undefined]
+  if (kind === 'Native') return Asset.native()
+  if (!(named?.issuer instanceof Uint8Array)) return undefined
+  const code = String(named.asset_code).replace(/\0+$/, '')
+  return new Asset(code, StrKey.encodeEd25519PublicKey(named.issuer))
+}
+
+function unreadable(): Refusal {
+  return new Refusal('unavailable', 'the ledger gave a balance that cannot be read')
+}

@@ -1,0 +1,99 @@
+import { rpc } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { Refusal } from '#lib/http/refusal.ts'
+import { count } from '#lib/observability/measure.ts'
+
+/** How long one RPC call may take before it counts as unanswered. */
+const CALL_TIMEOUT_MS = 5_000
+
+/** A Stellar RPC, and what it takes to speak of its network. */
+export interface Network {
+  /** `local` or `testnet` */
+  name: string
+  passphrase: string
+  rpcUrl: string
+  /** how often a waiting request looks at the ledger, in milliseconds */
+  pollMs: number
+  /** the SDK's client, for what its typed calls are good for */
+  server: rpc.Server
+  /**
+   * One JSON-RPC call, its result parsed by `schema`. Envelopes go out as they are stored, without a detour through
+   * the SDK's classes.
+   * @throws Refusal `unavailable` when there is no answer, no sensible one, or a JSON-RPC error
+   */
+  call<Schema extends z.ZodType>(
+    method: string,
+    params: Record<string, unknown>,
+    schema: Schema,
+  ): Promise<z.output<Schema>>
+}
+
+export function openNetwork(given: { name: string; passphrase: string; rpcUrl: string; pollMs: number }): Network {
+  const server = new rpc.Server(given.rpcUrl, { allowHttp: given.rpcUrl.startsWith('http:') })
+  // The constructor's own timeout option is ignored by the SDK.
+  server.httpClient.defaults.timeout = CALL_TIMEOUT_MS
+  countCalls(server.httpClient)
+  return {
+    ...given,
+    server,
+    call: async (method, params, schema) => {
+      try {
+        return schema.parse(await counted(method, () => post(given.rpcUrl, method, params)))
+      } catch (cause) {
+        throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+      }
+    },
+  }
+}
+
+async function counted<Answer>(method: string, call: () => Promise<Answer>): Promise<Answer> {
+  count('rpc-calls', { method })
+  try {
+    return await call()
+  } catch (error) {
+    count('rpc-errors', { method })
+    throw error
+  }
+}
+
+/** The SDK's client sends every call by `post`, and takes an error object for an answer. */
+function countCalls(client: rpc.Server['httpClient']): void {
+  const post = client.post.bind(client)
+  client.post = async <Body>(url: string, data?: { method?: string }, config?: Parameters<typeof post>[2]) => {
+    const method = data?.method ?? 'unknown'
+    const response = await counted(method, () => post<Body>(url, data, config))
+    const { data: answer } = response
+    if (typeof answer === 'object' && answer !== null && 'error' in answer) count('rpc-errors', { method })
+    return response
+  }
+}
+
+/** The JSON-RPC server answered with an error object. `code` is JSON-RPC's: -32602 is invalid params. */
+export class RpcError extends Error {
+  readonly code: number
+
+  constructor(code: number, message: string) {
+    super(message)
+    this.name = 'RpcError'
+    this.code = code
+  }
+}
+
+const ANSWER = z.object({
+  result: z.unknown().optional(),
+  error: z.object({ code: z.number(), message: z.string() }).optional(),
+})
+
+async function post(url: string, method: string, params: Record<string, unknown>): Promise<unknown> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    redirect: 'error',
+    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+  })
+  if (!response.ok) throw new Error(`the RPC answered with status ${response.status}`)
+  const { result, error } = ANSWER.parse(await response.json())
+  if (error) throw new RpcError(error.code, error.message)
+  return result
+}

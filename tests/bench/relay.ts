@@ -1,0 +1,172 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { Keypair } from '@stellar/stellar-sdk'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { generateRelayKey } from '#lib/config/relay-key.ts'
+import { startDevnet } from '#lib/devnet/devnet.ts'
+import { type PresentedJob, readJob, startJob } from '#lib/relay/jobs.ts'
+import { prepareChannels } from '#lib/relay/setup.ts'
+import { composeRelay } from '#lib/server/relay.ts'
+import { type RunningService, startService } from '#lib/server/start.ts'
+import { lookUp } from '#lib/stellar/look-up.ts'
+import type { Figure } from './directory.ts'
+
+const CHANNELS = 10
+const TRANSFERS = 10
+const JOBS = 50
+const EACH = 3
+
+/** The relay: ledgers that a job takes with so many channels, and what a second host brings. */
+export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
+  const devnet = await startDevnet({
+    directory: null,
+    port: 0,
+    closeMs: 1000,
+    passphrase: 'Standalone Network ; February 2017',
+  })
+  const sponsor = Keypair.random()
+  await fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
+  const seeds = Array.from({ length: CHANNELS }, () => Keypair.random().secret())
+  const variables = {
+    DATABASE_URL: databaseUrl,
+    SESSION_SECRET: 'a secret for one run of the benchmark',
+    STELLAR_RPC_URL: devnet.rpcUrl,
+    CONFIDENTIAL_TOKEN: devnet.deployment.contracts.token,
+    SPONSOR_SEED: sponsor.secret(),
+    FAUCET_SEED: devnet.issuerSecret,
+    BATCH_ENABLED: 'true',
+    RELAY_PRIVATE_KEY: JSON.stringify(generateRelayKey()),
+    RELAY_PORT: '0',
+    CHANNEL_SEEDS: seeds.join(','),
+  }
+  const service = await startService(readEnvironment(variables))
+  try {
+    await prepareChannels(await composeRelay(service), service.faucet, () => undefined)
+    const figures: Figure[] = []
+    for (const channels of [1, 5, CHANNELS]) {
+      figures.push(
+        await measureLanes(service, channels, { ...variables, CHANNEL_SEEDS: seeds.slice(0, channels).join() }),
+      )
+    }
+    return [...figures, ...(await measureHosts(service, variables))]
+  } finally {
+    await service.close()
+    await devnet.close()
+  }
+}
+
+async function measureLanes(
+  service: RunningService,
+  channels: number,
+  variables: Record<string, string>,
+): Promise<Figure> {
+  const host = await startHost(variables)
+  try {
+    // The first job takes the channels' balances from the ledger's events, once for ever.
+    await finish(service, await hand(service, CHANNELS))
+    const { results } = await finish(service, await hand(service, TRANSFERS))
+    const found = await Promise.all(results.map(({ hash }) => lookUp(service.network, hash)))
+    const ledgers = found.flatMap((one) => (one.status === 'SUCCESS' ? [one.ledger] : []))
+    return {
+      name: `a job of ${TRANSFERS} with ${channels} channel${channels === 1 ? '' : 's'}`,
+      found: `${Math.max(...ledgers) - Math.min(...ledgers) + 1} ledgers, ${ledgers.length} transfers`,
+      goal: `${Math.ceil(TRANSFERS / channels) + 1} ledgers`,
+    }
+  } finally {
+    await host.stop()
+  }
+}
+
+async function measureHosts(service: RunningService, variables: Record<string, string>): Promise<Figure[]> {
+  const one = await runJobs(service, [await startHost(variables)])
+  const two = await runJobs(service, await Promise.all([startHost(variables), startHost(variables)]))
+  const name = `${JOBS} jobs of ${EACH}, ${CHANNELS} channels`
+  return [
+    {
+      name: `${name}, two hosts`,
+      found: `${two.paid.join(' + ')} transfers settled, ${two.succeeded} of ${JOBS * EACH} items paid`,
+      goal: 'every item once, both hosts settle',
+    },
+    {
+      name: `${name}: throughput`,
+      found: `one host ${one.rate.toFixed(1)}, two hosts ${two.rate.toFixed(1)} transfers per second`,
+      goal: 'reported',
+    },
+  ]
+}
+
+async function runJobs(
+  service: RunningService,
+  hosts: Host[],
+): Promise<{ rate: number; succeeded: number; paid: number[] }> {
+  try {
+    const start = performance.now()
+    const handed = await Promise.all(Array.from({ length: JOBS }, () => hand(service, EACH)))
+    const jobs = await Promise.all(handed.map((job) => finish(service, job)))
+    const seconds = (performance.now() - start) / 1000
+    const hashes = jobs.flatMap(({ results }) =>
+      results.flatMap(({ hash, status }) => (status === 'SUCCESS' ? [hash] : [])),
+    )
+    const succeeded = new Set(hashes).size
+    return { rate: succeeded / seconds, succeeded, paid: hosts.map(({ paid }) => paid()) }
+  } finally {
+    await Promise.all(hosts.map(({ stop }) => stop()))
+  }
+}
+
+interface Handed {
+  id: string
+  identity: { kind: 'ledger'; sub: string }
+}
+
+/** A job of a user of its own. Without contractors it pays other channels. */
+async function hand(service: RunningService, transfers: number): Promise<Handed> {
+  const { batch, database } = service
+  if (!batch) throw new Error('batches are off')
+  const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
+  const client = { identity, organisation: undefined }
+  const amounts = Array.from({ length: transfers }, (_, index) => index + 1)
+  const { jobId } = await startJob(await database(), batch, client, { amounts }, new Date())
+  return { id: jobId, identity }
+}
+
+async function finish(service: RunningService, { id, identity }: Handed): Promise<PresentedJob> {
+  for (;;) {
+    const job = await readJob(await service.database(), identity, id)
+    if (job.status !== 'running') return job
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+interface Host {
+  /** items that it has seen through to the end */
+  paid(): number
+  stop(): Promise<void>
+}
+
+/** `npm run relay`, as a process of its own. */
+async function startHost(variables: Record<string, string>): Promise<Host> {
+  const child: ChildProcess = fork(new URL('../../lib/cli/relay.ts', import.meta.url), {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    env: { ...process.env, ...variables },
+  })
+  let paid = 0
+  const lines = child.stdout && createInterface(child.stdout)
+  const ready = new Promise<void>((resolve, reject) => {
+    lines?.on('line', (line) => {
+      if (line.startsWith('relay ')) resolve()
+      if (line.includes('"item paid"')) paid += 1
+    })
+    child.once('exit', (code) => reject(new Error(`the relay ended with code ${code}`)))
+  })
+  await ready
+  return {
+    paid: () => paid,
+    stop: async () => {
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      await gone
+    },
+  }
+}

@@ -1,0 +1,464 @@
+import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { ConfigurationError, type Environment, readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+
+const seedOf = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()
+const contractOf = (byte: number) => StrKey.encodeContract(new Uint8Array(32).fill(byte))
+const [seed, otherSeed, token, otherToken] = [seedOf(1), seedOf(2), contractOf(1), contractOf(2)]
+
+const relayKey = generateRelayKey()
+const relayPublic = publicHalf(relayKey)
+
+interface Case {
+  /** what stands in the environment when the variable does not */
+  default: unknown
+  /** pairs of a value and what it is read as */
+  good: [string, unknown][]
+  bad: string[]
+  /** what else must be set for the good values */
+  beside?: Record<string, string>
+  /** the field of the environment, if it is not the variable's own */
+  field?: keyof Environment
+}
+
+const port: Pick<Case, 'good' | 'bad'> = {
+  good: [
+    ['0', 0],
+    ['65535', 65_535],
+  ],
+  bad: ['65536', '-1', '1e3', '80.0', ' 80', '0x50', 'http'],
+}
+const stroops: Pick<Case, 'good' | 'bad'> = {
+  good: [
+    ['0', 0n],
+    ['999999999999999999', 999_999_999_999_999_999n],
+  ],
+  bad: ['-1', '1.5', '1_000', '1000000000000000000', 'unlimited', 'Infinity'],
+}
+const anyText: Pick<Case, 'good' | 'bad'> = { good: [['as it is', 'as it is']], bad: [] }
+const database = {
+  default: undefined,
+  good: [
+    ['postgres://u:p@h/d', 'postgres://u:p@h/d'],
+    ['postgresql://h/d', 'postgresql://h/d'],
+  ] satisfies [string, unknown][],
+  bad: ['mysql://u:hunter2@h/d', 'h:5432', 'POSTGRES'],
+}
+const badSeeds = [Keypair.fromSecret(seed).publicKey(), seed.slice(0, -1), `${seed.slice(0, -1)}A`, seed.toLowerCase()]
+const secretSeed = { default: undefined, good: [[seed, seed]] satisfies [string, unknown][], bad: badSeeds }
+const badOrigins = [
+  'payroll.example',
+  'ftp://payroll.example',
+  'https://payroll.example/api',
+  'https://payroll.example?x=1',
+  'https://payroll.example#x',
+  'https://user:hunter2@payroll.example',
+  'javascript:alert(1)',
+]
+
+const badHosts = ['https://payroll.vercel.app', 'payroll.vercel.app/x', 'a b', 'user@payroll.vercel.app', 'a:b']
+const preview: Case = {
+  default: 'http://localhost:3000',
+  field: 'PUBLIC_URL',
+  beside: { VERCEL_ENV: 'preview' },
+  good: [['payroll-git-next-us.vercel.app', 'https://payroll-git-next-us.vercel.app']],
+  bad: badHosts,
+}
+
+const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
+  PUBLIC_URL: {
+    default: 'http://localhost:3000',
+    good: [
+      ['https://payroll.example', 'https://payroll.example'],
+      ['https://Payroll.Example:443/', 'https://payroll.example'],
+      ['http://[::1]:3000', 'http://[::1]:3000'],
+      [`https://${'a'.repeat(59)}`, `https://${'a'.repeat(59)}`],
+    ],
+    bad: [...badOrigins, `https://${'a'.repeat(60)}`, `https://${'a'.repeat(55)}:8443`],
+  },
+  VERCEL_PROJECT_PRODUCTION_URL: {
+    default: 'http://localhost:3000',
+    field: 'PUBLIC_URL',
+    good: [['payroll.vercel.app', 'https://payroll.vercel.app']],
+    bad: badHosts,
+  },
+  VERCEL_ENV: {
+    default: 'http://localhost:3000',
+    field: 'PUBLIC_URL',
+    good: [['production', 'http://localhost:3000']],
+    bad: [],
+  },
+  VERCEL_BRANCH_URL: preview,
+  VERCEL_URL: preview,
+  FRONTEND_URL: {
+    default: undefined,
+    good: [
+      ['https://pay.example/app/', 'https://pay.example/app'],
+      ['http://localhost:5173', 'http://localhost:5173'],
+    ],
+    bad: ['pay.example', 'javascript:alert(1)', 'https://pay.example/?next=', 'https://pay.example/#/app'],
+  },
+  CORS_ORIGINS: {
+    default: undefined,
+    good: [['https://a.example, http://localhost:5173/ ,', ['https://a.example', 'http://localhost:5173']]],
+    bad: [...badOrigins, '*', ',', 'https://a.example,b.example'],
+  },
+  PORT: { default: 3000, ...port },
+  DATA_DIR: { default: '.data', ...anyText },
+  DATABASE_URL: database,
+  VERCEL: {
+    default: undefined,
+    beside: {
+      DATABASE_URL: 'postgres://h/d',
+      SESSION_SECRET: 'a secret of thirty-two bytes, or more',
+      PUBLIC_URL: 'https://payroll.example',
+    },
+    good: [['1', '1']],
+    bad: [],
+  },
+  POSTGRES_URL: { ...database, field: 'DATABASE_URL' },
+  STELLAR_NETWORK: {
+    default: 'local',
+    good: [
+      ['local', 'local'],
+      ['testnet', 'testnet'],
+    ],
+    bad: ['public', 'mainnet', 'Testnet', 'futurenet'],
+  },
+  STELLAR_RPC_URL: {
+    default: undefined,
+    good: [['http://localhost:8000/rpc/', 'http://localhost:8000/rpc']],
+    bad: ['localhost:8000', 'ws://localhost', '//localhost'],
+  },
+  CONFIDENTIAL_TOKEN: {
+    default: undefined,
+    good: [[token, token]],
+    bad: [Keypair.fromSecret(seed).publicKey(), token.slice(1), seed],
+  },
+  SESSION_SECRET: {
+    default: undefined,
+    good: [
+      ['x'.repeat(32), 'x'.repeat(32)],
+      ['é'.repeat(16), 'é'.repeat(16)],
+    ],
+    bad: ['x'.repeat(31), 'hunter2'],
+  },
+  SESSION_TTL: {
+    default: 3600,
+    good: [
+      ['60', 60],
+      ['86400', 86_400],
+    ],
+    bad: ['59', '86401', '1h', '3600.5'],
+  },
+  SEP10_SEED: secretSeed,
+  SPONSOR_SEED: secretSeed,
+  BRIDGE_VAULT_ADDRESS: {
+    default: undefined,
+    good: [
+      [token, token],
+      [Keypair.fromSecret(seed).publicKey(), Keypair.fromSecret(seed).publicKey()],
+    ],
+    bad: [token.slice(1), seed, 'none', `${token},${otherToken}`],
+  },
+  FAUCET_SEED: secretSeed,
+  FAUCET_AMOUNT: {
+    default: 1_000_0000000n,
+    good: [
+      ['0.0000001', 1n],
+      ['25', 25_0000000n],
+      ['999999999999.9999999', 999_999_999_999_9999999n],
+    ],
+    bad: ['0', '0.0', '-1', '1.00000000', '1e3', '.5', '1,5', '1000000000000', 'unlimited'],
+  },
+  FAUCET_COOLDOWN: {
+    default: 3600,
+    good: [
+      ['0', 0],
+      ['31536000', 31_536_000],
+    ],
+    bad: ['-1', '31536001', '1h', '0.5'],
+  },
+  CHANNEL_SEEDS: {
+    default: [],
+    good: [[`${seed}, ${otherSeed}`, [seed, otherSeed]]],
+    bad: [...badSeeds, `${seed};${otherSeed}`, `${seed},${token}`, ','],
+  },
+  SPONSOR_CONTRACTS: {
+    default: undefined,
+    good: [
+      [`${token},${otherToken}`, [token, otherToken]],
+      ['none', []],
+    ],
+    bad: [`${token},none`, seed, ',', 'NONE', '*'],
+  },
+  SPONSOR_FUNCTIONS: {
+    default: ['confidential_transfer'],
+    good: [['transfer, confidential_transfer', ['transfer', 'confidential_transfer']]],
+    bad: ['*', 'a b', 'x'.repeat(33), ','],
+  },
+  SPONSOR_MAX_FEE: { default: 5_000_000n, ...stroops },
+  SPONSOR_QUOTA_TRANSFERS: {
+    default: 500,
+    good: [
+      ['0', 0],
+      ['1000000000', 1_000_000_000],
+    ],
+    bad: ['-1', '1000000001', 'none', '1e9'],
+  },
+  SPONSOR_QUOTA_STROOPS: { default: 1_000_000_000n, ...stroops },
+  SPONSOR_DAILY_BUDGET: { default: 10_000_000_000n, ...stroops },
+  TRANSFER_WAIT: {
+    default: 45,
+    good: [
+      ['1', 1],
+      ['600', 600],
+    ],
+    bad: ['0', '601', '45s'],
+  },
+  IDP_ISSUER: {
+    default: undefined,
+    beside: { IDP_AUDIENCE: 'payroll' },
+    good: [
+      ['https://login.example/', 'https://login.example/'],
+      ['http://127.0.0.1:9000', 'http://127.0.0.1:9000'],
+    ],
+    bad: ['login.example', 'http://login.example', 'http://localhost.evil.example'],
+  },
+  IDP_AUDIENCE: { default: undefined, beside: { IDP_ISSUER: 'https://login.example' }, ...anyText },
+  IDP_JWKS_URL: {
+    default: undefined,
+    beside: { IDP_ISSUER: 'login.example', IDP_AUDIENCE: 'payroll' },
+    good: [
+      ['https://login.example/keys/', 'https://login.example/keys/'],
+      ['http://localhost:9000/jwks', 'http://localhost:9000/jwks'],
+    ],
+    bad: ['/jwks', 'http://login.example/keys', 'ftp://localhost/keys', 'data:application/json,{}'],
+  },
+  IDP_ALGS: {
+    default: ['RS256', 'ES256'],
+    good: [['PS512,EdDSA', ['PS512', 'EdDSA']]],
+    bad: ['HS256', 'none', 'RS256,HS256', 'rs256', ','],
+  },
+  IDP_EMAIL_CLAIM: { default: 'email', ...anyText },
+  INVITE_LIMIT: {
+    default: 200,
+    good: [
+      ['1', 1],
+      ['100000', 100_000],
+    ],
+    bad: ['0', '100001', '1.5', 'many'],
+  },
+  SMTP_URL: {
+    default: undefined,
+    beside: { MAIL_FROM: 'pay@pay.example' },
+    good: [
+      ['smtps://user:hunter2@mail.example', 'smtps://user:hunter2@mail.example'],
+      ['smtp://127.0.0.1:2525', 'smtp://127.0.0.1:2525'],
+    ],
+    bad: ['mail.example:25', 'http://mail.example', 'smtp://', 'smtp:hunter2'],
+  },
+  MAIL_FROM: {
+    default: undefined,
+    beside: { SMTP_URL: 'smtp://mail.example' },
+    good: [
+      ['pay@pay.example', 'pay@pay.example'],
+      ['Pay Röll <pay@pay.example>', 'Pay Röll <pay@pay.example>'],
+    ],
+    bad: [
+      'payroll',
+      'a@pay.example, b@pay.example',
+      'Pay\r\nBcc: all@pay.example <pay@pay.example>',
+      'a b@pay.example',
+    ],
+  },
+  BATCH_ENABLED: {
+    default: undefined,
+    good: [
+      ['true', true],
+      ['false', false],
+    ],
+    bad: ['yes', '1', 'TRUE', 'on'],
+  },
+  RELAY_PORT: { default: 3100, ...port },
+  RELAY_PUBLIC_KEY: {
+    default: undefined,
+    good: [
+      [JSON.stringify(relayPublic), relayPublic],
+      [JSON.stringify({ ...relayKey, kid: 'x' }), relayPublic],
+    ],
+    bad: [
+      'hunter2',
+      JSON.stringify(relayPublic.x),
+      JSON.stringify({ ...relayPublic, crv: 'P-384' }),
+      JSON.stringify({ ...relayPublic, y: 'hunter2' }),
+    ],
+  },
+  RELAY_PRIVATE_KEY: {
+    default: undefined,
+    good: [[JSON.stringify(relayKey), relayKey]],
+    bad: [JSON.stringify(relayPublic), JSON.stringify({ ...relayKey, d: 'hunter2' }), `${relayKey.d}`],
+  },
+  RELAY_PROVER: { default: undefined, ...anyText },
+  CRON_SECRET: {
+    default: undefined,
+    good: [['x'.repeat(16), 'x'.repeat(16)]],
+    bad: ['x'.repeat(15), 'hunter2'],
+  },
+  METRICS_TOKEN: {
+    default: undefined,
+    good: [['x'.repeat(16), 'x'.repeat(16)]],
+    bad: ['x'.repeat(15), 'hunter2'],
+  },
+  OPERATOR_PASSWORD: {
+    default: undefined,
+    good: [['correct horse', 'correct horse']],
+    bad: ['hunter2'],
+  },
+  DEVNET_PORT: { default: 8000, ...port },
+  DEVNET_CLOSE_MS: {
+    default: 1000,
+    good: [
+      ['50', 50],
+      ['60000', 60_000],
+    ],
+    bad: ['49', '60001', '1s'],
+  },
+  DEVNET_PASSPHRASE: {
+    default: 'Standalone Network ; February 2017',
+    good: [[Networks.TESTNET, Networks.TESTNET]],
+    bad: [Networks.PUBLIC],
+  },
+}
+
+/** What `read` throws, which must be a ConfigurationError. */
+function refusal(read: () => unknown): ConfigurationError {
+  try {
+    read()
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+test('every variable has its case', () => {
+  expect(Object.keys(CASES).sort()).toEqual([...VARIABLE_NAMES].sort())
+})
+
+describe.each(VARIABLE_NAMES)('%s', (name) => {
+  const given = CASES[name]
+  const field = given.field ?? (name as keyof Environment)
+
+  test('has its default when it is absent, and when it is empty', () => {
+    expect(readEnvironment({})[field]).toEqual(given.default)
+    const emptied = name === 'SPONSOR_CONTRACTS' ? [] : given.default
+    expect(readEnvironment({ [name]: '' })[field]).toEqual(emptied)
+  })
+
+  test.each(given.good)('%s is good', (value, read) => {
+    expect(readEnvironment({ ...given.beside, [name]: value })[field]).toEqual(read)
+  })
+
+  test.each(given.bad)('%s is refused by name and not repeated', (value) => {
+    const { variable, message } = refusal(() => readEnvironment({ ...given.beside, [name]: value }))
+    expect(variable).toBe(name)
+    expect(message.startsWith(`${name}: `)).toBe(true)
+    // A value of a letter or two stands in every message.
+    if (value.length > 4) expect(message.slice(name.length)).not.toContain(value)
+    expect(message).not.toMatch(/hunter2|S[A-Z2-7]{20}/)
+  })
+})
+
+test('PUBLIC_URL goes before what the host brings, and PORT is in the default', () => {
+  const brought = { VERCEL_PROJECT_PRODUCTION_URL: 'payroll.vercel.app', PORT: '4000' }
+  expect(readEnvironment({ ...brought, PUBLIC_URL: 'https://payroll.example' }).PUBLIC_URL).toBe(
+    'https://payroll.example',
+  )
+  expect(readEnvironment(brought).PUBLIC_URL).toBe('https://payroll.vercel.app')
+  expect(readEnvironment({ PORT: '4000' }).PUBLIC_URL).toBe('http://localhost:4000')
+})
+
+test('a host name that is too long for SEP-10 asks for a PUBLIC_URL, whoever brought it', () => {
+  const { variable } = refusal(() => readEnvironment({ VERCEL_PROJECT_PRODUCTION_URL: `${'a'.repeat(60)}.vercel.app` }))
+  expect(variable).toBe('PUBLIC_URL')
+})
+
+describe('on Vercel', () => {
+  const PRODUCTION = 'payroll.example'
+  const DEPLOYMENT = 'payroll-3f9a1c2be-us.vercel.app'
+  const BRANCH = 'payroll-git-next-us.vercel.app'
+  const long = (name: string) => `${name}-${'x'.repeat(50)}.vercel.app`
+  const locate = (variables: Record<string, string>) =>
+    readEnvironment({
+      VERCEL_PROJECT_PRODUCTION_URL: PRODUCTION,
+      VERCEL_BRANCH_URL: BRANCH,
+      VERCEL_URL: DEPLOYMENT,
+      ...variables,
+    }).PUBLIC_URL
+
+  test.each<[Record<string, string>, string]>([
+    [{}, PRODUCTION],
+    [{ VERCEL_ENV: 'production' }, PRODUCTION],
+    [{ VERCEL_ENV: 'development', VERCEL_URL: 'localhost:3000' }, PRODUCTION],
+    [{ VERCEL_ENV: 'preview' }, BRANCH],
+    // Pushed by the command line, it has no branch.
+    [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '' }, DEPLOYMENT],
+    [{ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: long('branch') }, DEPLOYMENT],
+    [{ VERCEL_ENV: 'preview', PUBLIC_URL: 'https://preview.example' }, 'preview.example'],
+  ])('%j makes it %s', (variables, host) => {
+    expect(locate(variables)).toBe(`https://${host}`)
+  })
+
+  test('a preview never goes by the name of production', () => {
+    expect(locate({ VERCEL_ENV: 'preview', VERCEL_BRANCH_URL: '', VERCEL_URL: '' })).toBe('http://localhost:3000')
+    const deployed = { VERCEL: '1', VERCEL_ENV: 'preview', DATABASE_URL: 'postgres://h/d' }
+    const { variable } = refusal(() => locate({ ...deployed, VERCEL_BRANCH_URL: '', VERCEL_URL: '' }))
+    expect(variable).toBe('PUBLIC_URL')
+    const tooLong = { VERCEL_BRANCH_URL: long('branch'), VERCEL_URL: long('deployment') }
+    expect(refusal(() => locate({ VERCEL_ENV: 'preview', ...tooLong })).variable).toBe('PUBLIC_URL')
+  })
+})
+
+test('DATABASE_URL goes before POSTGRES_URL', () => {
+  const both = { DATABASE_URL: 'postgres://h/ours', POSTGRES_URL: 'postgres://h/theirs' }
+  expect(readEnvironment(both).DATABASE_URL).toBe('postgres://h/ours')
+})
+
+test.each([
+  [{ IDP_ISSUER: 'https://login.example' }, 'IDP_AUDIENCE'],
+  [{ IDP_AUDIENCE: 'payroll' }, 'IDP_ISSUER'],
+  [{ IDP_JWKS_URL: 'https://login.example/keys' }, 'IDP_ISSUER'],
+  [{ IDP_ISSUER: '', IDP_AUDIENCE: 'payroll' }, 'IDP_ISSUER'],
+])('half a provider, %j, is refused for want of %s', (variables, missing) => {
+  expect(refusal(() => readEnvironment(variables as Record<string, string>)).variable).toBe(missing)
+})
+
+test.each([
+  [{ SMTP_URL: 'smtp://mail.example' }, 'MAIL_FROM'],
+  [{ MAIL_FROM: 'pay@pay.example' }, 'SMTP_URL'],
+])('half a mail, %j, is refused for want of %s', (variables, missing) => {
+  expect(refusal(() => readEnvironment(variables as Record<string, string>)).variable).toBe(missing)
+})
+
+test('a public key that is not that of the private key is refused', () => {
+  const mixed = { RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(generateRelayKey())) }
+  const variables = { ...mixed, RELAY_PRIVATE_KEY: JSON.stringify(relayKey) }
+  expect(refusal(() => readEnvironment(variables)).variable).toBe('RELAY_PUBLIC_KEY')
+})
+
+describe('the environment of this process', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs()
+  })
+
+  test('is read at first use and kept', async () => {
+    vi.resetModules()
+    const { environment } = await import('#lib/config/environment.ts')
+    vi.stubEnv('SESSION_TTL', '120')
+    expect(environment().SESSION_TTL).toBe(120)
+    vi.stubEnv('SESSION_TTL', '240')
+    expect(environment().SESSION_TTL).toBe(120)
+  })
+})

@@ -1,0 +1,127 @@
+import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isUnreachable, openStore, sqlState, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { startSilentProxy } from '../support/silent-proxy.ts'
+
+let postgres: Awaited<ReturnType<typeof cloneDatabase>>
+beforeAll(async () => {
+  postgres = await cloneDatabase()
+})
+afterAll(() => postgres.drop())
+
+test('two instances that start together on an empty database both come up migrated', async () => {
+  const empty = await cloneDatabase()
+  const db = await empty.store.database()
+  await db.execute(sql`DROP SCHEMA public CASCADE`)
+  await db.execute(sql`CREATE SCHEMA public`)
+  const stores = [openStore({ url: empty.url }), openStore({ url: empty.url })]
+  await Promise.all(stores.map((store) => store.database()))
+  const again = await stores[0]?.database()
+  expect(await again?.execute(sql`SELECT 1 FROM sponsored_transfers`)).toBeDefined()
+  for (const store of stores) await store.close()
+  await empty.drop()
+})
+
+test('PGlite in memory comes up migrated', async () => {
+  const store = openStore({ directory: null })
+  const db = await store.database()
+  expect(await db.query.quotas.findMany()).toEqual([])
+  await store.close()
+})
+
+test('a database that is not there is unavailable, and asked again at the next use', async () => {
+  const store = openStore({ url: 'postgres://postgres:postgres@127.0.0.1:1/nothing' })
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    await expect(store.database()).rejects.toThrowError(Refusal)
+  }
+  await store.close()
+})
+
+test('a connection cut inside a transaction is told apart from a refused statement', async () => {
+  const db = await postgres.store.database()
+  const cut = transact(db, (tx) => tx.execute(sql`SELECT pg_terminate_backend(pg_backend_pid())`))
+  await expect(cut).rejects.toSatisfy((error) => sqlState(error) === undefined || sqlState(error) === '57P01')
+  const wrong = transact(db, (tx) => tx.execute(sql`SELECT 1 FROM nowhere`))
+  await expect(wrong).rejects.toSatisfy((error) => sqlState(error) === '42P01')
+  expect(await db.query.quotas.findMany()).toEqual([])
+})
+
+test('a deadlock is tried again until both transactions are through', async () => {
+  const db = await postgres.store.database()
+  await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('a'), ('b')`)
+  let waiting = 0
+  const cross = (first: string, second: string) =>
+    transact(db, async (tx) => {
+      await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${first}`)
+      waiting += 1
+      while (waiting < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+      await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${second}`)
+    })
+  await Promise.all([cross('a', 'b'), cross('b', 'a')])
+  const rows = await db.query.sponsorFloats.findMany()
+  expect(rows.map((row) => row.held)).toEqual([2n, 2n])
+})
+
+test('a lock held beyond the limits is unavailable, and leaves no half transaction behind in the pool', async () => {
+  const db = await postgres.store.database()
+  const holder = new Client({ connectionString: postgres.url })
+  await holder.connect()
+  await holder.query("INSERT INTO sponsor_floats (sponsor) VALUES ('held')")
+  await holder.query('BEGIN')
+  await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
+  const stalled = transact(db, async (tx) => {
+    await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
+    await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)
+  })
+  await expect(stalled).rejects.toSatisfy(isUnreachable)
+  await holder.query('ROLLBACK')
+  await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('after')`)
+  const { rows } = await holder.query("SELECT sponsor FROM sponsor_floats WHERE sponsor IN ('half', 'after')")
+  expect(rows).toEqual([{ sponsor: 'after' }])
+  await holder.end()
+})
+
+test('a connection whose statement is never answered is given up, not given back', async () => {
+  const silent = await startSilentProxy(postgres.url)
+  const store = openStore({ url: silent.url })
+  const db = await store.database()
+  const stalled = transact(db, async (tx) => {
+    await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('lost')`)
+    silent.fall()
+    await tx.execute(sql`SELECT 1`)
+  })
+  await expect(stalled).rejects.toSatisfy(isUnreachable)
+  silent.wake()
+  await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('next')`)
+  const other = await postgres.store.database()
+  const rows = await other.query.sponsorFloats.findMany()
+  const names = rows.map(({ sponsor }) => sponsor)
+  expect(names).toContain('next')
+  expect(names).not.toContain('lost')
+  await store.close()
+  await silent.close()
+})
+
+test('a connection that the server ends at the very BEGIN is given up, and costs the pool nothing', async () => {
+  const proxy = await startSilentProxy(postgres.url)
+  const store = openStore({ url: proxy.url, connections: 2 })
+  const db = await store.database()
+  const other = await postgres.store.database()
+  for (let time = 0; time < 3; time += 1) {
+    await db.execute(sql`SELECT 1`)
+    const swallowed = proxy.deafen()
+    const ended = transact(db, (tx) => tx.execute(sql`SELECT 1`))
+    const judged = expect(ended).rejects.toThrowError(Refusal)
+    await swallowed
+    await other.execute(sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+    await judged
+    proxy.wake()
+  }
+  expect(await transact(db, async () => 'again')).toBe('again')
+  await store.close()
+  await proxy.close()
+})

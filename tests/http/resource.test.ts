@@ -1,0 +1,449 @@
+import { DrizzleQueryError } from 'drizzle-orm'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { REFUSAL_CODES, Refusal, type RefusalCode } from '#lib/http/refusal.ts'
+import { type Handler, type ResourceOptions, readJson, readQuery, resource, statusOf } from '#lib/http/resource.ts'
+import { captureLog } from '../support/console.ts'
+
+const SECRET = 'SBHUNTER2HUNTER2'
+const STATUSES: Record<RefusalCode, number> = {
+  malformed: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  'not-found': 404,
+  conflict: 409,
+  'too-large': 413,
+  'unsupported-media': 415,
+  refused: 422,
+  'too-soon': 429,
+  failed: 500,
+  'not-wired': 501,
+  unavailable: 503,
+}
+
+let logged: string[]
+beforeEach(() => {
+  logged = captureLog()
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+})
+
+const url = 'http://localhost:3000/api/things'
+const post = (body: BodyInit | null, type: string | null = 'application/json') =>
+  new Request(url, { method: 'POST', body, headers: type === null ? {} : { 'content-type': type } })
+const answer = async (handler: Handler<unknown>, options?: ResourceOptions) => {
+  const response = await resource({ POST: handler }, options).POST(post(null), {})
+  return { status: response.status, headers: response.headers, body: await response.json() }
+}
+const throwing = (thrown: unknown, options?: ResourceOptions) =>
+  answer(async () => {
+    throw thrown
+  }, options)
+const read = async (request: Request, schema: z.ZodType = z.unknown()) => {
+  const response = await resource({ POST: async (sent) => ({ read: await readJson(sent, schema) }) }).POST(request, {})
+  return { status: response.status, body: (await response.json()) as { read?: unknown; error?: string } }
+}
+
+describe('what a handler gives', () => {
+  test('a value is the JSON body of a 200', async () => {
+    expect(await answer(async () => ({ ok: true }))).toMatchObject({ status: 200, body: { ok: true } })
+  })
+
+  test('a Response goes out as it is, and may be one whose headers are sealed', async () => {
+    const made = await answer(async () => Response.json({ a: 1 }, { status: 503, headers: { 'X-Own': 'kept' } }))
+    expect(made).toMatchObject({ status: 503, body: { a: 1 } })
+    expect(made.headers.get('x-own')).toBe('kept')
+    const { POST } = resource({ POST: async () => Response.redirect('http://localhost:3000/elsewhere', 303) })
+    const redirected = await POST(post(null), {})
+    expect(redirected.status).toBe(303)
+    expect(redirected.headers.get('location')).toBe('http://localhost:3000/elsewhere')
+    expect(redirected.headers.get('access-control-allow-origin')).toBe('*')
+  })
+
+  test.each([
+    ['a bigint', { fee: 1n }],
+    ['nothing', undefined],
+  ])('%s cannot be JSON: a bug, not an empty answer', async (_, value) => {
+    expect(await answer(async () => value)).toMatchObject({ status: 500, body: { error: 'internal error' } })
+  })
+})
+
+describe('refusals', () => {
+  test.each(REFUSAL_CODES)('%s has its status, its message and no more', async (code) => {
+    const { status, body, headers } = await throwing(new Refusal(code, `because ${code}`, { cause: SECRET }))
+    expect(status).toBe(STATUSES[code])
+    expect(statusOf(code)).toBe(STATUSES[code])
+    expect(body).toEqual({ error: `because ${code}` })
+    expect(headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
+    expect(headers.get('retry-after')).toBe(status === 429 || status === 503 ? '5' : null)
+  })
+
+  test('Retry-After is what the refusal says, in whole seconds', async () => {
+    for (const code of ['too-soon', 'unavailable'] as const) {
+      const { headers } = await throwing(new Refusal(code, 'later', { retryAfter: 41.2 }))
+      expect(headers.get('retry-after')).toBe('42')
+    }
+  })
+
+  test('the cause is in the log, the message alone in the answer', async () => {
+    await throwing(new Refusal('unavailable', 'away', { cause: new Error('connection refused') }))
+    expect(logged.join('\n')).toContain('connection refused')
+  })
+
+  test('what is the caller’s own doing takes a line of the log, and no stack', async () => {
+    await throwing(new Refusal('unauthenticated', 'invalid session token', { cause: new TypeError('wrong issuer') }))
+    const [line = '', ...others] = logged.filter((each) => JSON.parse(each).event === 'refusal')
+    expect(others).toEqual([])
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'info',
+      refusal: 'invalid session token',
+      reason: 'TypeError: wrong issuer',
+    })
+  })
+})
+
+describe('bugs', () => {
+  test.each([
+    ['an error', new TypeError(`cannot read ${SECRET}`)],
+    ['a string', SECRET],
+    ['an object', { code: -32602, message: SECRET }],
+    ['nothing', undefined],
+    ['null', null],
+  ])('%s becomes a fixed 500 and a line in the log', async (_, thrown) => {
+    const { status, body, headers } = await throwing(thrown)
+    expect([status, body]).toEqual([500, { error: 'internal error' }])
+    expect(JSON.stringify([...headers])).not.toContain(SECRET)
+    expect(logged.some((line) => JSON.parse(line).event === 'failure')).toBe(true)
+  })
+
+  test('a handler that throws before it promises is a bug like any other', async () => {
+    const handler: Handler<unknown> = () => {
+      throw new Error('at once')
+    }
+    expect(await answer(handler)).toMatchObject({ status: 500, body: { error: 'internal error' } })
+  })
+
+  test('a query that reached no database is 503', async () => {
+    const { status, headers } = await throwing(
+      new DrizzleQueryError('select 1', [], new Error('Connection terminated')),
+    )
+    expect([status, headers.get('retry-after')]).toEqual([503, '5'])
+  })
+
+  test('a query that the database refused is a bug', async () => {
+    const refused = Object.assign(new Error('relation "x" does not exist'), { code: '42P01', severity: 'ERROR' })
+    expect((await throwing(new DrizzleQueryError('select 1', [], refused))).status).toBe(500)
+  })
+})
+
+describe('the failure option', () => {
+  const options = { failure: 'transfer failed' }
+
+  test.each(REFUSAL_CODES)('%s', async (code) => {
+    const { status, body, headers } = await throwing(new Refusal(code, `because ${code}`), options)
+    const hidden = code === 'failed' || code === 'unavailable'
+    expect(status).toBe(hidden ? 500 : STATUSES[code])
+    expect(body).toEqual({ error: hidden ? 'transfer failed' : `because ${code}` })
+    if (hidden) expect(headers.get('retry-after')).toBeNull()
+  })
+
+  test('bugs and unreachable databases too', async () => {
+    for (const thrown of [new Error(SECRET), new DrizzleQueryError('select 1', [], new Error('gone')), SECRET]) {
+      expect(await throwing(thrown, options)).toMatchObject({ status: 500, body: { error: 'transfer failed' } })
+    }
+  })
+})
+
+describe('methods and paths that are not there', () => {
+  const handlers = resource({ GET: async () => ({}), PATCH: async () => ({}) })
+
+  test.each(['POST', 'PUT', 'DELETE'] as const)(
+    '%s is 404 with Allow, and the query stays out of it',
+    async (method) => {
+      const request = new Request(`http://localhost:3000/api/contractors/7?token=${SECRET}`, { method })
+      const response = await handlers[method](request, {})
+      expect(response.status).toBe(404)
+      expect(response.headers.get('allow')).toBe('GET, PATCH, OPTIONS')
+      expect(await response.json()).toEqual({
+        statusCode: 404,
+        error: 'Not Found',
+        message: `Route ${method}:/contractors/7 not found`,
+      })
+    },
+  )
+
+  test.each([
+    ['http://localhost:3000/api', '/'],
+    ['http://localhost:3000/api/', '/'],
+    ['http://localhost:3000/apiary', '/apiary'],
+    ['http://localhost:3000/api/api/x', '/api/x'],
+  ])('%s is told as %s', async (address, path) => {
+    const response = await resource({}).GET(new Request(address), {})
+    expect(((await response.json()) as { message: string }).message).toBe(`Route GET:${path} not found`)
+  })
+
+  test('OPTIONS answers a preflight', async () => {
+    const response = await handlers.OPTIONS(new Request(url, { method: 'OPTIONS' }), {})
+    expect(response.status).toBe(204)
+    expect(await response.text()).toBe('')
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      allow: 'GET, PATCH, OPTIONS',
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET, PATCH, OPTIONS',
+      'access-control-allow-headers': 'authorization, content-type',
+    })
+  })
+})
+
+describe('CORS', () => {
+  test('every answer may be read from everywhere, errors too', async () => {
+    const answers = [
+      await answer(async () => ({})),
+      await throwing(new Refusal('unauthenticated', 'no')),
+      await throwing(new Error('bug')),
+    ]
+    answers.push({ ...answers[0], ...(await resource({}).GET(new Request(url), {})) } as (typeof answers)[0])
+    for (const { headers } of answers) {
+      expect(headers.get('access-control-allow-origin')).toBe('*')
+      expect(headers.get('access-control-expose-headers')).toBe('Link, Retry-After, WWW-Authenticate')
+      expect(headers.get('access-control-allow-credentials')).toBeNull()
+    }
+  })
+
+  test('CORS_ORIGINS narrows it', async () => {
+    vi.resetModules()
+    vi.stubEnv('CORS_ORIGINS', 'https://app.example, https://other.example')
+    const narrowed = await import('#lib/http/resource.ts')
+    const handlers = narrowed.resource({
+      GET: async () => Response.json({}, { headers: { Vary: 'Accept' } }),
+      POST: async () => {
+        throw new Error('bug')
+      },
+    })
+    const ask = async (method: 'GET' | 'POST' | 'PUT' | 'OPTIONS', origin?: string) => {
+      const { headers } = await handlers[method](new Request(url, { method, headers: origin ? { origin } : {} }), {})
+      return [headers.get('access-control-allow-origin'), headers.get('vary')]
+    }
+    for (const method of ['POST', 'PUT', 'OPTIONS'] as const) {
+      expect(await ask(method, 'https://other.example')).toEqual(['https://other.example', 'Origin'])
+      expect(await ask(method, 'https://evil.example')).toEqual([null, 'Origin'])
+      expect(await ask(method, 'null')).toEqual([null, 'Origin'])
+      expect(await ask(method)).toEqual([null, 'Origin'])
+    }
+    expect(await ask('GET', 'https://app.example')).toEqual(['https://app.example', 'Accept, Origin'])
+    const everybodys = narrowed.resource({}, { readers: 'everybody' })
+    for (const method of ['GET', 'OPTIONS'] as const) {
+      const { headers } = await everybodys[method](
+        new Request(url, { headers: { origin: 'https://evil.example' } }),
+        {},
+      )
+      expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual(['*', null])
+    }
+  })
+
+  test('what is for our own pages alone is for nobody else’s, whatever CORS_ORIGINS says', async () => {
+    const own = resource({ GET: async () => ({}) }, { readers: 'ourselves' })
+    for (const method of ['GET', 'POST', 'OPTIONS'] as const) {
+      const { headers } = await own[method](new Request(url), {})
+      expect([...headers.keys()].filter((name) => /allow-origin|expose/.test(name))).toEqual([])
+    }
+  })
+})
+
+describe('bodies', () => {
+  const LIMIT = 256 * 1024
+  const letters = (size: number) => JSON.stringify('x'.repeat(size - 2))
+
+  test.each([
+    ['nothing, no type', null, null, {}],
+    ['nothing, JSON type', '', 'application/json', {}],
+    ['nothing, odd type', '', 'image/png', {}],
+    ['an object', '{"a":1}', 'application/json', { a: 1 }],
+    ['a type with parameters', '{"a":1}', 'Application/JSON ; charset=utf-8', { a: 1 }],
+    ['null', 'null', 'application/json', null],
+    ['an array', '[1]', 'application/json', [1]],
+    ['a string', '"1–10"', 'application/json', '1–10'],
+    ['a byte order mark', '\ufeff{}', 'application/json', {}],
+  ])('%s', async (_, body, type, expected) => {
+    expect(await read(post(body, type))).toEqual({ status: 200, body: { read: expected } })
+  })
+
+  test.each([
+    ['cut off', '{"a":'],
+    ['two values', '{}{}'],
+    ['blanks alone', '  '],
+    ['not JSON', SECRET],
+    ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
+    ['UTF-16', Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0)],
+  ])('%s is 400', async (_, body) => {
+    expect(await read(post(body))).toEqual({ status: 400, body: { error: 'the body is not JSON in UTF-8' } })
+  })
+
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/json-patch',
+    'application/jsonx',
+    '',
+    null,
+  ])('content type %s is 415, whatever the body', async (type) => {
+    const bytes = new TextEncoder().encode('{"a":1}')
+    expect((await read(post(bytes, type))).status).toBe(415)
+  })
+
+  test('256 KiB are read, one byte more is 413', async () => {
+    const most = await read(post(letters(LIMIT)))
+    expect([most.status, String(most.body.read).length]).toEqual([200, LIMIT - 2])
+    expect(await read(post(letters(LIMIT + 1)))).toEqual({
+      status: 413,
+      body: { error: 'the body is larger than 256 KiB' },
+    })
+    expect((await read(post(letters(LIMIT + 1), 'text/plain'))).status).toBe(413)
+  })
+
+  test('of an endless body no more is taken than the limit and a chunk', async () => {
+    let taken = 0
+    const endless = new ReadableStream({
+      pull: (controller) => {
+        taken += 1
+        controller.enqueue(new Uint8Array(64 * 1024).fill(0x20))
+      },
+    })
+    const request = new Request(url, { method: 'POST', body: endless, duplex: 'half' } as RequestInit)
+    expect((await read(request)).status).toBe(413)
+    expect(taken).toBeLessThanOrEqual(6)
+  })
+
+  test('deep nesting neither ends the process nor is an answer of its own', async () => {
+    const deep = '['.repeat(LIMIT / 2) + ']'.repeat(LIMIT / 2)
+    expect((await read(post(deep), z.object({ name: z.string() }))).status).toBe(400)
+  })
+
+  test('prototype keys are fields that nobody asked for', async () => {
+    const schema = z.object({ name: z.string().optional() })
+    const sent = '{"__proto__":{"name":"x"},"constructor":{"prototype":{"name":"x"}}}'
+    expect((await read(post(sent), schema)).body).toEqual({ read: {} })
+    expect(({} as { name?: string }).name).toBeUndefined()
+  })
+
+  test('a body that breaks off is the sender’s doing', async () => {
+    const broken = new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode('{"a":')),
+      pull: () => Promise.reject(new Error('aborted')),
+    })
+    const { status, body } = await read(
+      new Request(url, { method: 'POST', body: broken, duplex: 'half' } as RequestInit),
+    )
+    expect([status, body]).toEqual([400, { error: 'the body ended early' }])
+    expect(logged.map((line) => JSON.parse(line).level)).toEqual(['info', 'info'])
+  })
+
+  test('a body that was read before is a bug', async () => {
+    const { POST } = resource({
+      POST: async (request) => {
+        await request.text()
+        return await readJson(request, z.unknown())
+      },
+    })
+    expect((await POST(post('{}'), {})).status).toBe(500)
+  })
+})
+
+describe('what is wrong in a body', () => {
+  const amounts = z.array(
+    z.int('amounts must be 1–10 positive integers').min(1, 'amounts must be 1–10 positive integers'),
+  )
+  const schema = z.object({
+    to: z.string().max(3, 'too long').optional(),
+    signedXDR: z.string('signedXDR required').optional(),
+    amounts: amounts.optional(),
+    rate: z.object({ amount: z.string('not a decimal') }).optional(),
+  })
+
+  test.each([
+    [{ to: 'abcd' }, 'to: too long'],
+    [{ signedXDR: 7 }, 'signedXDR required'],
+    [{ amounts: [1, 0] }, 'amounts must be 1–10 positive integers'],
+    [{ rate: { amount: 1 } }, 'rate.amount: not a decimal'],
+    [{ to: 7 }, 'to: Invalid input: expected string, received number'],
+    [null, 'Invalid input: expected object, received null'],
+    [[], 'Invalid input: expected object, received array'],
+  ])('%j: %s', async (sent, error) => {
+    expect(await read(post(JSON.stringify(sent)), schema)).toEqual({ status: 400, body: { error } })
+  })
+})
+
+describe('queries', () => {
+  const schema = z.object({ status: z.enum(['paid'], 'not a status').optional(), limit: z.coerce.number().optional() })
+  const ask = (query: string) => readQuery(new Request(`${url}${query}`), schema)
+
+  test('of a repeated parameter the first counts', () => {
+    expect(ask('?limit=3&limit=4&other=1')).toEqual({ limit: 3 })
+  })
+
+  test('prototype names are nothing special', () => {
+    expect(ask('?__proto__=x&constructor=y&toString=z')).toEqual({})
+  })
+
+  test('a bad value names its parameter', () => {
+    expect(() => ask('?status=late')).toThrowError(new Refusal('malformed', 'status: not a status'))
+  })
+})
+
+describe('the log', () => {
+  test('one line per request: method, path, status and time', async () => {
+    await resource({ POST: async () => ({}) }).POST(post('{}'), {})
+    expect(logged).toHaveLength(1)
+    expect(JSON.parse(logged[0] ?? '')).toEqual({
+      time: expect.any(String),
+      level: 'info',
+      event: 'request',
+      method: 'POST',
+      path: '/api/things',
+      status: 200,
+      ms: expect.any(Number),
+    })
+  })
+
+  test('shows neither body, query, token nor any header', async () => {
+    const handlers = resource({
+      POST: async (request) => {
+        await readJson(request, z.object({ a: z.string().max(1), b: z.string() }))
+      },
+    })
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${SECRET}`, 'x-own': SECRET }
+    for (const body of [`{"a":"${SECRET}","b":"${SECRET}"}`, `${SECRET}{`, `{"a":"x","b":"${SECRET}"}`]) {
+      await handlers.POST(new Request(`${url}?token=${SECRET}`, { method: 'POST', body, headers }), {})
+      await handlers.PUT(new Request(`${url}?token=${SECRET}`, { method: 'PUT', body, headers }), {})
+    }
+    expect(logged.length).toBeGreaterThanOrEqual(6)
+    expect(logged.join('\n')).not.toContain(SECRET)
+  })
+
+  test('hides what in a path is no name, id or hash of ours', async () => {
+    const id = '0198c0de-7a7b-7000-8000-0123456789ab'
+    const hash = 'ab'.repeat(32)
+    const paths = [
+      `/api/invites/${SECRET}/accept`,
+      `/api/batches/${id}/status`,
+      `/api/x/${hash}`,
+      `/api/${'a'.repeat(65)}`,
+    ]
+    for (const path of paths) {
+      await resource({ GET: () => Promise.reject(new Error('bug')) }).GET(
+        new Request(`http://localhost:3000${path}`),
+        {},
+      )
+    }
+    const shown = logged.map((line) => JSON.parse(line)).filter(({ event }) => event === 'request')
+    expect(shown.map(({ path }) => path)).toEqual([
+      '/api/invites/…/accept',
+      `/api/batches/${id}/status`,
+      `/api/x/${hash}`,
+      '/api/…',
+    ])
+    expect(logged.join('\n')).not.toContain(SECRET)
+  })
+})

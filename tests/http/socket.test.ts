@@ -1,0 +1,110 @@
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { NextRequest } from 'next/server.js'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { readJson, resource } from '#lib/http/resource.ts'
+import { captureLog } from '../support/console.ts'
+
+const LIMIT = 256 * 1024
+const { POST } = resource({ POST: async (request) => ({ read: await readJson(request, z.unknown()) }) })
+
+let server: Server
+let port: number
+let answers: Promise<Response>[]
+let logged: string[]
+
+/** Hands the handler the request that Next makes of a socket: a NextRequest over the IncomingMessage itself. */
+beforeAll(async () => {
+  server = createServer(async (incoming, outgoing) => {
+    const headers = new Headers(incoming.headers as Record<string, string>)
+    const init = { method: 'POST', headers, body: incoming, duplex: 'half' }
+    const request = new NextRequest(
+      'http://localhost/api/things',
+      init as unknown as ConstructorParameters<typeof NextRequest>[1],
+    )
+    const answering = POST(request, {})
+    answers.push(answering)
+    const response = (await answering).clone()
+    outgoing.writeHead(response.status, { 'Content-Type': 'application/json' }).end(await response.text())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  port = (server.address() as AddressInfo).port
+})
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+})
+beforeEach(() => {
+  answers = []
+  logged = captureLog()
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const send = (body: BodyInit) =>
+  fetch(`http://127.0.0.1:${port}/`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body,
+    duplex: 'half',
+  } as RequestInit)
+
+/** Sends bytes as they are and gives what came back by the time that the other side, or `until`, ended it. */
+async function sendRaw(...parts: (string | Uint8Array)[]): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  socket.on('data', (chunk) => {
+    received += chunk.toString()
+  })
+  socket.on('error', () => undefined)
+  for (const part of parts) socket.write(part)
+  await new Promise<void>((resolve) => {
+    socket.once('data', () => resolve())
+    socket.once('close', () => resolve())
+  })
+  socket.destroy()
+  return received
+}
+
+const chunked = (size: number) =>
+  new ReadableStream({
+    start: (controller) => {
+      controller.enqueue(new TextEncoder().encode('"'))
+      for (let left = size - 2; left > 0; left -= 50_000) {
+        controller.enqueue(new Uint8Array(Math.min(left, 50_000)).fill(0x78))
+      }
+      controller.enqueue(new TextEncoder().encode('"'))
+      controller.close()
+    },
+  })
+
+test('a body in chunks is read whole', async () => {
+  const response = await send(chunked(LIMIT))
+  expect(response.status).toBe(200)
+  expect(((await response.json()) as { read: string }).read).toHaveLength(LIMIT - 2)
+})
+
+test.each([LIMIT + 1, 20 * LIMIT])('%i bytes, in chunks or with their length, are answered with 413', async (size) => {
+  for (const body of [chunked(size), `"${'x'.repeat(size - 2)}"`]) {
+    const response = await send(body)
+    expect([response.status, await response.json()]).toEqual([413, { error: 'the body is larger than 256 KiB' }])
+  }
+})
+
+test('a Content-Length that promises too much is not believed before the bytes are there', async () => {
+  const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+  const received = await sendRaw(`${head}Content-Length: ${10 * LIMIT}\r\n\r\n`, new Uint8Array(LIMIT + 1).fill(0x20))
+  expect(received).toMatch(/^HTTP\/1.1 413 /)
+})
+
+test('a client that hangs up while it sends is no bug of ours', async () => {
+  const socket = connect(port, '127.0.0.1')
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"a":')
+  await vi.waitFor(() => expect(answers).toHaveLength(1))
+  socket.destroy()
+  const response = await answers[0]
+  expect([response?.status, await response?.json()]).toEqual([400, { error: 'the body ended early' }])
+  expect(logged.map((line) => JSON.parse(line).level)).toEqual(['info', 'info'])
+})

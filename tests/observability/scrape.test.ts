@@ -1,0 +1,153 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { GET as getHealth } from '#app/api/health/route.ts'
+import { GET } from '#app/api/metrics/route.ts'
+import { POST as postTransfer } from '#app/api/transfer/route.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { SERVICE_OPERATIONS } from '#lib/openapi/service.ts'
+import { provideService } from '#lib/server/services.ts'
+import { startService } from '#lib/server/start.ts'
+import { openTown, type Town } from '../support/town.ts'
+import { prepareTransfer } from '../support/transfers.ts'
+import { readExposition } from './exposition.ts'
+
+const TOKEN = 'a token for metrics'
+
+let town: Town
+beforeAll(async () => {
+  town = await openTown({ METRICS_TOKEN: TOKEN })
+}, 120_000)
+afterAll(() => town?.close())
+
+async function ask(authorization?: string) {
+  const headers = new Headers(authorization === undefined ? {} : { authorization })
+  const response = await GET(new Request('http://localhost:3000/api/metrics', { headers }), undefined)
+  return { status: response.status, type: response.headers.get('content-type'), text: await response.text() }
+}
+
+async function read() {
+  const { status, type, text } = await ask(`Bearer ${TOKEN}`)
+  expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
+  return readExposition(text)
+}
+
+test.each([
+  [undefined, 'missing bearer token'],
+  ['Basic dXNlcjpwdw==', 'missing bearer token'],
+  ['Bearer another token', 'invalid metrics token'],
+  [`Bearer ${TOKEN} `.repeat(2), 'invalid metrics token'],
+])('%s is 401', async (authorization, error) => {
+  const { status, text } = await ask(authorization)
+  expect([status, JSON.parse(text)]).toEqual([401, { error }])
+})
+
+test('a service without a token for it has no metrics', async () => {
+  const other = await startService(readEnvironment({ ...town.variables, METRICS_TOKEN: '' }), town.shared)
+  provideService(Promise.resolve(other))
+  const { status, text } = await ask(`Bearer ${TOKEN}`)
+  provideService(Promise.resolve(town.service))
+  await other.close()
+  expect([status, JSON.parse(text)]).toEqual([501, { error: 'metrics are not configured' }])
+})
+
+test('transfers, refusals, quota and float, as the database has them', async () => {
+  const payee = await town.employ()
+  const paid = await prepareTransfer(town, payee.address)
+  expect((await paid.post()).status).toBe(200)
+  const refused = await prepareTransfer(town, payee.address, { seconds: 1000 })
+  expect((await refused.post()).status).toBe(422)
+  const row = await town.row(paid.hash)
+  const sponsor = town.sponsor.publicKey()
+
+  const { types, samples } = await read()
+  expect(samples.get('payroll_transfers_total{status="success"}')).toBe(1)
+  expect(samples.get('payroll_refusals_total{reason="expires-too-late"}')).toBe(1)
+  expect(types.get('payroll_settlement_seconds')).toBe('histogram')
+  expect(samples.get('payroll_settlement_seconds_count')).toBe(1)
+  expect(samples.get('payroll_settlement_seconds_bucket{le="+Inf"}')).toBe(1)
+  const seconds = (Number(row?.settledAt) - Number(row?.createdAt)) / 1000
+  expect(samples.get('payroll_settlement_seconds_sum')).toBeCloseTo(seconds, 2)
+  expect(samples.get('payroll_sponsor_day_stroops{state="used"}')).toBe(Number(row?.feeCharged))
+  expect(samples.get('payroll_sponsor_day_stroops{state="held"}')).toBe(0)
+  expect(samples.get('payroll_sponsor_day_transfers')).toBe(1)
+  expect(samples.get(`payroll_sponsor_held_stroops{sponsor="${sponsor}"}`)).toBe(0)
+  expect(samples.get('payroll_sponsor_day_limit_stroops')).toBe(10_000_000_000)
+  const balance = await town.service.sponsor?.readBalance()
+  expect(samples.get(`payroll_sponsor_balance_stroops{sponsor="${sponsor}"}`)).toBe(Number(balance))
+})
+
+test('jobs of the relay and their transfers, by state', async () => {
+  const job = { userKind: 'idp', userSub: 'ada', createdAt: new Date(), endedAt: new Date() } as const
+  const ids = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'] as const
+  await town.db.insert(batchJobs).values([
+    { ...job, id: ids[0], status: 'completed' },
+    { ...job, id: ids[1], status: 'failed' },
+  ])
+  const item = { job: ids[0], quotaAccount: 'idp:ada', queuedAt: new Date(), settledAt: new Date() }
+  await town.db.insert(batchItems).values([
+    { ...item, position: 0, status: 'paid', hash: '00' },
+    { ...item, position: 1, status: 'paid', hash: '01' },
+    { ...item, position: 2, status: 'failed' },
+  ])
+  const { samples } = await read()
+  expect(samples.get('payroll_jobs{state="completed"}')).toBe(1)
+  expect(samples.get('payroll_jobs{state="failed"}')).toBe(1)
+  expect(samples.get('payroll_job_items{state="paid"}')).toBe(2)
+  expect(samples.get('payroll_job_items{state="failed"}')).toBe(1)
+})
+
+test('requests by route and status, and calls to the RPC, as this process has seen them', async () => {
+  const before = await read()
+  await getHealth(new Request('http://localhost:3000/api/health'), { params: Promise.resolve({}) })
+  await postTransfer(new Request('http://localhost:3000/api/transfer', { method: 'POST' }), undefined)
+  await town.service.sponsor?.readBalance()
+  const after = await read()
+  const grown = (name: string) => (after.samples.get(name) ?? 0) - (before.samples.get(name) ?? 0)
+  expect(grown('payroll_http_requests_total{method="GET",route="/health",status="200"}')).toBe(1)
+  expect(grown('payroll_http_request_seconds_count{method="GET",route="/health"}')).toBe(1)
+  expect(grown('payroll_http_requests_total{method="POST",route="/transfer",status="401"}')).toBe(1)
+  // One for each of the two looks at the sponsor's balance: ours, and that of the second scrape.
+  expect(grown('payroll_rpc_calls_total{method="getLedgerEntries"}')).toBe(2)
+  expect(grown('payroll_rpc_errors_total{method="getLedgerEntries"}')).toBe(0)
+  expect(after.samples.get('payroll_rpc_calls_total{method="sendTransaction"}')).toBeGreaterThan(0)
+})
+
+test('the example of the reference is cut out of such a scrape', async () => {
+  const example = String(SERVICE_OPERATIONS.find(({ id }) => id === 'getMetrics')?.answer?.example)
+  const { text } = await ask(`Bearer ${TOKEN}`)
+  const described = example.split('\n').filter((line) => line.startsWith('#'))
+  expect(described.length).toBeGreaterThan(0)
+  expect(text.split('\n')).toEqual(expect.arrayContaining(described))
+  const names = [...readExposition(example).samples.keys()]
+  expect(names.length).toBeGreaterThan(0)
+  expect([...readExposition(text).samples.keys()]).toEqual(expect.arrayContaining(names))
+})
+
+test('an RPC that is out of reach is counted, and takes nothing else away', async () => {
+  const before = await read()
+  town.proxy.rule(() => ({ drop: true, delivered: false }))
+  const during = await read()
+  town.proxy.rule(null)
+  expect(during.samples.get('payroll_up{part="ledger"}')).toBe(0)
+  expect(during.samples.get('payroll_up{part="database"}')).toBe(1)
+  expect(during.samples.get('payroll_transfers_total{status="success"}')).toBe(1)
+  const errors = 'payroll_rpc_errors_total{method="getLedgerEntries"}'
+  expect((during.samples.get(errors) ?? 0) - (before.samples.get(errors) ?? 0)).toBe(1)
+})
+
+test('a database that is out of reach takes only its own numbers away', async () => {
+  const sponsorAddress = Keypair.fromSecret(town.sponsor.secret()).publicKey()
+  const other = await startService(
+    readEnvironment({ ...town.variables, DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }),
+  )
+  provideService(Promise.resolve(other))
+  const { samples } = await read()
+  provideService(Promise.resolve(town.service))
+  await other.close()
+  expect(samples.get('payroll_up{part="database"}')).toBe(0)
+  expect(samples.get('payroll_up{part="ledger"}')).toBe(1)
+  expect(samples.has('payroll_transfers_total{status="success"}')).toBe(false)
+  expect(samples.get(`payroll_sponsor_balance_stroops{sponsor="${sponsorAddress}"}`)).toBeGreaterThan(0)
+  expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
+})

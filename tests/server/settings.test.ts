@@ -1,0 +1,276 @@
+import { readFileSync } from 'node:fs'
+import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
+import { describe, expect, test } from 'vitest'
+import { ConfigurationError, readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { composeSettings, type Embedded } from '#lib/server/settings.ts'
+
+const keypair = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte))
+const token = StrKey.encodeContract(new Uint8Array(32).fill(1))
+const otherToken = StrKey.encodeContract(new Uint8Array(32).fill(2))
+const SECRET = 'a secret of the settings tests, 32 bytes and more'
+
+/** Every field, so that a new one must be given here before this file compiles. */
+const EMBEDDED: Required<Embedded> = {
+  sessionSecret: `${SECRET}, embedded`,
+  sponsorSeed: keypair(100).secret(),
+  faucetSeed: keypair(101).secret(),
+  channelSeeds: [keypair(102).secret(), keypair(103).secret()],
+  relayKey: generateRelayKey(),
+  rpcUrl: 'http://localhost:8000/rpc',
+  token,
+  provider: {
+    issuer: 'http://localhost:8000/idp',
+    audience: 'embedded',
+    algorithms: ['ES256'],
+    emailClaim: 'email',
+  },
+}
+
+const compose = (variables: Record<string, string> = {}, embedded: Embedded = EMBEDDED) =>
+  composeSettings(readEnvironment(variables), embedded)
+const refusedVariable = (variables: Record<string, string>, embedded?: Embedded) => {
+  try {
+    compose(variables, embedded)
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.variable
+    throw error
+  }
+  return undefined
+}
+
+describe('the embedded default', () => {
+  test('gives way to a database elsewhere', () => {
+    expect(compose({ DATABASE_URL: 'postgres://h/d' }).embedsDatabase).toBe(false)
+    expect(compose({ POSTGRES_URL: 'postgres://h/d' }).embedsDatabase).toBe(false)
+  })
+
+  test('takes everything from what is embedded', () => {
+    const settings = compose()
+    expect(settings).toMatchObject({
+      publicUrl: 'http://localhost:3000',
+      embedsDatabase: true,
+      network: { name: 'local', passphrase: Networks.STANDALONE, rpcUrl: EMBEDDED.rpcUrl, pollMs: 250 },
+      sessions: {
+        secret: EMBEDDED.sessionSecret,
+        issuer: 'http://localhost:3000',
+        audience: 'http://localhost:3000/api',
+        ttl: 3600,
+      },
+      sep10: { networkPassphrase: Networks.STANDALONE, homeDomain: 'localhost:3000', webAuthDomain: 'localhost:3000' },
+      provider: EMBEDDED.provider,
+      sponsor: {
+        limits: { transfersPerAccount: 500, stroopsPerAccount: 1_000_000_000n, dailyBudget: 10_000_000_000n },
+        patience: 45_000,
+      },
+    })
+    expect(settings.sponsor?.keypair.secret()).toBe(EMBEDDED.sponsorSeed)
+    expect(settings.sponsor?.rules).toMatchObject({
+      contracts: new Set([token]),
+      functions: new Set(['confidential_transfer']),
+      maxFee: 5_000_000n,
+    })
+  })
+})
+
+describe('the environment goes before what is embedded', () => {
+  test.each<[Record<string, string>, (settings: ReturnType<typeof compose>) => unknown, unknown]>([
+    [{ SESSION_SECRET: SECRET }, ({ sessions }) => sessions.secret, SECRET],
+    [{ SESSION_TTL: '60' }, ({ sessions }) => sessions.ttl, 60],
+    [{ PUBLIC_URL: 'https://p.example:8443' }, ({ sep10 }) => sep10.homeDomain, 'p.example:8443'],
+    [{ STELLAR_RPC_URL: 'http://rpc.example' }, ({ network }) => network.rpcUrl, 'http://rpc.example'],
+    [
+      { DEVNET_PASSPHRASE: 'Mine' },
+      ({ network, sep10 }) => [network.passphrase, sep10.networkPassphrase],
+      ['Mine', 'Mine'],
+    ],
+    [{ SEP10_SEED: keypair(1).secret() }, ({ sep10 }) => sep10.signer.secret(), keypair(1).secret()],
+    [{ SPONSOR_SEED: keypair(1).secret() }, ({ sponsor }) => sponsor?.keypair.secret(), keypair(1).secret()],
+    [{ CONFIDENTIAL_TOKEN: otherToken }, ({ sponsor }) => sponsor?.rules.contracts, new Set([otherToken])],
+    [{ SPONSOR_FUNCTIONS: 'f,g' }, ({ sponsor }) => sponsor?.rules.functions, new Set(['f', 'g'])],
+    [{ SPONSOR_MAX_FEE: '7' }, ({ sponsor }) => sponsor?.rules.maxFee, 7n],
+    [
+      { SPONSOR_QUOTA_TRANSFERS: '1', SPONSOR_QUOTA_STROOPS: '2', SPONSOR_DAILY_BUDGET: '3' },
+      ({ sponsor }) => sponsor?.limits,
+      { transfersPerAccount: 1, stroopsPerAccount: 2n, dailyBudget: 3n },
+    ],
+    [{ TRANSFER_WAIT: '9' }, ({ sponsor }) => sponsor?.patience, 9_000],
+    [{ FAUCET_SEED: keypair(1).secret() }, ({ faucet }) => faucet?.keypair.secret(), keypair(1).secret()],
+    [{ CONFIDENTIAL_TOKEN: otherToken }, ({ faucet }) => faucet?.token, otherToken],
+    [
+      { FAUCET_AMOUNT: '2.5', FAUCET_COOLDOWN: '60', TRANSFER_WAIT: '9' },
+      ({ faucet }) => faucet?.rules,
+      { amount: 25_000_000n, coolDown: 60, patience: 9_000 },
+    ],
+    [{ CONFIDENTIAL_TOKEN: otherToken }, ({ vault }) => vault, { address: otherToken, token: otherToken }],
+    [{ BRIDGE_VAULT_ADDRESS: otherToken }, ({ vault }) => vault, { address: otherToken, token }],
+    [
+      { IDP_ISSUER: 'https://login.example', IDP_AUDIENCE: 'us', IDP_ALGS: 'EdDSA', IDP_EMAIL_CLAIM: 'mail' },
+      ({ provider }) => provider,
+      {
+        issuer: 'https://login.example',
+        audience: 'us',
+        jwksUrl: undefined,
+        algorithms: ['EdDSA'],
+        emailClaim: 'mail',
+      },
+    ],
+  ])('%j', (variables, pick, expected) => {
+    expect(pick(compose(variables))).toEqual(expected)
+    expect(pick(compose())).not.toEqual(expected)
+  })
+
+  test('testnet has its own passphrase and RPC, and looks once a second', () => {
+    const { network } = compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET }, {})
+    expect(network).toEqual({
+      name: 'testnet',
+      passphrase: Networks.TESTNET,
+      rpcUrl: 'https://soroban-testnet.stellar.org',
+      pollMs: 1000,
+    })
+  })
+})
+
+describe('what is missing', () => {
+  test('a session secret, where no database is embedded', () => {
+    expect(refusedVariable({ STELLAR_NETWORK: 'testnet' }, {})).toBe('SESSION_SECRET')
+  })
+
+  test('an RPC, where no ledger is', () => {
+    expect(refusedVariable({ SESSION_SECRET: SECRET }, {})).toBe('STELLAR_RPC_URL')
+  })
+
+  test('a faucet without a token, or a token without a faucet, is none; a vault needs the token to know the asset', () => {
+    const testnet = (more: Record<string, string>) =>
+      compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET, ...more }, {})
+    expect(testnet({ FAUCET_SEED: keypair(1).secret() }).faucet).toBeUndefined()
+    expect(testnet({ CONFIDENTIAL_TOKEN: token }).faucet).toBeUndefined()
+    expect(testnet({ FAUCET_SEED: keypair(1).secret(), CONFIDENTIAL_TOKEN: token }).faucet).toBeDefined()
+    expect(testnet({ BRIDGE_VAULT_ADDRESS: token }).vault).toBeUndefined()
+  })
+
+  test('keys turn their feature off', () => {
+    const settings = compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET }, {})
+    expect([settings.sponsor, settings.provider, settings.faucet, settings.vault]).toEqual(Array(4).fill(undefined))
+  })
+})
+
+describe('the SEP-10 signer', () => {
+  const signerOf = (secret: string) => compose({ SESSION_SECRET: secret }).sep10.signer
+
+  test('follows from the session secret alone', () => {
+    expect(signerOf(SECRET).publicKey()).toBe(signerOf(SECRET).publicKey())
+    expect(compose({ SESSION_SECRET: SECRET, PORT: '4000' }).sep10.signer.publicKey()).toBe(
+      signerOf(SECRET).publicKey(),
+    )
+    expect(signerOf(`${SECRET}.`).publicKey()).not.toBe(signerOf(SECRET).publicKey())
+  })
+
+  test('is no other key, and does not give the secret away', () => {
+    const raw = 'x'.repeat(32)
+    const signer = signerOf(raw)
+    expect(signer.publicKey()).not.toBe(compose({ SESSION_SECRET: raw }).sponsor?.keypair.publicKey())
+    expect(signer.rawSecretKey()).not.toEqual(new TextEncoder().encode(raw))
+  })
+})
+
+describe('the deny set', () => {
+  const seedVariables = VARIABLE_NAMES.filter((name) => /_SEEDS?$/.test(name))
+
+  test('has the address of every seed that the environment can hold', () => {
+    const variables: Record<string, string> = {}
+    const expected = seedVariables.flatMap((name, position) => {
+      const keys = name.endsWith('S') ? [keypair(10 + position), keypair(50 + position)] : [keypair(10 + position)]
+      variables[name] = keys.map((key) => key.secret()).join(',')
+      return keys.map((key) => key.publicKey())
+    })
+    expect(seedVariables.length).toBeGreaterThanOrEqual(4)
+    expect([...(compose(variables).sponsor?.rules.ownAddresses ?? [])].sort()).toEqual(expected.sort())
+  })
+
+  test('has the address of every embedded seed, and of the derived signer', () => {
+    const seeds = Object.values(EMBEDDED)
+      .flat()
+      .filter((value) => typeof value === 'string')
+      .filter((value) => StrKey.isValidEd25519SecretSeed(value))
+    const { sponsor, sep10 } = compose()
+    const expected = [...seeds.map((seed) => Keypair.fromSecret(seed).publicKey()), sep10.signer.publicKey()]
+    expect([...(sponsor?.rules.ownAddresses ?? [])].sort()).toEqual(expected.sort())
+  })
+
+  test('is tried with every field that embedded parts can bring', () => {
+    const source = readFileSync('lib/server/settings.ts', 'utf8')
+    const [, body = ''] = source.match(/interface Embedded \{([^}]*)\}/) ?? []
+    const fields = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, field]) => field)
+    expect(fields.sort()).toEqual(Object.keys(EMBEDDED).sort())
+  })
+
+  test.each([
+    [{ SPONSOR_SEED: 1, FAUCET_SEED: 1 }, 'FAUCET_SEED'],
+    [{ SPONSOR_SEED: 1, CHANNEL_SEEDS: 1 }, 'CHANNEL_SEEDS'],
+    [{ FAUCET_SEED: 1, CHANNEL_SEEDS: 1 }, 'CHANNEL_SEEDS'],
+    [{ SPONSOR_SEED: 1, SEP10_SEED: 1 }, 'SEP10_SEED'],
+    [{ SPONSOR_SEED: 101 }, 'FAUCET_SEED'],
+  ])('a key with two duties, %j, is refused by name', (bytes, variable) => {
+    const seeds = Object.entries(bytes).map(([name, byte]) => [name, keypair(byte).secret()])
+    expect(refusedVariable(Object.fromEntries(seeds))).toBe(variable)
+  })
+
+  test('a channel that is given twice is refused', () => {
+    expect(refusedVariable({ CHANNEL_SEEDS: `${keypair(1).secret()},${keypair(1).secret()}` })).toBe('CHANNEL_SEEDS')
+  })
+})
+
+describe('the contracts that are sponsored', () => {
+  const contracts = (variables: Record<string, string>, embedded?: Embedded) =>
+    compose(variables, embedded).sponsor?.rules.contracts
+
+  test('are the token alone by default', () => {
+    expect(contracts({})).toEqual(new Set([token]))
+    expect(contracts({ SPONSOR_CONTRACTS: '' })).toEqual(new Set())
+  })
+
+  test('are those listed, the token only if it is among them', () => {
+    expect(contracts({ SPONSOR_CONTRACTS: otherToken })).toEqual(new Set([otherToken]))
+  })
+
+  test('are none for `none`, and none without a token', () => {
+    expect(contracts({ SPONSOR_CONTRACTS: 'none' })).toEqual(new Set())
+    const { token: _, ...tokenless } = EMBEDDED
+    expect(contracts({}, tokenless)).toEqual(new Set())
+  })
+})
+
+describe('the relay', () => {
+  const other = generateRelayKey()
+  const own = { RELAY_PRIVATE_KEY: JSON.stringify(other), CHANNEL_SEEDS: keypair(30).secret() }
+  const bare = { SESSION_SECRET: SECRET, STELLAR_RPC_URL: 'http://rpc.example', CONFIDENTIAL_TOKEN: token }
+
+  test('is embedded with its keys, and batch jobs are on', () => {
+    const { batch, relay } = compose()
+    expect(batch).toEqual({ key: publicHalf(EMBEDDED.relayKey) })
+    expect(relay).toMatchObject({ key: EMBEDDED.relayKey, token, port: 3100, prover: undefined })
+    expect(relay?.channels.map((key) => key.secret())).toEqual(EMBEDDED.channelSeeds)
+    expect(compose({ BATCH_ENABLED: 'false' }).batch).toBeUndefined()
+  })
+
+  test('is nowhere, and batch jobs are off, where nothing is embedded', () => {
+    expect(compose(bare, {})).toMatchObject({ batch: undefined, relay: undefined })
+    expect(compose({ ...bare, BATCH_ENABLED: 'true' }, {}).batch).toBeUndefined()
+    expect(compose({ ...bare, ...own }, {}).batch).toBeUndefined()
+    const tokenless = { ...bare, ...own, BATCH_ENABLED: 'true', CONFIDENTIAL_TOKEN: '' }
+    expect(compose(tokenless, {})).toMatchObject({ batch: undefined, relay: undefined })
+  })
+
+  test('has the keys that it is given', () => {
+    const { batch, relay } = compose({ ...bare, ...own, BATCH_ENABLED: 'true', RELAY_PROVER: 'a-prover' }, {})
+    expect(batch?.key).toEqual(publicHalf(other))
+    expect(relay).toMatchObject({ key: other, prover: 'a-prover' })
+    expect(relay?.channels.map((key) => key.secret())).toEqual([own.CHANNEL_SEEDS])
+  })
+
+  test('is elsewhere when only its public key is known', () => {
+    const { batch, relay } = compose({ RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(other)) })
+    expect([batch?.key, relay]).toEqual([publicHalf(other), undefined])
+  })
+})

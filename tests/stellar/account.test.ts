@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { Keypair, xdr } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Refusal } from '#lib/http/refusal.ts'
+import { readAccountAuth, weighSignatures } from '#lib/stellar/account.ts'
+import { accountEntry, type FakeRpc, type RpcFault, signerKey, startFakeRpc } from '../support/fake-rpc.ts'
+
+const pair = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest())
+const [alice, bob, carol] = [pair('alice'), pair('bob'), pair('carol')]
+const address = alice.publicKey()
+let fake: FakeRpc
+
+beforeAll(async () => {
+  fake = await startFakeRpc()
+})
+afterAll(() => fake.close())
+beforeEach(() => {
+  fake.accounts.clear()
+  fake.fault = undefined
+})
+
+describe('readAccountAuth', () => {
+  test('an account that is not there', async () => {
+    expect(await readAccountAuth(fake.server, address)).toEqual({ exists: false })
+  })
+
+  test('a new account: thresholds of 0 still take one signer', async () => {
+    fake.accounts.set(address, accountEntry(address))
+    expect(await readAccountAuth(fake.server, address)).toEqual({
+      exists: true,
+      thresholds: { low: 1, medium: 1, high: 1 },
+      signers: [{ key: address, weight: 1 }],
+    })
+  })
+
+  test('thresholds and weights are unsigned bytes, a weight counts 255 at most', async () => {
+    fake.accounts.set(
+      address,
+      accountEntry(address, { thresholds: [255, 128, 200, 255], signers: [{ key: signerKey(bob), weight: 4000 }] }),
+    )
+    expect(await readAccountAuth(fake.server, address)).toEqual({
+      exists: true,
+      thresholds: { low: 128, medium: 200, high: 255 },
+      signers: [
+        { key: address, weight: 255 },
+        { key: bob.publicKey(), weight: 255 },
+      ],
+    })
+  })
+
+  test('signers without weight and signers that are no ed25519 keys are left out', async () => {
+    const entry = accountEntry(address, {
+      thresholds: [0, 1, 2, 3],
+      signers: [
+        { key: signerKey(bob), weight: 0 },
+        { key: signerKey(carol), weight: 2 },
+        { key: xdr.SignerKey.signerKeyTypeHashX(new Uint8Array(32)), weight: 5 },
+        { key: xdr.SignerKey.signerKeyTypePreAuthTx(new Uint8Array(32)), weight: 5 },
+      ],
+    })
+    fake.accounts.set(address, entry)
+    expect(await readAccountAuth(fake.server, address)).toMatchObject({
+      signers: [{ key: carol.publicKey(), weight: 2 }],
+    })
+  })
+
+  const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
+  test.each(faults)('%s is no answer', async (fault) => {
+    fake.accounts.set(address, accountEntry(address))
+    fake.fault = fault
+    const refusal = await readAccountAuth(fake.server, address).catch((thrown: unknown) => thrown)
+    expect(refusal).toBeInstanceOf(Refusal)
+    expect(refusal).toMatchObject({ code: 'unavailable', message: 'the ledger cannot be reached', retryAfter: 5 })
+    expect((refusal as Refusal).cause).toBeDefined()
+    fake.fault = undefined
+    expect(await readAccountAuth(fake.server, address)).toMatchObject({ exists: true })
+  })
+})
+
+describe('weighSignatures', () => {
+  const hash = createHash('sha256').update('a transaction').digest()
+  const by = (signer: Keypair, text: Uint8Array = hash) => ({
+    hint: signer.signatureHint(),
+    signature: signer.sign(text),
+  })
+  const signers = [
+    { key: address, weight: 1 },
+    { key: bob.publicKey(), weight: 10 },
+  ]
+
+  test('adds up distinct signers, in any order', () => {
+    const weighed = weighSignatures({ hash, signatures: [by(bob), by(alice)], signers })
+    expect(weighed).toEqual({ weight: 11, allValid: true, signedBy: [bob.publicKey(), address] })
+  })
+
+  test('nothing weighs nothing', () => {
+    expect(weighSignatures({ hash, signatures: [], signers })).toEqual({ weight: 0, allValid: true, signedBy: [] })
+  })
+
+  const bad: [string, ReturnType<typeof by>[], number][] = [
+    ['a signature twice', [by(alice), by(alice)], 1],
+    ['a stranger', [by(alice), by(carol)], 1],
+    ['another hash', [by(bob, new Uint8Array(32))], 0],
+    ['the hint of another signer', [{ ...by(bob), hint: alice.signatureHint() }], 0],
+    ['an empty hint', [{ ...by(bob), hint: new Uint8Array() }], 0],
+    ['an empty signature', [{ ...by(bob), signature: new Uint8Array() }], 0],
+  ]
+  test.each(bad)('%s is not valid', (_name, signatures, weight) => {
+    expect(weighSignatures({ hash, signatures, signers })).toMatchObject({ allValid: false, weight })
+  })
+
+  test('a preimage of a hashX signer is nobody’s signature', () => {
+    const preimage = new Uint8Array(32).fill(7)
+    const hint = createHash('sha256').update(preimage).digest().subarray(28)
+    expect(weighSignatures({ hash, signatures: [{ hint, signature: preimage }], signers }).allValid).toBe(false)
+  })
+})

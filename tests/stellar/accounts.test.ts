@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { diagnose } from '#lib/relay/diagnosis.ts'
+import { openAccounts } from '#lib/stellar/accounts.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
+import { readSequence } from '#lib/stellar/sequence.ts'
+import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'
+
+const addressOf = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest()).publicKey()
+const [alice, bob, nobody] = [addressOf('alice'), addressOf('bob'), addressOf('nobody')]
+let fake: FakeRpc
+
+beforeAll(async () => {
+  fake = await startFakeRpc()
+})
+afterAll(() => fake.close())
+beforeEach(() => {
+  fake.fault = undefined
+  fake.accounts.clear()
+  fake.accounts.set(alice, accountEntry(alice, { sequence: 7n }))
+  fake.accounts.set(bob, accountEntry(bob, { sequence: 8n }))
+})
+
+const network = () => ({
+  ...openNetwork({ name: 'local', passphrase: 'a test network', rpcUrl: fake.url, pollMs: 50 }),
+  server: fake.server,
+})
+
+test('those who ask at once share one question, and each gets its own account', async () => {
+  const read = openAccounts(network())
+  const before = fake.calls
+  const readings = await Promise.all([alice, bob, nobody, alice].map(read))
+  expect(fake.calls - before).toBe(1)
+  expect(readings.map(({ account }) => account?.seqNum)).toEqual([7n, 8n, undefined, 7n])
+})
+
+const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'headless', 'wrong-entry', 'wrong-type']
+test.each(faults)('%s is no answer, and above all not that there is no such account', async (fault) => {
+  fake.fault = fault
+  await expect(openAccounts(network())(alice)).rejects.toMatchObject({ code: 'unavailable' })
+  await expect(readSequence(network(), alice)).rejects.toMatchObject({ code: 'unavailable' })
+  const token = StrKey.encodeContract(new Uint8Array(32))
+  await expect(diagnose({ network: network(), token }, alice)).rejects.toMatchObject({ code: 'unavailable' })
+})
