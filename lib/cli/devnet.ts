@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { environment } from '#lib/config/environment.ts'
-import { startDevnet } from '#lib/devnet/devnet.ts'
-import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
+import { generateIdentityKey, identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
 
 const { DATA_DIR, DEVNET_PORT, DEVNET_CLOSE_MS, DEVNET_PASSPHRASE } = environment()
 

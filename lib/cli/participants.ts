@@ -1,6 +1,6 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { prover } from '#lib/devnet/prover.ts'
+import { prover } from '#lib/devnet/devnet.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'

@@ -1,14 +1,18 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { lockDirectory } from '#lib/config/directory-lock.ts'
-import { openFriendbot } from './friendbot.ts'
-import { type Deployment, makeGenesis } from './genesis.ts'
-import { answerRequests } from './http-server.ts'
-import { type DevnetKeys, devnetKeys } from './keys.ts'
-import { type Ledger, openLedger } from './ledger.ts'
-import type { LedgerContext } from './ledger-context.ts'
-import { readNetworkFile, writeNetworkFile } from './network-file.ts'
+import { type Deployment, makeGenesis } from './apply/genesis.ts'
+import { type DevnetKeys, devnetKeys } from './apply/keys.ts'
+import { type Ledger, openLedger } from './apply/ledger.ts'
 import { rpcMethods } from './rpc/methods.ts'
+import { openFriendbot } from './services/friendbot.ts'
+import { answerRequests } from './services/http-server.ts'
+import { readNetworkFile, writeNetworkFile } from './services/network-file.ts'
+import type { LedgerContext } from './state/ledger-context.ts'
+
+export { devnetKeys } from './apply/keys.ts'
+export { prover } from './host/token/stand-in.ts'
+export { generateIdentityKey, identityIssuer } from './services/identity.ts'
 
 export interface DevnetOptions {
   /** where the ledger is kept, for this process alone; null keeps it in memory */

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import type { Prover } from '#lib/wallet/prover.ts'
 
 /** What the embedded ledger's verifier takes for a proof. Loaded by name: nothing here depends on that ledger. */
-const STAND_IN = './lib/devnet/prover.ts'
+const STAND_IN = './lib/devnet/devnet.ts'
 
 /**
  * The prover of the module that RELAY_PROVER names: a package, or a file (`./…`, `/…`, from the working directory), that

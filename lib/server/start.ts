@@ -124,7 +124,7 @@ async function startEmbedded(
   const embedsDatabase = !configuration.DATABASE_URL
   if (!embedsLedger && !embedsDatabase) return {}
   closers.push(lockDirectory(configuration.DATA_DIR))
-  const { generateIdentityKey } = await import('#lib/devnet/identity.ts')
+  const { generateIdentityKey } = await import('#lib/devnet/devnet.ts')
   const keys = await keepKeys(configuration.DATA_DIR, generateIdentityKey)
   return {
     isAlone: true,
@@ -154,9 +154,7 @@ async function startLedger(
   keys: EmbeddedKeys,
   closers: (() => unknown)[],
 ): Promise<Embedded & EmbeddedParts & { friendbotUrl: string }> {
-  const { startDevnet } = await import('#lib/devnet/devnet.ts')
-  const { identityIssuer } = await import('#lib/devnet/identity.ts')
-  const { prover } = await import('#lib/devnet/prover.ts')
+  const { identityIssuer, prover, startDevnet } = await import('#lib/devnet/devnet.ts')
   let answerIdentity: ReturnType<typeof identityIssuer> | undefined
   const devnet = await startDevnet({
     directory: dataPath(configuration.DATA_DIR, 'ledger'),

@@ -3,7 +3,7 @@ import { type Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sd
 import { z } from 'zod'
 import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
 import { payrollClient } from '#lib/cli/payroll-client.ts'
-import { devnetKeys } from '#lib/devnet/keys.ts'
+import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'

@@ -5,7 +5,7 @@ import { StrKey } from '@stellar/stellar-sdk'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { generateIdentityKey } from '#lib/devnet/identity.ts'
+import { generateIdentityKey } from '#lib/devnet/devnet.ts'
 
 let directory: string
 beforeEach(() => {

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import { Account, Asset } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openFriendbot } from '#lib/devnet/friendbot.ts'
-import { makeGenesis } from '#lib/devnet/genesis.ts'
-import { devnetKeys } from '#lib/devnet/keys.ts'
-import { openLedger } from '#lib/devnet/ledger.ts'
+import { makeGenesis } from '#lib/devnet/apply/genesis.ts'
+import { devnetKeys } from '#lib/devnet/apply/keys.ts'
+import { openLedger } from '#lib/devnet/apply/ledger.ts'
+import { openFriendbot } from '#lib/devnet/services/friendbot.ts'
 import { keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
 
 let network: TestNetwork

@@ -1,9 +1,9 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
-import { openExpiry } from '#lib/devnet/expiry.ts'
-import { openHistory, RETENTION_LEDGERS } from '#lib/devnet/history.ts'
-import { memoryJournal } from '#lib/devnet/journal.ts'
-import { openState, type StoredEntry } from '#lib/devnet/state.ts'
+import { openExpiry } from '#lib/devnet/state/expiry.ts'
+import { openHistory, RETENTION_LEDGERS } from '#lib/devnet/state/history.ts'
+import { memoryJournal } from '#lib/devnet/state/journal.ts'
+import { openState, type StoredEntry } from '#lib/devnet/state/state.ts'
 import { keypair, openTestNetwork } from './network-fixture.ts'
 
 test('history forgets what is older than the retention window, hashes included', () => {

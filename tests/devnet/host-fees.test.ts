@@ -1,8 +1,8 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
-import { entryBytes, eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/fees.ts'
 import { accountKey, contractData, contractDataKey } from '#lib/devnet/host/entry-key.ts'
-import type { StoredEntry } from '#lib/devnet/state.ts'
+import type { StoredEntry } from '#lib/devnet/state/state.ts'
+import { entryBytes, eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/transaction/fees.ts'
 import { employer, openNetwork } from './host-fixture.ts'
 
 const token = openNetwork().contracts.token

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
-import { prover, registerProof, transferProof, withdrawProof } from '#lib/devnet/prover.ts'
+import { prover, registerProof, transferProof, withdrawProof } from '#lib/devnet/host/token/stand-in.ts'
 
 const token = StrKey.encodeContract(new Uint8Array(32).fill(1))
 const account = StrKey.encodeEd25519PublicKey(new Uint8Array(32).fill(2))

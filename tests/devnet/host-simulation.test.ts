@@ -1,8 +1,8 @@
 import { Account, Asset, Memo, Operation, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
-import { eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/fees.ts'
 import { eventBytes } from '#lib/devnet/host/resources.ts'
-import { type SimulationParams, simulateTransaction } from '#lib/devnet/simulation.ts'
+import { type SimulationParams, simulateTransaction } from '#lib/devnet/rpc/simulation.ts'
+import { eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/transaction/fees.ts'
 import {
   apply,
   contractor,

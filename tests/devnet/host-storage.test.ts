@@ -4,7 +4,7 @@ import { accountKey, contractData, contractDataKey, entryKey, instanceKey } from
 import { diskReadBytes, writeBytes } from '#lib/devnet/host/resources.ts'
 import { openStorage } from '#lib/devnet/host/storage.ts'
 import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
-import type { State } from '#lib/devnet/state.ts'
+import type { State } from '#lib/devnet/state/state.ts'
 import {
   apply,
   contractor,

@@ -2,7 +2,7 @@ import { nativeToScVal, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
 import { instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
-import { registerProof } from '#lib/devnet/prover.ts'
+import { registerProof } from '#lib/devnet/host/token/stand-in.ts'
 import { encodeCallData } from '#lib/wallet/call-data.ts'
 import { FIELD } from '#lib/wallet/grumpkin.ts'
 import {

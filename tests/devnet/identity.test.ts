@@ -4,7 +4,7 @@ import { decodeProtectedHeader, type JWK } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
 import { verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
-import { generateIdentityKey, identityIssuer } from '#lib/devnet/identity.ts'
+import { generateIdentityKey, identityIssuer } from '#lib/devnet/services/identity.ts'
 
 let key: JWK
 let listener: Server

@@ -9,8 +9,8 @@ import {
   TransactionBuilder,
   xdr,
 } from '@stellar/stellar-sdk'
+import { devnetKeys } from '#lib/devnet/apply/keys.ts'
 import { type Devnet, type DevnetOptions, startDevnet } from '#lib/devnet/devnet.ts'
-import { devnetKeys } from '#lib/devnet/keys.ts'
 
 export const passphrase = 'Standalone Network ; February 2017'
 export const { root, issuer } = devnetKeys(passphrase)

@@ -13,7 +13,7 @@ import {
   xdr,
 } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { nonRefundableFee } from '#lib/devnet/fees.ts'
+import { nonRefundableFee } from '#lib/devnet/transaction/fees.ts'
 import {
   codeOf,
   keypair,

@@ -17,12 +17,19 @@ interface Import {
 const STATEMENT =
   /^(?:import|export)\s(type\s)?[^'"`;]*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/gm
 
-const imports: Import[] = [...sources].flatMap(([from, source]) =>
-  [...source.matchAll(STATEMENT)].map(([, type, named, bare, dynamic]) => {
-    const specifier = named ?? bare ?? dynamic ?? ''
-    return { from, specifier, file: resolve(from, specifier), typeOnly: type !== undefined }
-  }),
-)
+/** The one file of the embedded ledger that others import. */
+const DOOR = 'lib/devnet/devnet.ts'
+
+const imports = importsIn([...sources])
+
+function importsIn(read: readonly [file: string, source: string][]): Import[] {
+  return read.flatMap(([from, source]) =>
+    [...source.matchAll(STATEMENT)].map(([, type, named, bare, dynamic]) => {
+      const specifier = named ?? bare ?? dynamic ?? ''
+      return { from, specifier, file: resolve(from, specifier), typeOnly: type !== undefined }
+    }),
+  )
+}
 
 function resolve(from: string, specifier: string): string | undefined {
   if (specifier.startsWith('.')) return join(dirname(from), specifier)
@@ -79,6 +86,24 @@ describe('the direction of imports', () => {
       return layerOf(file) < layerOf(from)
     })
     expect(told(upward)).toEqual([])
+  })
+
+  test('into the embedded ledger is through its door', () => {
+    const tests = globSync('tests/**/*.{ts,tsx}').filter((file) => !file.startsWith('tests/devnet/'))
+    const read = tests.map((file): [string, string] => [file, readFileSync(file, 'utf8')])
+    const inside = [...imports, ...importsIn(read)].filter(
+      ({ from, file }) => roomOf(from) !== 'devnet' && file?.startsWith('lib/devnet/') && file !== DOOR,
+    )
+    expect(told(inside)).toEqual([])
+  })
+
+  test('is downwards between the rooms of the embedded ledger too', () => {
+    const roomOfDevnet = (file: string) => file.split('/').slice(2, -1)[0] ?? 'door'
+    const floor = (file: string) =>
+      ['door', 'services', 'rpc', 'apply', 'host', 'transaction', 'state'].indexOf(roomOfDevnet(file))
+    const own = imports.filter(({ from, file }) => roomOf(from) === 'devnet' && file && roomOf(file) === 'devnet')
+    expect(own.filter(({ from }) => floor(from) < 0).map(({ from }) => from)).toEqual([])
+    expect(told(own.filter(({ from, file = '' }) => floor(file) < floor(from)))).toEqual([])
   })
 
   test('never goes round in a circle', () => {

@@ -1,7 +1,7 @@
 import { type Keypair, Transaction } from '@stellar/stellar-sdk'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
-import { devnetKeys } from '#lib/devnet/keys.ts'
+import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
 import { providerKey, startTestProvider, type TestProvider } from '../auth/provider-server.ts'

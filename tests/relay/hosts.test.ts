@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
-import { prover } from '#lib/devnet/prover.ts'
+import { prover } from '#lib/devnet/devnet.ts'
 import { startHost } from '#lib/relay/host.ts'
 import { openRelay } from '#lib/relay/opening.ts'
 import { readiness } from '#lib/server/readiness.ts'

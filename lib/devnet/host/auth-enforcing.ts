@@ -1,5 +1,5 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
-import type { LedgerContext } from '../ledger-context.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
 import { verifyAccount } from './account-signature.ts'
 import { type Authorisation, callOf, type Frame } from './authorisation.ts'
 import { HostError, hostError } from './host-error.ts'

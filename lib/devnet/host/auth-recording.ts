@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Address, StrKey, xdr } from '@stellar/stellar-sdk'
-import type { LedgerContext } from '../ledger-context.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
 import { readAccount } from './account-signature.ts'
 import { type Authorisation, callOf, type Frame } from './authorisation.ts'
 import { hostError } from './host-error.ts'

@@ -1,5 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import type { LedgerContext } from '../ledger-context.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
 import { decodeArguments } from './arguments.ts'
 import type { Authorisation, Frame } from './authorisation.ts'
 import type { Call } from './contract.ts'

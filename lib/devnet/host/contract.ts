@@ -1,5 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import type { LedgerContext } from '../ledger-context.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
 import type { Instance } from './instance.ts'
 import type { MuxedAddress } from './scval.ts'
 import type { Storage } from './storage.ts'

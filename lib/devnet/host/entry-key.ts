@@ -1,5 +1,5 @@
 import { Address, type Asset, xdr } from '@stellar/stellar-sdk'
-import { publicKey } from '../ledger-key.ts'
+import { publicKey } from '../state/ledger-key.ts'
 
 /** A ledger key and its base64 XDR, under which the state keeps the entry. */
 export interface EntryKey {

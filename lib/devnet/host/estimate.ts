@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { eventsFee, nonRefundableFee, rentFee } from '../fees.ts'
-import type { State } from '../state.ts'
+import type { State } from '../state/state.ts'
+import { eventsFee, nonRefundableFee, rentFee } from '../transaction/fees.ts'
 import type { InvocationResult } from './invoke.ts'
 import { diskReadBytes, eventBytes, writeBytes } from './resources.ts'
 

@@ -1,5 +1,5 @@
-import { NETWORK_LIMITS } from '../fees.ts'
-import type { LedgerContext } from '../ledger-context.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
+import { NETWORK_LIMITS } from '../transaction/fees.ts'
 import { contractData, nonceKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 import { VOID } from './scval.ts'

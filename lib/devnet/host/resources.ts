@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import { entryBytes, NETWORK_LIMITS } from '../fees.ts'
-import type { State } from '../state.ts'
+import type { State } from '../state/state.ts'
+import { entryBytes, NETWORK_LIMITS } from '../transaction/fees.ts'
 import { entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 

@@ -1,5 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
-import type { Change, StoredEntry } from '../state.ts'
+import type { Change, StoredEntry } from '../state/state.ts'
 
 /** One entry of `stateChanges`; entries in base64 XDR of a LedgerEntry. A longer life alone is no change. */
 export function presentChange({ key, before, after }: Change): object[] {

@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { NETWORK_LIMITS } from '../fees.ts'
-import type { State, StoredEntry } from '../state.ts'
+import type { State, StoredEntry } from '../state/state.ts'
+import { NETWORK_LIMITS } from '../transaction/fees.ts'
 import { type EntryKey, entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 

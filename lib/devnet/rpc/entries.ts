@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { encodeData, isTemporary } from '../entry.ts'
-import type { Ledger } from '../ledger.ts'
-import type { StoredEntry } from '../state.ts'
+import type { Ledger } from '../apply/ledger.ts'
+import { encodeData, isTemporary } from '../state/entry.ts'
+import type { StoredEntry } from '../state/state.ts'
 import { invalidParams, type Params } from './json-rpc.ts'
 
 const MAX_KEYS = 200

@@ -1,5 +1,5 @@
 import { StrKey, xdr } from '@stellar/stellar-sdk'
-import type { EventRecord } from '../record.ts'
+import type { EventRecord } from '../state/record.ts'
 import { invalidParams, isObject } from './json-rpc.ts'
 
 const MAX_FILTERS = 5

@@ -1,10 +1,10 @@
-import type { Ledger } from '../ledger.ts'
-import { simulatedState } from '../simulated-state.ts'
-import { simulateTransaction } from '../simulation.ts'
+import type { Ledger } from '../apply/ledger.ts'
 import { getLedgerEntries } from './entries.ts'
 import { getEvents } from './events.ts'
 import { invalidParams, isObject, type Method, type Params } from './json-rpc.ts'
 import { getFeeStats, getHealth, getLatestLedger, getLedgers, getNetwork, getVersionInfo } from './network.ts'
+import { simulatedState } from './simulated-state.ts'
+import { simulateTransaction } from './simulation.ts'
 import { getTransaction, getTransactions, sendTransaction } from './transactions.ts'
 
 /** The methods of Stellar RPC, by name. */

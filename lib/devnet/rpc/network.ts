@@ -1,8 +1,8 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { closeMeta, historyEntry, PROTOCOL_VERSION } from '../header.ts'
-import { RETENTION_LEDGERS } from '../history.ts'
-import type { Ledger } from '../ledger.ts'
-import type { LedgerRecord } from '../record.ts'
+import { closeMeta, historyEntry, PROTOCOL_VERSION } from '../apply/header.ts'
+import type { Ledger } from '../apply/ledger.ts'
+import { RETENTION_LEDGERS } from '../state/history.ts'
+import type { LedgerRecord } from '../state/record.ts'
 import { type Params, RpcError } from './json-rpc.ts'
 import { readCursor, readPage, startOf } from './paging.ts'
 

@@ -1,4 +1,4 @@
-import type { History } from '../history.ts'
+import type { History } from '../state/history.ts'
 import { invalidParams, invalidRequest, isObject, type Params } from './json-rpc.ts'
 
 export interface Page {

@@ -1,8 +1,8 @@
-import { UnreadableEnvelope } from '../envelope-decoding.ts'
-import type { Found, History } from '../history.ts'
-import type { Ledger } from '../ledger.ts'
-import { envelopeResult, plainResult } from '../results.ts'
-import { diagnosticEvent } from '../soroban-validity.ts'
+import type { Ledger } from '../apply/ledger.ts'
+import type { Found, History } from '../state/history.ts'
+import { UnreadableEnvelope } from '../transaction/envelope-decoding.ts'
+import { envelopeResult, plainResult } from '../transaction/results.ts'
+import { diagnosticEvent } from '../transaction/soroban-validity.ts'
 import { invalidParams, type Params } from './json-rpc.ts'
 import { readCursor, readPage, startOf } from './paging.ts'
 

@@ -1,6 +1,6 @@
 import { type Asset, StrKey, xdr } from '@stellar/stellar-sdk'
-import { addSubentry, INT64_MAX } from '../../account.ts'
-import { isAuthorized, TRUSTLINE_AUTHORIZED, TRUSTLINE_CLAWBACK } from '../../trustline.ts'
+import { addSubentry, INT64_MAX } from '../../state/account.ts'
+import { isAuthorized, TRUSTLINE_AUTHORIZED, TRUSTLINE_CLAWBACK } from '../../state/trustline.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 import { accountKey, trustlineKey } from '../entry-key.ts'

@@ -1,5 +1,5 @@
 import { type Asset, StrKey } from '@stellar/stellar-sdk'
-import { INT64_MAX } from '../../account.ts'
+import { INT64_MAX } from '../../state/account.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 import { trustlineKey } from '../entry-key.ts'

@@ -1,6 +1,6 @@
 import { type Asset, xdr } from '@stellar/stellar-sdk'
-import { INT64_MAX, minimumBalance, withBalance } from '../../account.ts'
-import { isAuthorized } from '../../trustline.ts'
+import { INT64_MAX, minimumBalance, withBalance } from '../../state/account.ts'
+import { isAuthorized } from '../../state/trustline.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 import { accountKey, trustlineKey } from '../entry-key.ts'

@@ -1,5 +1,5 @@
 import type { Asset } from '@stellar/stellar-sdk'
-import { AUTH_CLAWBACK, AUTH_REQUIRED, AUTH_REVOCABLE } from '../../account.ts'
+import { AUTH_CLAWBACK, AUTH_REQUIRED, AUTH_REVOCABLE } from '../../state/account.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 

@@ -1,0 +1,138 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { readAccount, withSequence, writeAccount } from '../state/account.ts'
+import { metaChanges } from '../state/entry.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
+import type { State } from '../state/state.ts'
+import type { Envelope, Inner } from '../transaction/envelope.ts'
+import { removeOneTimeSigner, removeOneTimeSigners } from '../transaction/one-time-signers.ts'
+import { applyOperation, type OperationOutcome, refused, resultsWith } from '../transaction/operations/operation.ts'
+import type { Failure, InnerOutcome } from '../transaction/results.ts'
+import { checkSignatures, type SignatureChecker } from '../transaction/signatures.ts'
+import { checkCommon, signatureFault, sourceOf } from '../transaction/validity.ts'
+import { applySoroban, type SorobanCharge, unusedCharge } from './soroban-application.ts'
+
+/** What a transaction did in its ledger, before refunds. */
+export interface Application {
+  readonly outcome: InnerOutcome
+  /** sequence number and one-time signers: kept even if the operations fail */
+  readonly changesBefore: xdr.LedgerEntryChange[]
+  /** one per operation; none if it failed */
+  readonly operations: xdr.OperationMetaV2[]
+  readonly soroban: { readonly charge: SorobanCharge; readonly returnValue: xdr.ScVal | null } | undefined
+  readonly diagnostics: xdr.DiagnosticEvent[]
+}
+
+/**
+ * Applies an envelope whose fee is already taken. The checks of its validity run again with this ledger's number and
+ * time; from the moment the sequence number is found right, it is used up whatever follows.
+ */
+export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerContext): Application {
+  const { inner, bump } = envelope
+  const before = state.fork()
+  if (bump) removeOneTimeSigner(envelope.feeSource, bump.hash, before, ledger.sequence)
+  const failure = prepare(inner, bump !== undefined, before, ledger)
+  const changesBefore = metaChanges(before.changes())
+  before.commit()
+  if (failure) return rejected(inner, failure, changesBefore)
+  try {
+    return inner.isSoroban
+      ? applyContractCall(inner, state, ledger, changesBefore)
+      : applyOperations(inner, state, ledger, changesBefore)
+  } catch (cause) {
+    // A bug here must not keep every later ledger from closing: core answers txINTERNAL_ERROR too.
+    console.error(cause)
+    return rejected(inner, { code: 'txInternalError' }, changesBefore)
+  }
+}
+
+function prepare(inner: Inner, isInsideFeeBump: boolean, state: State, ledger: LedgerContext): Failure | undefined {
+  const moment = { sequence: ledger.sequence, closeTime: ledger.closeTime, latest: 0 }
+  const checker = checkSignatures(inner)
+  const failure = checkCommon(inner, checker, { state, moment, isInsideFeeBump, isApplying: true })
+  const account = readAccount(state, inner.source)
+  if (account && (!failure || failure.usesSequence)) {
+    writeAccount(state, withSequence(account, inner.tx.seqNum, ledger), ledger.sequence)
+  }
+  const unsigned = failure ?? checkOperationSignatures(inner, checker, state)
+  removeOneTimeSigners(inner, state, ledger.sequence)
+  return unsigned ?? (checker.allUsed() ? undefined : { code: 'txBadAuthExtra' })
+}
+
+function checkOperationSignatures(inner: Inner, checker: SignatureChecker, state: State): Failure | undefined {
+  const { operations } = inner.tx
+  const faults = operations.map((operation) => signatureFault(operation, inner, checker, state))
+  if (faults.every((fault) => fault === undefined)) return undefined
+  return { code: 'txFailed', operations: resultsWith(operations, faults) }
+}
+
+/** Every operation runs, so that each has its own result; what they did counts only if all succeeded. */
+function applyOperations(
+  inner: Inner,
+  state: State,
+  ledger: LedgerContext,
+  changesBefore: xdr.LedgerEntryChange[],
+): Application {
+  const whole = state.fork()
+  const results: xdr.OperationResult[] = []
+  const metas: xdr.OperationMetaV2[] = []
+  let succeeded = true
+  for (const operation of inner.tx.operations) {
+    const layer = whole.fork()
+    const { ok, result, events } = applyOne(operation, inner, layer, ledger)
+    results.push(result)
+    metas.push(operationMeta(layer, events))
+    if (ok) layer.commit()
+    succeeded &&= ok
+  }
+  if (succeeded) whole.commit()
+  return {
+    outcome: { code: outcomeCode(succeeded), operations: results },
+    changesBefore,
+    operations: succeeded ? metas : [],
+    soroban: undefined,
+    diagnostics: [],
+  }
+}
+
+function applyOne(operation: xdr.Operation, inner: Inner, state: State, ledger: LedgerContext): OperationOutcome {
+  const source = sourceOf(operation, inner)
+  const account = readAccount(state, source)
+  if (!account) return refused(xdr.OperationResult.opNoAccount())
+  return applyOperation(operation, { state, ledger, source, account, memo: inner.tx.memo })
+}
+
+function applyContractCall(
+  inner: Inner,
+  state: State,
+  ledger: LedgerContext,
+  changesBefore: xdr.LedgerEntryChange[],
+): Application {
+  const [operation] = inner.tx.operations
+  const source = operation ? sourceOf(operation, inner) : inner.source
+  if (!readAccount(state, source)) {
+    const results = [xdr.OperationResult.opNoAccount()]
+    return rejected(inner, { code: 'txFailed', operations: results }, changesBefore)
+  }
+  const layer = state.fork()
+  const { ok, result, events, charge, returnValue, diagnostics } = applySoroban(inner, source, layer, ledger)
+  const operations = ok ? [operationMeta(layer, events)] : []
+  if (ok) layer.commit()
+  return {
+    outcome: { code: outcomeCode(ok), operations: [result] },
+    changesBefore,
+    operations,
+    soroban: { charge, returnValue },
+    diagnostics,
+  }
+}
+
+const outcomeCode = (ok: boolean) => (ok ? 'txSuccess' : 'txFailed')
+
+function rejected(inner: Inner, outcome: Failure, changesBefore: xdr.LedgerEntryChange[]): Application {
+  const soroban = inner.isSoroban ? { charge: unusedCharge(inner), returnValue: null } : undefined
+  return { outcome, changesBefore, operations: [], soroban, diagnostics: [] }
+}
+
+function operationMeta(layer: State, events: xdr.ContractEvent[]): xdr.OperationMetaV2 {
+  return new xdr.OperationMetaV2({ ext: xdr.ExtensionPoint.v0(), changes: metaChanges(layer.changes()), events })
+}

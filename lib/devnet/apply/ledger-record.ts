@@ -1,0 +1,58 @@
+import { xdr } from '@stellar/stellar-sdk'
+import type { EntryRecord, LedgerHead, Span, TransactionBody } from '../state/record.ts'
+import type { ClosedTransaction } from './close.ts'
+import { eventRecords } from './event-records.ts'
+
+export interface ClosedLedger {
+  readonly sequence: number
+  readonly closeTime: number
+  readonly hash: Uint8Array
+  readonly header: xdr.LedgerHeader
+  readonly transactions: readonly ClosedTransaction[]
+  readonly changes: readonly EntryRecord[]
+}
+
+/** The journal record of a closed ledger: the head that is read at every start, and the body that is read on demand. */
+export function recordLedger(closed: ClosedLedger): { head: LedgerHead; body: Buffer } {
+  const parts: Buffer[] = []
+  let end = 0
+  const add = (value: unknown): Span => {
+    const part = Buffer.from(JSON.stringify(value))
+    parts.push(part)
+    end += part.length
+    return [end - part.length, part.length]
+  }
+  const transactions = closed.transactions.map((transaction) => ({
+    hash: transaction.envelope.hash,
+    innerHash: transaction.envelope.innerHash,
+    ok: transaction.ok,
+    isSoroban: transaction.envelope.inner.isSoroban,
+    at: add(transactionBody(transaction)),
+  }))
+  const events = eventRecords(closed, closed.transactions)
+  const contracts = Array.from(new Set(events.map(({ contractId }) => contractId)))
+  const ledger = {
+    sequence: closed.sequence,
+    closeTime: closed.closeTime,
+    hash: Buffer.from(closed.hash).toString('hex'),
+    header: closed.header.toXdr('base64'),
+    transactions,
+    events: events.length > 0 ? { at: add(events), contracts } : undefined,
+  }
+  return { head: { ledger, changes: closed.changes }, body: Buffer.concat(parts) }
+}
+
+function transactionBody({ envelope, result, meta }: ClosedTransaction): TransactionBody {
+  return {
+    envelopeXdr: envelope.xdr,
+    resultXdr: result.toXdr('base64'),
+    resultMetaXdr: Buffer.from(xdr.TransactionMeta.v4(meta).toXdr()).toString('base64'),
+    ...(meta.diagnosticEvents.length > 0
+      ? { diagnosticEventsXdr: meta.diagnosticEvents.map((event) => event.toXdr('base64')) }
+      : {}),
+    events: {
+      transactionEventsXdr: meta.events.map((event) => event.toXdr('base64')),
+      contractEventsXdr: meta.operations.map(({ events }) => events.map((event) => event.toXdr('base64'))),
+    },
+  }
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import { xdr } from '@stellar/stellar-sdk'
+import { openArchive } from '../state/archive.ts'
+import { recordChange } from '../state/entry-record.ts'
+import type { History } from '../state/history.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
+import type { State, StoredEntry } from '../state/state.ts'
+import { type Envelope, readEnvelope } from '../transaction/envelope.ts'
+import type { Moment } from '../transaction/preconditions.ts'
+import { openQueue, type Verdict } from '../transaction/queue.ts'
+import { applyLedger } from './close.ts'
+import { makeHeader } from './header.ts'
+import { type ClosedLedger, recordLedger } from './ledger-record.ts'
+
+/** The network as one node knows it. */
+export interface Ledger {
+  readonly passphrase: string
+  /** What the last closed ledger left: to read, or to fork for a simulation. */
+  readonly state: State
+  readonly history: History
+  /** The last closed ledger. */
+  context(): LedgerContext
+  /** unix seconds */
+  now(): number
+  /** @throws UnreadableEnvelope if `envelope` (base64 XDR) is not one */
+  submit(envelope: string): { envelope: Envelope; verdict: Verdict }
+  /** Closes a ledger with all that waits. */
+  close(): void
+  /** Settles when the next ledger has closed. */
+  closed(): Promise<void>
+  stop(): void
+}
+
+export interface LedgerOptions {
+  /** null keeps everything in memory */
+  readonly directory: string | null
+  readonly passphrase: string
+  /** unix milliseconds */
+  readonly now: () => number
+  /** The entries of ledger 1, asked for when the directory holds no network yet. */
+  readonly genesis: (ledger: LedgerContext) => StoredEntry[]
+}
+
+interface Tip {
+  readonly hash: Uint8Array
+  /** stroops */
+  readonly feePool: bigint
+  readonly sequence: number
+  readonly closeTime: number
+}
+
+/** Seconds past now that a transaction must at least be valid for: two closes of 5 s (core's upper bound offset). */
+const CLOSE_TIME_SLACK = 10
+
+export function openLedger({ directory, passphrase, now, genesis }: LedgerOptions): Ledger {
+  const networkId = createHash('sha256').update(passphrase).digest()
+  const archive = openArchive(directory)
+  const { state, history, expiry } = archive
+  const queue = openQueue()
+  const seconds = () => Math.floor(now() / 1000)
+  let waiting = Promise.withResolvers<void>()
+  let tip: Tip = { hash: new Uint8Array(32), feePool: 0n, sequence: 0, closeTime: 0 }
+
+  const contextOf = (at: { sequence: number; closeTime: number }): LedgerContext => {
+    return { sequence: at.sequence, closeTime: at.closeTime, networkId, passphrase }
+  }
+  /** What is submitted now is judged for the ledger after the last, which may close some seconds from now. */
+  const moment = (): Moment => {
+    const { sequence, closeTime } = tip
+    return { sequence: sequence + 1, closeTime, latest: Math.max(0, seconds() - closeTime) + CLOSE_TIME_SLACK }
+  }
+  const keep = (ledger: LedgerContext, layer: State, did: ReturnType<typeof applyLedger>) => {
+    const changes = layer.changes().map(recordChange)
+    const { transactions } = did
+    const feePool = tip.feePool + did.fees
+    const { header, hash } = makeHeader({
+      previousHash: tip.hash,
+      sequence: ledger.sequence,
+      closeTime: ledger.closeTime,
+      feePool,
+      transactions: transactions.map(({ envelope }) => envelope.fullHash),
+      results: transactions.map(({ result }) => result.toXdr()),
+      changes: changes.map(([key, data]) => `${key}:${data}`),
+    })
+    const { sequence, closeTime } = ledger
+    const closed: ClosedLedger = { sequence, closeTime, hash, header, transactions, changes }
+    archive.keep(recordLedger(closed), layer)
+    tip = { hash, feePool, sequence, closeTime }
+  }
+
+  if (state.entries().next().done) {
+    const ledger = contextOf({ sequence: 1, closeTime: seconds() })
+    const layer = state.fork()
+    for (const entry of genesis(ledger)) layer.put(entry)
+    keep(ledger, layer, { transactions: [], fees: 0n })
+  } else {
+    const { hash, header, sequence, closeTime } = history.latest()
+    const { feePool } = xdr.LedgerHeader.fromXdr(header, 'base64')
+    tip = { hash: Buffer.from(hash, 'hex'), feePool, sequence, closeTime }
+  }
+
+  return {
+    passphrase,
+    state,
+    history,
+    now: seconds,
+    context: () => contextOf(tip),
+    submit(text) {
+      const envelope = readEnvelope(text, networkId)
+      return { envelope, verdict: queue.add(envelope, state, moment()) }
+    },
+    close() {
+      const ledger = contextOf({ sequence: tip.sequence + 1, closeTime: Math.max(tip.closeTime, seconds()) })
+      const taken = queue.take(state, { ...ledger, latest: 0 })
+      const layer = state.fork()
+      expiry.evict(layer, ledger.sequence)
+      keep(ledger, layer, applyLedger(taken, layer, ledger))
+      queue.shift(taken)
+      const { resolve } = waiting
+      waiting = Promise.withResolvers()
+      resolve()
+    },
+    closed: () => waiting.promise,
+    stop: () => archive.close(),
+  }
+}

@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import { xdr } from '@stellar/stellar-sdk'
+import { invokeHostFunction } from '../host/invoke.ts'
+import { eventBytes } from '../host/resources.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
+import type { State } from '../state/state.ts'
+import type { Inner } from '../transaction/envelope.ts'
+import { eventsFee, nonRefundableFee, rentFee } from '../transaction/fees.ts'
+import { diagnosticEvent } from '../transaction/soroban-validity.ts'
+
+const Result = xdr.InvokeHostFunctionResult
+const OUTCOME = {
+  trapped: Result.invokeHostFunctionTrapped(),
+  'resource-limit-exceeded': Result.invokeHostFunctionResourceLimitExceeded(),
+  'entry-archived': Result.invokeHostFunctionEntryArchived(),
+} as const
+
+/** What of the resource fee is used, in stroops. What is left of it goes back to the fee source. */
+export interface SorobanCharge {
+  readonly nonRefundable: bigint
+  /** rent and events together */
+  readonly refundable: bigint
+  readonly rent: bigint
+}
+
+export interface SorobanOutcome {
+  readonly ok: boolean
+  readonly result: xdr.OperationResult
+  readonly events: xdr.ContractEvent[]
+  readonly charge: SorobanCharge
+  readonly returnValue: xdr.ScVal | null
+  readonly diagnostics: xdr.DiagnosticEvent[]
+}
+
+/** What a Soroban transaction costs that fails, or never runs: the part that is not refundable, and no more. */
+export function unusedCharge(inner: Inner): SorobanCharge {
+  const nonRefundable = inner.soroban ? nonRefundableFee(inner.soroban.resources, inner.size) : 0n
+  return { nonRefundable, refundable: 0n, rent: 0n }
+}
+
+/** Runs the one operation of a Soroban transaction in `state`; on failure the caller drops that layer. */
+export function applySoroban(inner: Inner, source: string, state: State, ledger: LedgerContext): SorobanOutcome {
+  const [operation] = inner.tx.operations
+  const { soroban } = inner
+  if (operation?.body.type !== 'invokeHostFunction' || !soroban) throw new Error('not a valid contract call')
+  const { hostFunction, auth } = operation.body.invokeHostFunctionOp
+  const { resources } = soroban
+  const charge = unusedCharge(inner)
+  const fail = (result: xdr.InvokeHostFunctionResult, diagnostics: xdr.DiagnosticEvent[]): SorobanOutcome => {
+    return { ok: false, result: wrap(result), events: [], charge, returnValue: null, diagnostics }
+  }
+  const mode = { kind: 'enforce' } as const
+  const { footprint } = resources
+  const run = invokeHostFunction({ state, ledger, source, hostFunction, auth, mode, footprint, resources })
+  if (!run.ok) return fail(OUTCOME[run.code], run.diagnostics)
+  const success = new xdr.InvokeHostFunctionSuccessPreImage({
+    returnValue: run.returnValue,
+    events: run.events,
+  }).toXdr()
+  const rent = rentFee(state.changes(), ledger.sequence)
+  const refundable = rent + eventsFee(eventBytes(run.events, run.returnValue))
+  if (refundable > soroban.resourceFee - charge.nonRefundable) {
+    const reason = diagnosticEvent('refundable resource fee was not sufficient')
+    return fail(Result.invokeHostFunctionInsufficientRefundableFee(), [...run.diagnostics, reason])
+  }
+  return {
+    ok: true,
+    result: wrap(Result.invokeHostFunctionSuccess(createHash('sha256').update(success).digest())),
+    events: run.events,
+    charge: { ...charge, refundable, rent },
+    returnValue: run.returnValue,
+    diagnostics: run.diagnostics,
+  }
+}
+
+function wrap(result: xdr.InvokeHostFunctionResult): xdr.OperationResult {
+  return xdr.OperationResult.opInner(xdr.OperationResultTr.invokeHostFunction(result))
+}

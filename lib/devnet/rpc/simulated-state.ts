@@ -1,0 +1,23 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { sequenceUse, withSequence } from '../state/account.ts'
+import { openView, type State, type StoredEntry } from '../state/state.ts'
+
+/**
+ * The state as a simulation must see it: an account that has never used a sequence number grows by its CAP-21 extension
+ * when its first transaction is applied, so it is measured with that (soroban-simulation's SimulationSnapshotSource).
+ * Without it the first call of a fresh account declares too few bytes to read, and fails.
+ */
+export function simulatedState(state: State): State {
+  return openView((key) => {
+    const entry = state.get(key)
+    return entry && extended(entry)
+  })
+}
+
+function extended(entry: StoredEntry): StoredEntry {
+  if (entry.data.type !== 'account' || entry.data.account.ext.type === 'v1') return entry
+  const { account } = entry.data
+  const { ledger, time } = sequenceUse(account)
+  const grown = withSequence(account, account.seqNum, { sequence: ledger, closeTime: Number(time) })
+  return { ...entry, data: xdr.LedgerEntryData.account(grown) }
+}

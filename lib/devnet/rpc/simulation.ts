@@ -1,0 +1,103 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { estimateResources } from '../host/estimate.ts'
+import { type AuthMode, invokeHostFunction } from '../host/invoke.ts'
+import { presentChange } from '../host/state-change.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
+import { baseAccountId } from '../state/ledger-key.ts'
+import type { State } from '../state/state.ts'
+import { readEnvelope } from '../transaction/envelope.ts'
+
+export interface SimulationParams {
+  /** base64 XDR of a TransactionEnvelope */
+  transaction: string
+  authMode?: string
+  useUpgradedAuth?: boolean
+  resourceConfig?: { instructionLeeway?: number }
+}
+
+export interface Simulation {
+  readonly state: State
+  /** the last closed ledger */
+  readonly ledger: LedgerContext
+  readonly passphrase: string
+  readonly params: SimulationParams
+}
+
+/** What one simulation is about, or why there is nothing to simulate. */
+type Subject =
+  | { readonly error: string }
+  | {
+      readonly source: string
+      readonly invocation: xdr.InvokeHostFunctionOp
+      readonly mode: AuthMode
+    }
+
+/**
+ * The body of simulateTransaction's answer without latestLedger. Never throws for what a client sent: every failure is
+ * an `error` string. Neither sequence number, fee, time bounds nor envelope signatures are looked at; the state stays.
+ */
+export function simulateTransaction({ state, ledger, params }: Simulation): object {
+  const subject = readSubject(params, ledger)
+  if ('error' in subject) return subject
+  const { source, mode, invocation } = subject
+  const { hostFunction, auth } = invocation
+  const layer = state.fork()
+  const run = invokeHostFunction({ state: layer, ledger, source, hostFunction, auth, mode, footprint: 'record' })
+  const events = run.diagnostics.map((event) => event.toXdr('base64'))
+  if (!run.ok) return { error: run.error, events }
+  const authorised = mode.kind === 'record' ? run.auth : auth
+  const data = estimateResources({
+    run,
+    state: layer,
+    sequence: ledger.sequence,
+    operation: new xdr.InvokeHostFunctionOp({ hostFunction, auth: [...authorised] }),
+    leeway: params.resourceConfig?.instructionLeeway ?? 0,
+  })
+  return {
+    transactionData: data.toXdr('base64'),
+    minResourceFee: String(data.resourceFee),
+    events,
+    results: [{ auth: authorised.map((entry) => entry.toXdr('base64')), xdr: run.returnValue.toXdr('base64') }],
+    stateChanges: layer.changes().flatMap(presentChange),
+  }
+}
+
+function readSubject(params: SimulationParams, ledger: LedgerContext): Subject {
+  const tx = decodeTransaction(params.transaction, ledger.networkId)
+  if (!tx) return { error: 'Could not unmarshal transaction' }
+  const [operation, ...others] = tx.operations
+  if (!operation || others.length > 0) return { error: 'Transaction contains more than one operation' }
+  if (tx.memo.type !== 'memoNone') {
+    return { error: 'Transaction contains a memo. Soroban transactions do not support memos.' }
+  }
+  if (operation.body.type !== 'invokeHostFunction') {
+    return { error: `Transaction contains unsupported operation type: ${operation.body.type}` }
+  }
+  const invocation = operation.body.invokeHostFunctionOp
+  const mode = authModeFor(params, invocation.auth.length > 0)
+  if ('error' in mode) return mode
+  return { source: baseAccountId(operation.sourceAccount ?? tx.sourceAccount), invocation, mode }
+}
+
+function decodeTransaction(text: string, networkId: Uint8Array): xdr.Transaction | undefined {
+  try {
+    return readEnvelope(text, networkId).inner.tx
+  } catch {
+    return undefined
+  }
+}
+
+/** Without authMode: what is signed is enforced, what is not is recorded, tied to the root. */
+function authModeFor(params: SimulationParams, hasAuth: boolean): AuthMode | { readonly error: string } {
+  const { authMode = '', useUpgradedAuth = true } = params
+  switch (authMode === '' ? (hasAuth ? 'enforce' : 'record') : authMode) {
+    case 'enforce':
+      return { kind: 'enforce' }
+    case 'record':
+    case 'record_allow_nonroot':
+      if (hasAuth) return { error: `cannot set authMode to '${authMode}' with an auth footprint` }
+      return { kind: 'record', allowNonRoot: authMode === 'record_allow_nonroot', upgraded: useUpgradedAuth }
+    default:
+      return { error: "optional 'authMode' must be one of enforce,record,record_allow_nonroot when included" }
+  }
+}

@@ -1,0 +1,103 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { answer, type Method } from '../rpc/json-rpc.ts'
+import { type Funding, FundingRefused } from './friendbot.ts'
+
+export interface Endpoints {
+  readonly methods: Readonly<Record<string, Method>>
+  readonly friendbot: (address: string) => Promise<Funding>
+  /** served as /deployment.json */
+  readonly deployment: object
+  /** whatever is below /idp */
+  readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
+}
+
+/** bytes of a request body, as in stellar-rpc */
+const MAX_BODY = 512 * 1024
+/** /rpc, /friendbot, /deployment.json and /idp, open to every origin. */
+export function answerRequests(endpoints: Endpoints): RequestListener {
+  return (request, response) => {
+    serve(endpoints, request, response).catch((cause) => {
+      console.error(cause)
+      if (!response.headersSent) response.writeHead(500)
+      response.end()
+    })
+  }
+}
+
+async function serve(endpoints: Endpoints, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://localhost')
+  if (endpoints.identity && (url.pathname === '/idp' || url.pathname.startsWith('/idp/'))) {
+    endpoints.identity(request, response)
+    return
+  }
+  response.setHeader('Access-Control-Allow-Origin', '*')
+  if (request.method === 'OPTIONS') return preflight(request, response)
+  if (url.pathname === '/rpc') return await serveRpc(endpoints, request, response)
+  if (url.pathname === '/friendbot') return await serveFriendbot(endpoints, url, request, response)
+  if (url.pathname === '/deployment.json' && request.method === 'GET') return send(response, 200, endpoints.deployment)
+  send(response, 404, { error: 'not found' })
+}
+
+async function serveRpc({ methods }: Endpoints, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method !== 'POST') return refuse(response, 405, { Allow: 'POST' })
+  if (request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() !== 'application/json') {
+    return refuse(response, 415)
+  }
+  const body = await readBody(request)
+  if (body === undefined) return refuse(response, 413, { Connection: 'close' })
+  const reply = answer(body, methods)
+  if (reply) send(response, 200, reply)
+  else response.writeHead(204).end()
+}
+
+async function serveFriendbot(
+  { friendbot }: Endpoints,
+  url: URL,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'POST') return refuse(response, 405, { Allow: 'GET, POST' })
+  const form = request.method === 'POST' ? new URLSearchParams(await readBody(request)) : undefined
+  try {
+    const { hash, envelopeXdr } = await friendbot(url.searchParams.get('addr') ?? form?.get('addr') ?? '')
+    send(response, 200, { successful: true, hash, envelope_xdr: envelopeXdr })
+  } catch (cause) {
+    if (!(cause instanceof FundingRefused)) throw cause
+    const problem = {
+      type: 'https://stellar.org/horizon-errors/bad_request',
+      title: 'Bad Request',
+      status: 400,
+      detail: cause.message,
+      ...(cause.field === undefined ? {} : { extras: { invalid_field: cause.field } }),
+    }
+    send(response, 400, problem, 'application/problem+json; charset=utf-8')
+  }
+}
+
+function preflight(request: IncomingMessage, response: ServerResponse): void {
+  const headers = request.headers['access-control-request-headers'] ?? '*'
+  response
+    .writeHead(204, { 'Access-Control-Allow-Methods': 'GET, POST', 'Access-Control-Allow-Headers': headers })
+    .end()
+}
+
+/** Undefined for a body that is too large; the rest of it is not read. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request) {
+    size += chunk.length
+    if (size > MAX_BODY) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function refuse(response: ServerResponse, status: number, headers: Record<string, string> = {}): void {
+  response.writeHead(status, headers).end()
+}
+
+function send(response: ServerResponse, status: number, body: object, type = 'application/json'): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, { 'Content-Type': type, 'Content-Length': bytes.length }).end(bytes)
+}

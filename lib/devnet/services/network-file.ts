@@ -1,0 +1,22 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dataPath } from '#lib/config/data-path.ts'
+import type { Deployment } from '../apply/genesis.ts'
+
+/** What a ledger's directory says of its network. */
+export interface NetworkFile {
+  readonly passphrase: string
+  readonly deployment: Deployment
+}
+
+export function readNetworkFile(directory: string): NetworkFile | undefined {
+  const path = dataPath(directory, 'network.json')
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
+}
+
+/** Written before the first ledger, so that the two never disagree. */
+export function writeNetworkFile(directory: string, network: NetworkFile): void {
+  mkdirSync(directory, { recursive: true })
+  const path = dataPath(directory, 'network.json')
+  writeFileSync(`${path}.part`, `${JSON.stringify(network, null, 2)}\n`)
+  renameSync(`${path}.part`, path)
+}
