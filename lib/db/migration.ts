@@ -1,14 +1,26 @@
 import path from 'node:path'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { bigint, pgTable, serial, text } from 'drizzle-orm/pg-core'
+import { bigint, PgDialect, type PgSession, pgTable, text } from 'drizzle-orm/pg-core'
 import { sqlState } from './errors.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
-// Written out literally so that the files are traced into a standalone build.
-const MIGRATIONS = path.join(process.cwd(), 'drizzle', 'migrations')
+/**
+ * Which files there are, and the table that remembers what was applied. drizzle's default table is left to other
+ * programs: one that shares the database would leave rows there that pass for those of a newer version of this service.
+ */
+const MIGRATIONS = {
+  // Written out literally so that the files are traced into a standalone build.
+  migrationsFolder: path.join(process.cwd(), 'drizzle', 'migrations'),
+  migrationsSchema: 'public',
+  migrationsTable: 'confidential_payroll_migrations',
+}
+const applied = pgTable(MIGRATIONS.migrationsTable, {
+  hash: text().notNull(),
+  createdAt: bigint('created_at', { mode: 'number' }),
+})
 
-/** Any 64-bit number of our own: two instances that start together migrate one after the other. */
+/** A 64-bit number that only this service locks: two instances that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_220_130_419_663_201n
 
 /** The database has a migration that this version does not know: a newer version made it. */
@@ -20,41 +32,26 @@ export class NewerDatabase extends Error {
 }
 
 /**
- * The migrations that the database has. Of the form of drizzle's, and not its default table: that is anybody's who uses
- * drizzle in the same database, whose migrations would pass for those of a newer version of ours. It stands where our
- * tables stand, and goes when they go.
- */
-const applied = pgTable('confidential_payroll_migrations', {
-  id: serial().primaryKey(),
-  hash: text().notNull(),
-  createdAt: bigint('created_at', { mode: 'number' }),
-})
-
-/**
  * Whether there is nothing to migrate. It costs one query.
  * @throws NewerDatabase
  */
 export async function isMigrated(db: Database): Promise<boolean> {
-  try {
-    return (await findMissing(db)).length === 0
-  } catch (error) {
-    // Nobody has ever migrated it: there is no such table, or not even a schema for it.
-    if (['42P01', '3F000'].includes(sqlState(error) ?? '')) return false
-    throw error
-  }
-}
-
-async function findMissing(db: Database) {
-  const ours = readMigrationFiles({ migrationsFolder: MIGRATIONS })
-  const known = new Set((await db.select({ hash: applied.hash }).from(applied)).map(({ hash }) => hash))
-  const missing = ours.filter(({ hash }) => !known.has(hash))
-  if (known.size + missing.length > ours.length) throw new NewerDatabase()
-  return missing
+  const ours = new Set(readMigrationFiles(MIGRATIONS).map(({ hash }) => hash))
+  const known = await db
+    .select({ hash: applied.hash })
+    .from(applied)
+    .catch((error: unknown) => {
+      // A database that was never migrated has no such table, or not even a schema for it.
+      if (['42P01', '3F000'].includes(sqlState(error) ?? '')) return []
+      throw error
+    })
+  if (known.some(({ hash }) => !ours.has(hash))) throw new NewerDatabase()
+  return known.length === ours.size
 }
 
 /**
  * Applies what is missing in one transaction, all or nothing.
- * @throws NewerDatabase; whatever has made it fail
+ * @throws what has made it fail
  */
 export async function migrate(db: Database): Promise<void> {
   let failure: unknown
@@ -72,37 +69,24 @@ export async function migrate(db: Database): Promise<void> {
   })
 }
 
-/** Under a lock of the transaction, since those of a session do not hold through a pooler. */
+/** The lock belongs to the transaction, since the lock of a session does not hold through a pooler. */
 async function applyMissing(tx: Database): Promise<void> {
-  // A statement takes the time that it takes. Who waits for another's migration comes back later, and one that froze in the
-  // middle of it loses its lock.
+  // A statement takes the time that it takes. An instance that waits for another's migration comes back later, and one
+  // that froze in the middle of it loses its lock.
   await tx.execute(sql`SELECT set_config('lock_timeout', '15s', true), set_config('statement_timeout', '0', true),
     set_config('idle_in_transaction_session_timeout', '60s', true)`)
   await tx.execute(sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
-  // Whatever comes after a statement that waits for a table's lock waits behind it: not for as long as others' limit.
+  // Every statement that comes after one that waits for a table's lock waits behind it: shorter than its own limit.
   await tx.execute(sql`SELECT set_config('lock_timeout', '4s', true)`)
-  await tx.execute(sql`CREATE TABLE IF NOT EXISTS ${applied}
-    ("id" serial PRIMARY KEY, "hash" text NOT NULL, "created_at" bigint)`)
-  await takeOver(tx)
-  for (const { sql: statements, hash, folderMillis } of await findMissing(tx)) {
-    for (const statement of statements) await tx.execute(sql.raw(statement))
-    await tx.insert(applied).values({ hash, createdAt: folderMillis })
-  }
+  await new PgDialect().migrate(readMigrationFiles(MIGRATIONS), sharedSession(tx), MIGRATIONS)
 }
 
-/**
- * What earlier versions wrote into drizzle's default table, where it may stand among the migrations of others. It is only
- * read: theirs is not ours to change. Without our tables it is about a schema that was dropped since.
- */
-async function takeOver(tx: Database): Promise<void> {
-  const isReadable = sql`relname = '__drizzle_migrations' AND has_table_privilege(oid, 'SELECT') AND relnamespace =
-    (SELECT oid FROM pg_namespace WHERE nspname = 'drizzle' AND has_schema_privilege(oid, 'USAGE'))`
-  const hasTables = sql`to_regclass('sponsored_transfers') IS NOT NULL`
-  const found = await tx.select({ oid: sql`oid` }).from(sql`pg_class`).where(sql`${isReadable} AND ${hasTables}`)
-  if (found.length === 0) return
-  const ours = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ hash }) => hash)
-  await tx.execute(sql`INSERT INTO ${applied} ("hash", "created_at")
-    SELECT "hash", "created_at" FROM "drizzle"."__drizzle_migrations" AS earlier
-    WHERE "hash" IN ${ours} AND NOT EXISTS (SELECT FROM ${applied} WHERE ${applied.hash} = earlier."hash")
-    ORDER BY "created_at"`)
+/** What drizzle's migrator needs of a session. It would begin a transaction: here it takes part in the one with the lock. */
+function sharedSession(tx: Database): PgSession {
+  const session = {
+    execute: (statement: SQL) => tx.execute(statement),
+    all: async (query: SQL) => ((await tx.execute(query)) as unknown as { rows: unknown[] }).rows,
+    transaction: (work: (tx: Database) => Promise<void>) => work(tx),
+  }
+  return session as unknown as PgSession
 }

@@ -1,0 +1,286 @@
+CREATE TABLE "audit_log" (
+	"sequence" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "audit_log_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"at" timestamp (3) with time zone NOT NULL,
+	"organisation" uuid,
+	"actor_kind" text NOT NULL,
+	"actor_sub" text NOT NULL,
+	"action" text NOT NULL,
+	"subject_kind" text NOT NULL,
+	"subject_id" text NOT NULL,
+	"detail" jsonb DEFAULT '{}'::jsonb NOT NULL,
+	CONSTRAINT "audit_log_actor" CHECK ("audit_log"."actor_kind" in ('ledger', 'idp', 'service', 'operator'))
+);
+--> statement-breakpoint
+CREATE TABLE "batches" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "batches_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"organisation" uuid NOT NULL,
+	"name" text NOT NULL,
+	"status" text DEFAULT 'draft' NOT NULL,
+	"payout_count" integer DEFAULT 0 NOT NULL,
+	"settled_count" integer DEFAULT 0 NOT NULL,
+	"failed_count" integer DEFAULT 0 NOT NULL,
+	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	"started_at" timestamp (3) with time zone,
+	"completed_at" timestamp (3) with time zone,
+	CONSTRAINT "batches_of_organisation" UNIQUE("organisation","id"),
+	CONSTRAINT "batches_status" CHECK ("batches"."status" in ('draft', 'ready', 'started', 'completed', 'failed')),
+	CONSTRAINT "batches_counts" CHECK ("batches"."settled_count" >= 0 and "batches"."failed_count" >= 0 and "batches"."settled_count" + "batches"."failed_count" <= "batches"."payout_count")
+);
+--> statement-breakpoint
+CREATE TABLE "contractors" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "contractors_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"organisation" uuid NOT NULL,
+	"name" text NOT NULL,
+	"status" text NOT NULL,
+	"email" text,
+	"email_folded" text,
+	"address" text,
+	"pvk" text,
+	"rate_amount" text,
+	"rate_currency" text,
+	"invite_version" integer DEFAULT 0 NOT NULL,
+	"invite_expires_at" timestamp (3) with time zone NOT NULL,
+	"invite_accepted_at" timestamp (3) with time zone,
+	"linked_kind" text,
+	"linked_sub" text,
+	"last_paid_at" timestamp (3) with time zone,
+	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	"deleted_at" timestamp (3) with time zone,
+	CONSTRAINT "contractors_of_organisation" UNIQUE("organisation","id"),
+	CONSTRAINT "contractors_status" CHECK ("contractors"."status" in ('invited', 'onboarding', 'ready', 'inactive')),
+	CONSTRAINT "contractors_email" CHECK (("contractors"."email" is null) = ("contractors"."email_folded" is null)),
+	CONSTRAINT "contractors_pvk" CHECK ("contractors"."pvk" is null or ("contractors"."address" is not null and length("contractors"."pvk") = 128)),
+	CONSTRAINT "contractors_rate" CHECK (("contractors"."rate_amount" is null) = ("contractors"."rate_currency" is null)),
+	CONSTRAINT "contractors_link" CHECK (("contractors"."linked_kind" is null) = ("contractors"."linked_sub" is null))
+);
+--> statement-breakpoint
+CREATE TABLE "identities" (
+	"kind" text NOT NULL,
+	"sub" text NOT NULL,
+	"issuer" text,
+	"organisation" uuid,
+	"email" text,
+	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "identities_kind_sub_pk" PRIMARY KEY("kind","sub"),
+	CONSTRAINT "identities_kind" CHECK ("identities"."kind" in ('ledger', 'idp')),
+	CONSTRAINT "identities_issuer" CHECK (("identities"."kind" = 'idp') = ("identities"."issuer" is not null))
+);
+--> statement-breakpoint
+CREATE TABLE "organisations" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"name" text NOT NULL,
+	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "payouts" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "payouts_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"organisation" uuid NOT NULL,
+	"batch" uuid NOT NULL,
+	"contractor" uuid NOT NULL,
+	"status" text DEFAULT 'draft' NOT NULL,
+	"address" text,
+	"encrypted_amount" text NOT NULL,
+	"transfer" text,
+	"tx_hash" text,
+	"error" text,
+	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	"paid_at" timestamp (3) with time zone,
+	CONSTRAINT "payouts_once" UNIQUE("batch","contractor"),
+	CONSTRAINT "payouts_status" CHECK ("payouts"."status" in ('draft', 'ready', 'pending', 'paid', 'failed', 'canceled')),
+	CONSTRAINT "payouts_paid" CHECK (("payouts"."status" = 'paid') = ("payouts"."paid_at" is not null)),
+	CONSTRAINT "payouts_paid_hash" CHECK ("payouts"."status" <> 'paid' or "payouts"."tx_hash" is not null),
+	CONSTRAINT "payouts_pending" CHECK ("payouts"."status" <> 'pending' or "payouts"."transfer" is not null)
+);
+--> statement-breakpoint
+CREATE TABLE "batch_items" (
+	"job" uuid NOT NULL,
+	"position" integer NOT NULL,
+	"status" text DEFAULT 'queued' NOT NULL,
+	"recipient" text,
+	"sealed_amount" text,
+	"quota_account" text NOT NULL,
+	"channel" text,
+	"attempt" integer DEFAULT 0 NOT NULL,
+	"unable" text[] DEFAULT '{}'::text[] NOT NULL,
+	"inner_hash" text,
+	"signed_xdr" text,
+	"sealed_opening" text,
+	"hash" text,
+	"error" text,
+	"queued_at" timestamp (3) with time zone NOT NULL,
+	"sent_at" timestamp (3) with time zone,
+	"settled_at" timestamp (3) with time zone,
+	CONSTRAINT "batch_items_job_position_pk" PRIMARY KEY("job","position"),
+	CONSTRAINT "batch_items_status" CHECK ("batch_items"."status" in ('queued', 'taken', 'signed', 'paid', 'failed')),
+	CONSTRAINT "batch_items_settled" CHECK (("batch_items"."status" in ('paid', 'failed')) = ("batch_items"."settled_at" is not null)),
+	CONSTRAINT "batch_items_sealed" CHECK (("batch_items"."status" in ('paid', 'failed')) = ("batch_items"."sealed_amount" is null)),
+	CONSTRAINT "batch_items_signed" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."signed_xdr" is not null) and ("batch_items"."status" = 'signed') = ("batch_items"."sealed_opening" is not null)),
+	CONSTRAINT "batch_items_channel" CHECK ("batch_items"."status" not in ('taken', 'signed') or ("batch_items"."channel" is not null and ("batch_items"."status" = 'taken' or "batch_items"."inner_hash" is not null))),
+	CONSTRAINT "batch_items_paid" CHECK ("batch_items"."status" <> 'paid' or "batch_items"."hash" is not null)
+);
+--> statement-breakpoint
+CREATE TABLE "batch_jobs" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"user_kind" text NOT NULL,
+	"user_sub" text NOT NULL,
+	"status" text DEFAULT 'running' NOT NULL,
+	"error" text,
+	"created_at" timestamp (3) with time zone NOT NULL,
+	"ended_at" timestamp (3) with time zone,
+	CONSTRAINT "batch_jobs_status" CHECK ("batch_jobs"."status" in ('running', 'completed', 'failed')),
+	CONSTRAINT "batch_jobs_ended" CHECK (("batch_jobs"."status" = 'running') = ("batch_jobs"."ended_at" is null))
+);
+--> statement-breakpoint
+CREATE TABLE "relay_channels" (
+	"token" text NOT NULL,
+	"address" text NOT NULL,
+	"sealed_balance" text,
+	"sealed_opening" text,
+	"problem" text,
+	"seen_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
+	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history'))
+);
+--> statement-breakpoint
+CREATE TABLE "faucet_grants" (
+	"account" text PRIMARY KEY NOT NULL,
+	"claim" uuid DEFAULT gen_random_uuid() NOT NULL,
+	"amount" bigint NOT NULL,
+	"status" text DEFAULT 'claimed' NOT NULL,
+	"claimed_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"faucet" text,
+	"envelope" text,
+	"hash" text,
+	"sequence" bigint,
+	"max_time" bigint,
+	"since_ledger" integer,
+	"result_code" text,
+	"contract_error" integer,
+	"settled_at" timestamp with time zone,
+	CONSTRAINT "faucet_grants_hash_unique" UNIQUE("hash"),
+	CONSTRAINT "faucet_grants_status" CHECK ("faucet_grants"."status" in ('claimed', 'signed', 'granted', 'returned', 'lost')),
+	CONSTRAINT "faucet_grants_amount" CHECK ("faucet_grants"."amount" > 0),
+	CONSTRAINT "faucet_grants_settled" CHECK (("faucet_grants"."status" in ('granted', 'returned', 'lost')) = ("faucet_grants"."settled_at" is not null)),
+	CONSTRAINT "faucet_grants_signed" CHECK ("faucet_grants"."status" not in ('signed', 'granted', 'lost') or num_nulls("faucet_grants"."faucet", "faucet_grants"."envelope", "faucet_grants"."hash", "faucet_grants"."sequence", "faucet_grants"."max_time", "faucet_grants"."since_ledger") = 0)
+);
+--> statement-breakpoint
+CREATE TABLE "leases" (
+	"account" text PRIMARY KEY NOT NULL,
+	"holder" text NOT NULL,
+	"until" timestamp with time zone NOT NULL,
+	"token" bigint NOT NULL,
+	CONSTRAINT "leases_token" CHECK ("leases"."token" > 0)
+);
+--> statement-breakpoint
+CREATE TABLE "quotas" (
+	"account" text NOT NULL,
+	"day" text NOT NULL,
+	"held" bigint DEFAULT 0 NOT NULL,
+	"used" bigint DEFAULT 0 NOT NULL,
+	"count" integer DEFAULT 0 NOT NULL,
+	CONSTRAINT "quotas_account_day_pk" PRIMARY KEY("account","day"),
+	CONSTRAINT "quotas_held" CHECK ("quotas"."held" >= 0),
+	CONSTRAINT "quotas_used" CHECK ("quotas"."used" >= 0),
+	CONSTRAINT "quotas_count" CHECK ("quotas"."count" >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "sponsor_floats" (
+	"sponsor" text PRIMARY KEY NOT NULL,
+	"held" bigint DEFAULT 0 NOT NULL,
+	CONSTRAINT "sponsor_floats_held" CHECK ("sponsor_floats"."held" >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "sponsored_transfers" (
+	"inner_hash" text PRIMARY KEY NOT NULL,
+	"outer_hash" text NOT NULL,
+	"account" text NOT NULL,
+	"recipient" text NOT NULL,
+	"sponsor" text NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "sponsored_transfers_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"quota_account" text,
+	"envelope" text NOT NULL,
+	"bid" bigint NOT NULL,
+	"max_time" bigint NOT NULL,
+	"quota_day" text NOT NULL,
+	"since_ledger" integer NOT NULL,
+	"status" text DEFAULT 'held' NOT NULL,
+	"result_code" text,
+	"contract_error" integer,
+	"organisation" uuid,
+	"payout" uuid,
+	"ledger_hash" text,
+	"ledger" integer,
+	"fee_charged" bigint,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"sent_at" timestamp with time zone,
+	"settled_at" timestamp with time zone,
+	CONSTRAINT "sponsored_transfers_outer_hash_unique" UNIQUE("outer_hash"),
+	CONSTRAINT "sponsored_transfers_status" CHECK ("sponsored_transfers"."status" in ('held', 'sent', 'success', 'failed', 'dead')),
+	CONSTRAINT "sponsored_transfers_settled" CHECK (("sponsored_transfers"."status" in ('success', 'failed', 'dead')) = ("sponsored_transfers"."settled_at" is not null)),
+	CONSTRAINT "sponsored_transfers_bid" CHECK ("sponsored_transfers"."bid" > 0)
+);
+--> statement-breakpoint
+CREATE TABLE "used_challenges" (
+	"hash" text PRIMARY KEY NOT NULL,
+	"expires_at" timestamp with time zone NOT NULL
+);
+--> statement-breakpoint
+ALTER TABLE "batches" ADD CONSTRAINT "batches_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "contractors" ADD CONSTRAINT "contractors_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "contractors" ADD CONSTRAINT "contractors_linked_identity" FOREIGN KEY ("linked_kind","linked_sub") REFERENCES "public"."identities"("kind","sub") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "identities" ADD CONSTRAINT "identities_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "payouts" ADD CONSTRAINT "payouts_batch" FOREIGN KEY ("organisation","batch") REFERENCES "public"."batches"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "payouts" ADD CONSTRAINT "payouts_contractor" FOREIGN KEY ("organisation","contractor") REFERENCES "public"."contractors"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_job" FOREIGN KEY ("job") REFERENCES "public"."batch_jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "sponsored_transfers" ADD CONSTRAINT "sponsored_transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "sponsored_transfers" ADD CONSTRAINT "sponsored_transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "audit_log_newest" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "audit_log_subject" ON "audit_log" USING btree ("subject_kind","subject_id","sequence");--> statement-breakpoint
+CREATE INDEX "audit_log_mailed" ON "audit_log" USING btree ("organisation","at") WHERE "audit_log"."action" in ('contractor.invited', 'contractor.mail-failed');--> statement-breakpoint
+CREATE INDEX "audit_log_refused" ON "audit_log" USING btree ("actor_sub","sequence") WHERE "audit_log"."action" = 'transfer.refused';--> statement-breakpoint
+CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "batches_under_way" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "batches"."status" in ('ready', 'started');--> statement-breakpoint
+CREATE UNIQUE INDEX "contractors_unique_email" ON "contractors" USING btree ("organisation","email_folded") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "contractors_unique_address" ON "contractors" USING btree ("organisation","address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_newest" ON "contractors" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_newest_of_all" ON "contractors" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_linked" ON "contractors" USING btree ("linked_kind","linked_sub") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_invited_email" ON "contractors" USING btree ("email_folded") WHERE "contractors"."deleted_at" is null and "contractors"."status" = 'invited';--> statement-breakpoint
+CREATE INDEX "contractors_invited_address" ON "contractors" USING btree ("address") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding');--> statement-breakpoint
+CREATE INDEX "identities_organisation" ON "identities" USING btree ("organisation");--> statement-breakpoint
+CREATE INDEX "payouts_newest" ON "payouts" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "payouts_by_status" ON "payouts" USING btree ("organisation","status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "payouts_in_order" ON "payouts" USING btree ("batch","sequence");--> statement-breakpoint
+CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
+CREATE UNIQUE INDEX "batch_items_one_per_channel" ON "batch_items" USING btree ("channel") WHERE "batch_items"."status" in ('taken', 'signed');--> statement-breakpoint
+CREATE INDEX "batch_items_waiting" ON "batch_items" USING btree ("queued_at","job","position") WHERE "batch_items"."status" = 'queued';--> statement-breakpoint
+CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
+CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running';--> statement-breakpoint
+CREATE INDEX "batch_jobs_newest" ON "batch_jobs" USING btree ("created_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "faucet_grants_one_at_a_time" ON "faucet_grants" USING btree ("faucet") WHERE "faucet_grants"."status" = 'signed';--> statement-breakpoint
+CREATE INDEX "faucet_grants_open" ON "faucet_grants" USING btree ("claimed_at") WHERE "faucet_grants"."status" in ('claimed', 'signed');--> statement-breakpoint
+CREATE INDEX "quotas_of_day" ON "quotas" USING btree ("day");--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_open" ON "sponsored_transfers" USING btree ("created_at") WHERE "sponsored_transfers"."status" in ('held', 'sent');--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_account" ON "sponsored_transfers" USING btree ("account","created_at");--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_recipient" ON "sponsored_transfers" USING btree ("recipient","created_at");--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_quota_account" ON "sponsored_transfers" USING btree ("quota_account","created_at") WHERE "sponsored_transfers"."quota_account" is not null;--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_ledger_hash" ON "sponsored_transfers" USING btree ("ledger_hash") WHERE "sponsored_transfers"."ledger_hash" <> "sponsored_transfers"."inner_hash" and "sponsored_transfers"."ledger_hash" <> "sponsored_transfers"."outer_hash";--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_open_of_organisation" ON "sponsored_transfers" USING btree ("organisation","created_at") WHERE "sponsored_transfers"."status" in ('held', 'sent');--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_payout" ON "sponsored_transfers" USING btree ("payout");--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_sponsor" ON "sponsored_transfers" USING btree ("sponsor","created_at");--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_troubles" ON "sponsored_transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "sponsored_transfers"."status" in ('failed', 'dead');--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_newest" ON "sponsored_transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "sponsored_transfers_newest_of_status" ON "sponsored_transfers" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE FUNCTION "refuse_audit_log_change"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE EXCEPTION 'audit_log is append-only' USING ERRCODE = 'integrity_constraint_violation';
+END
+$$;--> statement-breakpoint
+CREATE TRIGGER "audit_log_append_only" BEFORE UPDATE OR DELETE OR TRUNCATE ON "audit_log" FOR EACH STATEMENT EXECUTE FUNCTION "refuse_audit_log_change"();

@@ -1,2 +1,0 @@
-CREATE INDEX "quotas_of_day" ON "quotas" USING btree ("day");--> statement-breakpoint
-CREATE INDEX "batches_under_way" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "batches"."status" in ('ready', 'started');

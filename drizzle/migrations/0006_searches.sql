@@ -1,4 +1,0 @@
-CREATE INDEX "sponsored_transfers_recipient" ON "sponsored_transfers" USING btree ("recipient","created_at");--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_quota_account" ON "sponsored_transfers" USING btree ("quota_account","created_at") WHERE "sponsored_transfers"."quota_account" is not null;--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_ledger_hash" ON "sponsored_transfers" USING btree ("ledger_hash") WHERE "sponsored_transfers"."ledger_hash" <> "sponsored_transfers"."inner_hash" and "sponsored_transfers"."ledger_hash" <> "sponsored_transfers"."outer_hash";--> statement-breakpoint
-CREATE INDEX "audit_log_refused" ON "audit_log" USING btree ("actor_sub","sequence") WHERE "audit_log"."action" = 'transfer.refused';

@@ -1,3 +1,0 @@
-CREATE INDEX "sponsored_transfers_sponsor" ON "sponsored_transfers" USING btree ("sponsor","created_at");--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_troubles" ON "sponsored_transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "sponsored_transfers"."status" in ('failed', 'dead');--> statement-breakpoint
-CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';

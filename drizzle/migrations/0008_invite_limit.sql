@@ -1,1 +1,0 @@
-CREATE INDEX "audit_log_mailed" ON "audit_log" USING btree ("organisation","at") WHERE "audit_log"."action" in ('contractor.invited', 'contractor.mail-failed');
