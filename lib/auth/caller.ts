@@ -8,6 +8,6 @@ import { type Session, type SessionSettings, verifySession } from './session.ts'
 export async function identifyCaller(settings: SessionSettings, request: Request, now: Date): Promise<Session> {
   const header = request.headers.get('authorization')
   const [, token] = header?.match(/^bearer +(\S.*)$/i) ?? []
-  if (token === undefined) throw new Refusal('unauthenticated', 'missing bearer token')
+  if (token === undefined) throw new Refusal('bearer-missing', 'missing bearer token')
   return await verifySession(settings, token, now)
 }

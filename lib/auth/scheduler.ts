@@ -5,5 +5,9 @@ import { requireSecret } from './shared-secret.ts'
  * @throws Refusal `unauthenticated`; `not-wired` when there is no such secret
  */
 export function requireScheduler(secret: string | undefined, request: Request): void {
-  requireSecret(secret, request, { unset: 'no CRON_SECRET is configured', wrong: 'invalid scheduler token' })
+  requireSecret(secret, request, {
+    code: 'cron-not-configured',
+    unset: 'no CRON_SECRET is configured',
+    wrong: 'invalid scheduler token',
+  })
 }

@@ -65,7 +65,7 @@ export async function verifySession(settings: SessionSettings, token: string, no
     requiredClaims: ['sub', 'kind', 'jti', 'iat', 'exp'],
     currentDate: now,
   }).catch((cause: unknown) => {
-    if (cause instanceof errors.JWTExpired) throw new Refusal('unauthenticated', 'session expired')
+    if (cause instanceof errors.JWTExpired) throw new Refusal('session-expired', 'session expired')
     throw invalid(cause)
   })
   return sessionOf(payload)
@@ -94,5 +94,5 @@ function seconds(date: Date): number {
 }
 
 function invalid(cause?: unknown): Refusal {
-  return new Refusal('unauthenticated', 'invalid session token', cause === undefined ? {} : { cause })
+  return new Refusal('bearer-invalid', 'invalid session token', cause === undefined ? {} : { cause })
 }

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal, type RefusalCode } from '#lib/http/refusal.ts'
 
 /**
  * Lets in who sends `Authorization: Bearer <secret>`: a machine that the operator has told.
@@ -9,12 +9,12 @@ import { Refusal } from '#lib/http/refusal.ts'
 export function requireSecret(
   secret: string | undefined,
   request: Request,
-  says: { unset: string; wrong: string },
+  says: { code: RefusalCode; unset: string; wrong: string },
 ): void {
   const [, token] = request.headers.get('authorization')?.match(/^bearer +(\S.*)$/i) ?? []
-  if (token === undefined) throw new Refusal('unauthenticated', 'missing bearer token')
-  if (secret === undefined) throw new Refusal('not-wired', says.unset)
-  if (!timingSafeEqual(digest(token), digest(secret))) throw new Refusal('unauthenticated', says.wrong)
+  if (token === undefined) throw new Refusal('bearer-missing', 'missing bearer token')
+  if (secret === undefined) throw new Refusal(says.code, says.unset)
+  if (!timingSafeEqual(digest(token), digest(secret))) throw new Refusal('bearer-invalid', says.wrong)
 }
 
 /** Of one length, whatever was sent. */

@@ -67,7 +67,7 @@ export async function instructBatch(
     const payees = await holdPayees(tx, employer, instructions)
     const [batch] = await holdBatches(tx, ownBatch(employer, id))
     if (!batch) throw batchNotFound()
-    if (batch.status !== 'draft') throw new Refusal('conflict', 'batch is locked')
+    if (batch.status !== 'draft') throw new Refusal('batch-locked', 'batch is locked')
     const judged = instructions.map((instruction) => ({ ...instruction, reason: judge(instruction, payees) }))
     const accepted = judged.filter(({ reason }) => reason === undefined)
     const made = await insertPayouts(

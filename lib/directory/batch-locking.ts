@@ -36,6 +36,6 @@ export async function lockBatch(db: Database, employer: Employer, id: string, no
 async function findReady(tx: Database, employer: Employer, id: string): Promise<Batch> {
   const [batch] = await tx.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id))
   if (!batch) throw batchNotFound()
-  if (batch.status !== 'ready') throw new Refusal('conflict', `batch is ${batch.status}`)
+  if (batch.status !== 'ready') throw new Refusal('batch-locked', `batch is ${batch.status}`)
   return presentBatch(batch)
 }

@@ -125,7 +125,7 @@ export async function readBatchProgress(
 export const ownBatch = ({ organisation }: Pick<Employer, 'organisation'>, id: string) =>
   and(eq(batches.id, id), eq(batches.organisation, organisation))
 
-export const batchNotFound = () => new Refusal('not-found', 'batch not found')
+export const batchNotFound = () => new Refusal('batch-not-found', 'batch not found')
 
 export function presentBatch(row: Omit<typeof batches.$inferSelect, 'organisation' | 'sequence'>): Batch {
   const { createdAt, startedAt, completedAt, id, name, status, payoutCount, settledCount, failedCount } = row

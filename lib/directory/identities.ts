@@ -47,7 +47,7 @@ export async function joinIdentity(
     const organisation = await foundOrganisation(tx, user.identity, defaultName(user.identity.sub), now)
     if ((await organisationOf(tx, other.identity))?.id === organisation.id) return
     if (!(await leaveEmptyOrganisation(tx, other.identity, now))) {
-      throw new Refusal('conflict', "the other session's organisation has records of its own")
+      throw new Refusal('organisation-in-use', "the other session's organisation has records of its own")
     }
     await tx
       .update(identities)
@@ -69,6 +69,6 @@ async function otherSession(settings: SessionSettings, token: string, now: Date)
   } catch (cause) {
     if (!(cause instanceof Refusal)) throw cause
     // The caller's own session is good; this one is a field of the body.
-    throw new Refusal('malformed', 'session must be a valid session', { cause })
+    throw new Refusal('session-invalid', 'session must be a valid session', { cause })
   }
 }

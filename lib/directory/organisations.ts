@@ -115,7 +115,7 @@ export const DISSOLVED = 'your organisation is not there any more'
 /** What a failed write says to the caller whose organisation was dissolved a moment ago; else what it said itself. */
 export function asDissolved(error: unknown): unknown {
   const isDissolved = violatedConstraint(error)?.endsWith('_organisation_organisations_id_fk')
-  return isDissolved ? new Refusal('conflict', DISSOLVED) : error
+  return isDissolved ? new Refusal('organisation-dissolved', DISSOLVED) : error
 }
 
 /** The organisation that an identity belongs to. */

@@ -100,7 +100,7 @@ async function findUser(db: Database, identity: Identity): Promise<User | undefi
   if (!row) return undefined
   // The same sub of another provider is somebody else, and must not come into this one's records.
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
-    throw new Refusal('forbidden', 'this user belongs to another identity provider')
+    throw new Refusal('provider-mismatch', 'this user belongs to another identity provider')
   }
   const email = emailOf(identity)
   if (email && email !== row.email) return undefined
@@ -129,7 +129,7 @@ function findRecords(db: Database, identity: Identity): Promise<LinkedRecord[]> 
 
 /** @throws Refusal forbidden for a user without an organisation */
 export function requireEmployer({ identity, organisation }: User): Employer {
-  if (!organisation) throw new Refusal('forbidden', 'employer role required')
+  if (!organisation) throw new Refusal('employer-required', 'employer role required')
   return { organisation: organisation.id, actor: actorOf(identity) }
 }
 

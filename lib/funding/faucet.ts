@@ -31,7 +31,7 @@ const NOT_REGISTERED = 3501
 
 /** @throws Refusal `not-wired` when the service has no faucet key */
 export function requireFaucet(faucet: Faucet | undefined): Faucet {
-  if (!faucet) throw new Refusal('not-wired', 'no faucet is configured')
+  if (!faucet) throw new Refusal('faucet-not-configured', 'no faucet is configured')
   return faucet
 }
 
@@ -49,12 +49,12 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
   faucet.dispenser.wake()
   if ('retryAfter' in claimed) {
     const { retryAfter } = claimed
-    throw new Refusal('too-soon', `the faucet gives to an account once in ${coolDown} seconds`, { retryAfter })
+    throw new Refusal('faucet-cooldown', `the faucet gives to an account once in ${coolDown} seconds`, { retryAfter })
   }
   const grant = await faucet.dispenser.follow(claimed.claim, patience)
   if (grant) return presentGrant(grant)
-  if (await returnClaim(db, claimed.claim)) throw new Refusal('unavailable', 'the faucet is busy: nothing was granted')
-  throw new Refusal('unavailable', 'it is not known yet whether the deposit has arrived')
+  if (await returnClaim(db, claimed.claim)) throw new Refusal('faucet-busy', 'the faucet is busy: nothing was granted')
+  throw new Refusal('deposit-open', 'it is not known yet whether the deposit has arrived')
 }
 
 async function requireRegistration({ network, token }: Faucet, account: string): Promise<void> {
@@ -67,9 +67,9 @@ async function requireRegistration({ network, token }: Faucet, account: string):
 function presentGrant({ status, hash, contractError }: Grant): FaucetResult {
   if (status === 'granted' && hash) return { hash }
   if (contractError === NOT_REGISTERED) throw unregistered()
-  throw new Refusal('failed', 'the deposit failed')
+  throw new Refusal('deposit-failed', 'the deposit failed')
 }
 
 function unregistered(): Refusal {
-  return new Refusal('conflict', 'the account is not registered with the confidential token')
+  return new Refusal('account-unregistered', 'the account is not registered with the confidential token')
 }

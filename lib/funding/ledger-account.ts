@@ -22,6 +22,6 @@ export async function findLedgerAccount(db: Database, session: Session, now: Dat
           .from(contractors)
           .where(and(inArray(contractors.id, ids), isNotNull(contractors.address)))
   const [newest] = rows.sort((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
-  if (!newest?.address) throw new Refusal('conflict', 'no ledger account')
+  if (!newest?.address) throw new Refusal('account-missing', 'no ledger account')
   return newest.address
 }

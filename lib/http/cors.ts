@@ -17,7 +17,7 @@ export function allowReaders(request: Request, response: Response, readers: Read
     headers.append('Vary', 'Origin')
     if (origin && allowed.includes(origin)) headers.set('Access-Control-Allow-Origin', origin)
   }
-  headers.set('Access-Control-Expose-Headers', 'Link, Retry-After, WWW-Authenticate')
+  headers.set('Access-Control-Expose-Headers', 'Link, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count')
   return response
 }
 
@@ -28,7 +28,7 @@ export function preflight(allow: string): Response {
     headers: {
       Allow: allow,
       'Access-Control-Allow-Methods': allow,
-      'Access-Control-Allow-Headers': 'authorization, content-type',
+      'Access-Control-Allow-Headers': 'authorization, content-type, x-request-id',
       'Access-Control-Max-Age': '86400',
     },
   })

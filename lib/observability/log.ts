@@ -1,9 +1,21 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
 /** What may be logged: ids, hashes, reasons, counts. Never envelopes, tokens, keys or amounts. */
 export type LogFields = Record<string, string | number | boolean | undefined>
 
+// A build bundles this file twice, for the boot and for the routes, and both write the lines of one request.
+const shared = globalThis as { payrollLogFields?: AsyncLocalStorage<LogFields> }
+shared.payrollLogFields ??= new AsyncLocalStorage()
+const current = shared.payrollLogFields
+
+/** Runs `work` with `fields` in every line that it logs. */
+export function withLogFields<Result>(fields: LogFields, work: () => Result): Result {
+  return current.run(fields, work)
+}
+
 /** Writes one JSON line to standard output (`info`) or standard error (`error`). */
 export function log(level: 'info' | 'error', event: string, fields: LogFields = {}): void {
-  const line = JSON.stringify({ time: new Date().toISOString(), level, event, ...fields })
+  const line = JSON.stringify({ time: new Date().toISOString(), level, event, ...current.getStore(), ...fields })
   if (level === 'error') console.error(line)
   else console.log(line)
 }

@@ -1,10 +1,18 @@
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
+import { REFUSAL_CODES } from '#lib/http/refusal.ts'
 import { OTHER_PROVIDER } from './examples.ts'
 import type { Answered, Asked, Operation, OperationCaller } from './operation.ts'
 import { problemsOf } from './problems.ts'
 
-export const errorShape = z.object({ error: z.string().meta({ description: 'what went wrong, for people to read' }) })
+export const errorShape = z.looseObject({
+  error: z.string().meta({ description: 'what went wrong, for people to read' }),
+  code: z.enum(REFUSAL_CODES).meta({ description: 'what went wrong, for programs', 'x-extension': true }),
+  fields: z
+    .array(z.object({ path: z.string(), message: z.string() }))
+    .optional()
+    .meta({ description: 'every bad field, where there are several', 'x-extension': true }),
+})
 
 export const SECURITY_SCHEMES = {
   session: {

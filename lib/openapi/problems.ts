@@ -1,6 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import type { z } from 'zod'
-import { problemIn } from '#lib/http/resource.ts'
+import { parse } from '#lib/http/parsing.ts'
 
 /** A valid secret seed that is nobody's: 32 zeros. */
 const SEED = Keypair.fromRawEd25519Seed(new Uint8Array(32)).secret()
@@ -34,14 +34,12 @@ export function problemsOf(schema: z.ZodType, example: unknown, { textOnly = fal
   const messages = spoilt(example, values).flatMap((value) => {
     // The whole of a query is always an object.
     if (textOnly && (typeof value !== 'object' || value === null || Array.isArray(value))) return []
-    const parsed = schema.safeParse(value)
-    return parsed.success
-      ? []
-      : [
-          problemIn(parsed.error)
-            .replace(/, received \w+$/, ', received {type}')
-            .replaceAll(/\.0\./g, '.{i}.'),
-        ]
+    try {
+      parse(schema, value)
+      return []
+    } catch (refused) {
+      return refused instanceof Error ? [refused.message.replaceAll(/\.0\b/g, '.{i}')] : []
+    }
   })
   return [...new Set(messages)]
 }

@@ -11,7 +11,11 @@ import { storedFamilies } from './stored-metrics.ts'
  * @throws Refusal `unauthenticated`; `not-wired` when there is no such token
  */
 export function requireScraper(token: string | undefined, request: Request): void {
-  requireSecret(token, request, { unset: 'metrics are not configured', wrong: 'invalid metrics token' })
+  requireSecret(token, request, {
+    code: 'metrics-not-configured',
+    unset: 'metrics are not configured',
+    wrong: 'invalid metrics token',
+  })
 }
 
 /** What a scrape looks at. */

@@ -38,7 +38,7 @@ export interface BatchDesk {
 
 /** @throws Refusal `not-wired` */
 export function requireBatchDesk(desk: BatchDesk | undefined): BatchDesk {
-  if (!desk) throw new Refusal('not-wired', 'batch execution is disabled')
+  if (!desk) throw new Refusal('batch-disabled', 'batch execution is disabled')
   return desk
 }
 
@@ -78,7 +78,7 @@ export async function startJob(
   await transact(db, async (tx) => {
     const job = { id, userKind: kind, userSub: sub, createdAt: now }
     const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
-    if (!written) throw new Refusal('conflict', 'a batch job is running already')
+    if (!written) throw new Refusal('job-running', 'a batch job is running already')
     await tx.insert(batchItems).values(items)
     await desk.queue.send(tx, id)
   })
@@ -109,7 +109,7 @@ export async function readJob(
         .from(batchJobs)
         .where(and(eq(batchJobs.id, id), eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
     : []
-  if (!job) throw new Refusal('not-found', 'unknown job')
+  if (!job) throw new Refusal('job-not-found', 'unknown job')
   const ended = await db
     .select({ i: batchItems.position, hash: batchItems.hash, status: batchItems.status })
     .from(batchItems)

@@ -42,7 +42,7 @@ function decodeEnvelope(signedXDR: string): xdr.TransactionEnvelope {
 }
 
 function malformed(cause?: unknown): Refusal {
-  return new Refusal('malformed', 'malformed transaction XDR', cause === undefined ? {} : { cause })
+  return new Refusal('signed-xdr-invalid', 'malformed transaction XDR', cause === undefined ? {} : { cause })
 }
 
 /** The G-address behind an account that may be muxed (CAP-27). */

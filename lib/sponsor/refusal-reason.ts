@@ -60,7 +60,7 @@ export class SponsorRefusal extends Refusal {
   readonly asOf: number | undefined
 
   constructor(reason: RefusalReason, { detail, asOf }: Particulars) {
-    super('refused', `sponsor refused: ${REFUSAL_REASONS[reason]}${detail === undefined ? '' : `: ${detail}`}`)
+    super(reason, `sponsor refused: ${REFUSAL_REASONS[reason]}${detail === undefined ? '' : `: ${detail}`}`)
     this.reason = reason
     this.asOf = asOf
   }

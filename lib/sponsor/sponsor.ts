@@ -28,6 +28,6 @@ export interface Sponsor {
 
 /** @throws Refusal `not-wired` when the service has no sponsor key */
 export function requireSponsor(sponsor: Sponsor | undefined): Sponsor {
-  if (!sponsor) throw new Refusal('not-wired', 'no fee sponsor is configured')
+  if (!sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
   return sponsor
 }

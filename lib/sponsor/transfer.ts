@@ -20,7 +20,7 @@ export interface TransferResult {
  */
 export function requirePayer(session: Session): string {
   if (session.kind === 'ledger') return session.sub
-  throw new Refusal('not-wired', 'transfers need a wallet session')
+  throw new Refusal('wallet-required', 'transfers need a wallet session')
 }
 
 /** What a client sends. */
@@ -55,7 +55,7 @@ export async function sponsorTransfer(
 ): Promise<TransferResult> {
   const inner = decodeInner(signedXDR, sponsor.network.passphrase)
   if (inner.source !== payer) {
-    throw new Refusal('forbidden', 'transaction source is not your session account')
+    throw new Refusal('source-mismatch', 'transaction source is not your session account')
   }
   return presentEnding(await pay(db, sponsor, inner, payoutId === undefined ? {} : { payoutId }))
 }

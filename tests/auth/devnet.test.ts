@@ -29,7 +29,7 @@ const signIn = async (account: string, ...signers: Keypair[]) => {
   const transaction = signedChallenge(account, signers, now)
   return await signInWithWallet(await store.database(), { rpc: server, sep10, sessions }, transaction, now)
 }
-const refused = (reason: string) => ({ code: 'malformed', message: expect.stringContaining(reason) })
+const refused = (reason: string) => ({ code: 'challenge-invalid', message: expect.stringContaining(reason) })
 
 async function setOptions(signers: Keypair[], ...options: Parameters<typeof Operation.setOptions>[0][]): Promise<void> {
   const builder = new TransactionBuilder(await server.getAccount(address), {

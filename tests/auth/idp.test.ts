@@ -43,7 +43,7 @@ const claims = () => ({
   email_verified: true,
 })
 const signIn = (token: string, now = NOW) => signInWithProvider({ provider, sessions }, token, now)
-const invalid = { code: 'unauthenticated', message: 'invalid identity token' }
+const invalid = { code: 'identity-token-invalid', message: 'invalid identity token' }
 const unavailable = { code: 'unavailable', message: 'the identity provider cannot be reached', retryAfter: 10 }
 
 describe('a good token', () => {
@@ -289,6 +289,6 @@ test('a new key is found, but strangers cannot make us ask for keys without end'
 })
 
 test('without a provider: 501', () => {
-  expect(() => requireProvider(undefined)).toThrow(expect.objectContaining({ code: 'not-wired' }))
+  expect(() => requireProvider(undefined)).toThrow(expect.objectContaining({ code: 'idp-not-configured' }))
   expect(requireProvider(provider)).toBe(provider)
 })

@@ -47,7 +47,7 @@ describe('a real OpenID provider', () => {
     const { access_token } = await provider.logIn('alice')
     await provider.stop()
     const { response, status, body } = await exchange(access_token)
-    expect([status, body]).toEqual([503, { error: 'the identity provider cannot be reached' }])
+    expect([status, body]).toEqual([503, { error: 'the identity provider cannot be reached', code: 'unavailable' }])
     expect(response.headers.get('retry-after')).toBe('10')
     await provider.start()
     expect((await exchange(access_token)).status).toBe(200)
@@ -94,7 +94,7 @@ describe('a real OpenID provider', () => {
 
   test('gives ID tokens that are no access tokens', async () => {
     const { status, body } = await exchange((await provider.logIn('alice')).id_token)
-    expect([status, body]).toEqual([401, { error: 'invalid identity token' }])
+    expect([status, body]).toEqual([401, { error: 'invalid identity token', code: 'identity-token-invalid' }])
   })
 
   test('rotates its keys: the new one is found, tokens of the old one end with it', async () => {

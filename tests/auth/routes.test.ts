@@ -121,7 +121,7 @@ describe('GET /auth/sep10/challenge', () => {
   ])('400 to %s', async (query, message) => {
     const response = await ask(query)
     expect(response.status).toBe(400)
-    expect(await response.json()).toEqual({ error: expect.stringContaining(message) })
+    expect(await response.json()).toEqual({ error: expect.stringContaining(message), code: expect.any(String) })
   })
 })
 
@@ -135,7 +135,7 @@ describe('POST /auth/sep10/verify', () => {
     expect(await verifySession(running.settings.sessions, body.session, new Date())).toMatchObject({ sub: address })
     const again = await present({ transaction })
     expect(again.status).toBe(400)
-    expect(await again.json()).toEqual({ error: 'invalid challenge: it has been used already' })
+    expect(await again.json()).toEqual({ error: 'invalid challenge: it has been used already', code: 'challenge-used' })
   })
 
   test('twenty at once: one 200 and nineteen 400', async () => {
@@ -152,7 +152,7 @@ describe('POST /auth/sep10/verify', () => {
     const refused = await present({ transaction })
     expect(refused.status).toBe(503)
     expect(refused.headers.get('retry-after')).toBe('5')
-    expect(await refused.json()).toEqual({ error: 'the ledger cannot be reached' })
+    expect(await refused.json()).toEqual({ error: 'the ledger cannot be reached', code: 'unavailable' })
     fake.fault = undefined
     expect((await present({ transaction: await signed(alice) })).status).toBe(400)
     expect((await present({ transaction })).status).toBe(200)
@@ -174,7 +174,7 @@ describe('POST /auth/sep10/verify', () => {
   ])('%s', async (_name, body, status, message) => {
     const response = await present(body)
     expect(response.status).toBe(status)
-    expect(await response.json()).toEqual({ error: expect.stringContaining(message) })
+    expect(await response.json()).toEqual({ error: expect.stringContaining(message), code: expect.any(String) })
   })
 
   test('415 to another content type', async () => {
@@ -201,20 +201,20 @@ describe('POST /auth/idp', () => {
     const response = await exchange({ token: 'a.b.c' })
     expect(response.status).toBe(401)
     expect(response.headers.get('www-authenticate')).toBe('Bearer')
-    expect(await response.json()).toEqual({ error: 'invalid identity token' })
+    expect(await response.json()).toEqual({ error: 'invalid identity token', code: 'identity-token-invalid' })
   })
 
   test.each([{}, { token: '' }, { token: 7 }, { token: null }, { token: ['x'] }])('400 to %j', async (body) => {
     const response = await exchange(body)
     expect(response.status).toBe(400)
-    expect(await response.json()).toEqual({ error: 'token required' })
+    expect(await response.json()).toEqual({ error: 'token required', code: 'token-required' })
   })
 
   test('501 without a provider, even to nothing', async () => {
     provideService(Promise.resolve(withoutProvider))
     const response = await exchange({})
     expect(response.status).toBe(501)
-    expect(await response.json()).toEqual({ error: 'no identity provider is configured' })
+    expect(await response.json()).toEqual({ error: 'no identity provider is configured', code: 'idp-not-configured' })
   })
 
   test('503 while the provider cannot be asked', async () => {

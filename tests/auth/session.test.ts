@@ -8,7 +8,7 @@ import { later, NOW, NOW_SECONDS, pair, sessions } from './challenges.ts'
 const account = pair('alice').publicKey()
 const wallet: Identity = { kind: 'ledger', sub: account }
 const user: Identity = { kind: 'idp', sub: 'did:privy:abc', issuer: 'https://id.example/', email: 'a@b.example' }
-const invalid = { code: 'unauthenticated', message: 'invalid session token' }
+const invalid = { code: 'bearer-invalid', message: 'invalid session token' }
 const verify = (token: string, now = NOW) => verifySession(sessions, token, now)
 
 describe('mint', () => {
@@ -60,7 +60,7 @@ describe('verify', () => {
     const token = await mintSession(sessions, wallet, NOW)
     expect(await verify(token, later(3599))).toMatchObject(wallet)
     await expect(verify(token, later(3600))).rejects.toMatchObject({
-      code: 'unauthenticated',
+      code: 'session-expired',
       message: 'session expired',
     })
   })
@@ -149,7 +149,7 @@ describe('caller', () => {
   })
 
   test.each([undefined, '', 'Bearer', 'Bearer ', 'Basic YTpi', 'token'])('missing: %s', async (header) => {
-    await expect(call(header)).rejects.toMatchObject({ code: 'unauthenticated', message: 'missing bearer token' })
+    await expect(call(header)).rejects.toMatchObject({ code: 'bearer-missing', message: 'missing bearer token' })
   })
 
   test.each(['Bearer x', 'Bearer a b', 'Bearer a.b.c, Bearer d.e.f'])('invalid: %s', async (header) => {

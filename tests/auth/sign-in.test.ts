@@ -17,7 +17,7 @@ import { later, NOW, NOW_SECONDS, pair, sep10, sessions, signedChallenge } from 
 
 const [alice, bob] = [pair('alice'), pair('bob')]
 const address = alice.publicKey()
-const used = { code: 'malformed', message: 'invalid challenge: it has been used already' }
+const used = { code: 'challenge-used', message: 'invalid challenge: it has been used already' }
 let fake: FakeRpc
 
 beforeAll(async () => {
@@ -120,7 +120,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
       await expect(signIn(encoding)).rejects.toMatchObject(used)
     }
     for (const late of [301, 450, 599]) {
-      await expect(signIn(transaction, later(late))).rejects.toMatchObject({ code: 'malformed' })
+      await expect(signIn(transaction, later(late))).rejects.toMatchObject({ code: 'challenge-expired' })
     }
     expect(await rows()).toBe(1)
   })
@@ -145,8 +145,10 @@ describe.each(places)('signing in, on %s', (_name, open) => {
       accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] }),
     )
     const nonce = new Uint8Array(48).fill(5)
-    await expect(signIn(signedChallenge(address, [alice], NOW, nonce))).rejects.toMatchObject({ code: 'malformed' })
-    await expect(signIn(signedChallenge(address, [], NOW, nonce))).rejects.toMatchObject({ code: 'malformed' })
+    await expect(signIn(signedChallenge(address, [alice], NOW, nonce))).rejects.toMatchObject({
+      code: 'challenge-invalid',
+    })
+    await expect(signIn(signedChallenge(address, [], NOW, nonce))).rejects.toMatchObject({ code: 'challenge-invalid' })
     expect(await rows()).toBe(0)
     expect(await signIn(signedChallenge(address, [alice, bob], NOW, nonce))).toMatchObject({ sub: address })
   })
@@ -162,14 +164,16 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     }
     expect(await rows()).toBe(0)
     fake.fault = undefined
-    await expect(signIn(signedChallenge(address, [alice], NOW, nonce))).rejects.toMatchObject({ code: 'malformed' })
+    await expect(signIn(signedChallenge(address, [alice], NOW, nonce))).rejects.toMatchObject({
+      code: 'challenge-invalid',
+    })
     expect(await signIn(signedChallenge(address, [alice, bob], NOW, nonce))).toMatchObject({ sub: address })
   })
 
   test('what is not signed by the account costs the RPC nothing', async () => {
     const before = fake.calls
-    await expect(signIn(signedChallenge(address, []))).rejects.toMatchObject({ code: 'malformed' })
-    await expect(signIn('garbage')).rejects.toMatchObject({ code: 'malformed' })
+    await expect(signIn(signedChallenge(address, []))).rejects.toMatchObject({ code: 'challenge-invalid' })
+    await expect(signIn('garbage')).rejects.toMatchObject({ code: 'challenge-invalid' })
     expect(fake.calls).toBe(before)
   })
 

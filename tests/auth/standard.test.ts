@@ -88,7 +88,7 @@ test.each([
 ])('%s names what it takes to who sends something else', async (path, error) => {
   const headers = { 'Content-Type': 'multipart/form-data; boundary=x' }
   const response = await fetch(base + path, { method: 'POST', headers, body: '--x--' })
-  expect([response.status, await response.json()]).toEqual([415, { error }])
+  expect([response.status, await response.json()]).toEqual([415, { error, code: 'unsupported-media' }])
 })
 
 test.each([
@@ -104,5 +104,5 @@ test.each([
     ...(body !== undefined && { body }),
   })
   expect(response.status).toBe(400)
-  expect(await response.json()).toEqual({ error: expect.any(String) })
+  expect(await response.json()).toEqual({ error: expect.any(String), code: expect.any(String) })
 })

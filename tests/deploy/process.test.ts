@@ -50,7 +50,7 @@ const ROUTES = ['/me', '/contractors', '/payouts', '/batches/00000000-0000-4000-
 async function expectOutage(): Promise<void> {
   for (const path of ROUTES) {
     const { status, headers, body } = await ask(path)
-    expect([status, body]).toEqual([503, { error: 'the database cannot be reached' }])
+    expect([status, body]).toEqual([503, { error: 'the database cannot be reached', code: 'unavailable' }])
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
   }
   expect(await ask('/health')).toMatchObject({ status: 200, body: { ok: true, sponsor: true } })
@@ -98,7 +98,7 @@ test('an RPC out of reach is 503, too, and over when it is over', async () => {
   ground.proxy.rule(() => ({ drop: true, delivered: false }))
   const { status, body } = await ask('/funding/vault')
   ground.proxy.rule(null)
-  expect([status, body]).toEqual([503, { error: 'the ledger cannot be reached' }])
+  expect([status, body]).toEqual([503, { error: 'the ledger cannot be reached', code: 'unavailable' }])
   expect([before, (await ask('/funding/vault')).status]).toEqual([200, 200])
 })
 
@@ -229,9 +229,12 @@ describe('paths and methods', () => {
     const send = (body: string) =>
       rawRequest(base, '/api/auth/sep10/', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
     const { status, text } = await send(JSON.stringify({ transaction: 'AAAA' }))
-    expect([status, JSON.parse(text)]).toEqual([400, { error: expect.stringMatching(/^invalid challenge: /) }])
+    expect([status, JSON.parse(text)]).toEqual([
+      400,
+      { error: expect.stringMatching(/^invalid challenge: /), code: 'challenge-invalid' },
+    ])
     // What a body that was lost on the way would come to.
-    expect(JSON.parse((await send('')).text)).toEqual({ error: 'transaction required' })
+    expect(JSON.parse((await send('')).text)).toEqual({ error: 'transaction required', code: 'transaction-required' })
   })
 
   test.each([
@@ -253,11 +256,11 @@ describe('paths and methods', () => {
   })
 
   test.each<[string, string, object]>([
-    ['GET', '/api/contractors/%00', { error: 'contractor not found' }],
-    ['PATCH', '/api/contractors/a%00b', { error: 'contractor not found' }],
-    ['GET', '/api/batches/%00', { error: 'batch not found' }],
-    ['GET', '/api/batches/%00/status', { error: 'batch not found' }],
-    ['POST', '/api/contractors/%00/invite', { error: 'contractor not found' }],
+    ['GET', '/api/contractors/%00', { error: 'contractor not found', code: 'contractor-not-found' }],
+    ['PATCH', '/api/contractors/a%00b', { error: 'contractor not found', code: 'contractor-not-found' }],
+    ['GET', '/api/batches/%00', { error: 'batch not found', code: 'batch-not-found' }],
+    ['GET', '/api/batches/%00/status', { error: 'batch not found', code: 'batch-not-found' }],
+    ['POST', '/api/contractors/%00/invite', { error: 'contractor not found', code: 'contractor-not-found' }],
     ['POST', '/api/invites/%00/accept', { error: expect.any(String) }],
     ['GET', '/api/%00', { message: 'Route GET:/%00 not found' }],
     ['GET', '/api/health%00', { message: 'Route GET:/health%00 not found' }],
@@ -270,11 +273,11 @@ describe('paths and methods', () => {
   test.each<[string, number, object]>([
     ['/api/payouts?batchId=%00', 200, { payouts: [] }],
     ['/api/payouts?contractorId=%00', 200, { payouts: [] }],
-    ['/api/payouts?status=%00', 400, { error: expect.stringMatching(/^status must be /) }],
-    ['/api/payouts?from=%00', 400, { error: expect.stringMatching(/^from must be /) }],
-    ['/api/payouts?limit=%00', 400, { error: expect.stringMatching(/^limit must be /) }],
-    ['/api/payouts?cursor=%00', 400, { error: expect.stringMatching(/^cursor /) }],
-    ['/api/auth/sep10?account=%00', 400, { error: expect.stringMatching(/^account /) }],
+    ['/api/payouts?status=%00', 400, { error: expect.stringMatching(/^status must be /), code: 'status-invalid' }],
+    ['/api/payouts?from=%00', 400, { error: expect.stringMatching(/^from must be /), code: 'from-invalid' }],
+    ['/api/payouts?limit=%00', 400, { error: expect.stringMatching(/^limit must be /), code: 'limit-invalid' }],
+    ['/api/payouts?cursor=%00', 400, { error: expect.stringMatching(/^cursor /), code: 'cursor-invalid' }],
+    ['/api/auth/sep10?account=%00', 400, { error: expect.stringMatching(/^account /), code: 'account-invalid' }],
   ])('a NUL in a query: %s is %d, an id that nothing has or a bad value', async (path, status, body) => {
     const answer = await rawRequest(base, path, { headers: bearer() })
     expect([answer.status, JSON.parse(answer.text)]).toEqual([status, body])

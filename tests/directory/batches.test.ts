@@ -255,7 +255,7 @@ describe('POST /batches/{id}/instructions', () => {
     await ada.ask('POST', `/batches/${id}/ready`)
     expect(await instruct(id, [{ contractorId: payee.id, encryptedAmount: 'x' }])).toMatchObject({
       status: 409,
-      body: { error: 'batch is locked' },
+      body: { error: 'batch is locked', code: 'batch-locked' },
     })
     expect((await find(id)).payouts).toEqual([])
   })
@@ -316,7 +316,10 @@ describe('POST /batches/{id}/ready', () => {
       status: 409,
       body: { error: `batch is ${status}` },
     })
-    expect(await instruct(id, [])).toMatchObject({ status: 409, body: { error: 'batch is locked' } })
+    expect(await instruct(id, [])).toMatchObject({
+      status: 409,
+      body: { error: 'batch is locked', code: 'batch-locked' },
+    })
   })
 })
 
@@ -338,7 +341,7 @@ const ONE_BATCH = [
 
 describe.each(ONE_BATCH)('%s /batches/{id}%s', (method, rest) => {
   const body = rest === '/instructions' ? { instructions: [] } : undefined
-  const NOT_FOUND = { status: 404, body: { error: 'batch not found' } }
+  const NOT_FOUND = { status: 404, body: { error: 'batch not found', code: 'batch-not-found' } }
 
   test.each([NOBODY, 'x', '1', "' OR true --", 'ffffffff-ffff-ffff-ffff-fffffffffffff', '%00', 'a'.repeat(300)])(
     'an id that nothing has, %s: 404',
@@ -361,7 +364,7 @@ describe.each(ONE_BATCH)('%s /batches/{id}%s', (method, rest) => {
   })
 })
 
-const FORBIDDEN = { status: 403, body: { error: 'employer role required' } }
+const FORBIDDEN = { status: 403, body: { error: 'employer role required', code: 'employer-required' } }
 
 /** A user who is linked to a contractor record of Ada's, and has no organisation. */
 async function linkedContractor(name: string) {

@@ -179,7 +179,7 @@ describe('payoutId', () => {
     const foreign = await prepare()
     expect(await post({ payoutId: foreign.batch.payouts[0]?.id })).toEqual({
       status: 422,
-      body: { error: 'sponsor refused: the payout does not fit the transfer' },
+      body: { error: 'sponsor refused: the payout does not fit the transfer', code: 'payout' },
     })
     expect(await town.row(hash)).toBeUndefined()
     const entries = await town.db.select().from(auditLog).where(eq(auditLog.subjectId, hash))
@@ -194,7 +194,7 @@ describe('payoutId', () => {
     const wallet = { session: await session() } as Employer
     expect(await town.post(wallet, { signedXDR: 'AAAA', payoutId })).toEqual({
       status: 400,
-      body: { error: 'payoutId must be a string' },
+      body: { error: 'payoutId must be a string', code: 'payout-id-invalid' },
     })
   })
 

@@ -187,7 +187,7 @@ describe('the largest body', () => {
     const most = await office.call(session, 'POST', '/contractors/bulk', text.padEnd(LIMIT))
     expect(most.status).toBe(200)
     const answer = await office.call(session, 'POST', '/contractors/bulk', text.padEnd(LIMIT + 1))
-    expect([answer.status, answer.body]).toEqual([413, { error: 'the body is larger than 256 KiB' }])
+    expect([answer.status, answer.body]).toEqual([413, { error: 'the body is larger than 256 KiB', code: 'too-large' }])
   })
 })
 

@@ -146,7 +146,7 @@ test('a recipient whom the server refuses is 503, and the next try works', async
   const id = await create({ name: 'Ann', email: 'refused@b.example' })
   refusal = new Error('<refused@b.example>: no such user here')
   const answer = await invite(id)
-  expect([answer.status, answer.body]).toEqual([503, { error: 'the mail could not be sent' }])
+  expect([answer.status, answer.body]).toEqual([503, { error: 'the mail could not be sent', code: 'mail-unavailable' }])
   expect(answer.headers.get('retry-after')).toBe('60')
   expect(logged.join('\n')).toMatch(/EENVELOPE RCPT TO 550/)
   expect(logged.join('\n')).not.toContain('refused@')
@@ -177,7 +177,10 @@ test('only so many are mailed for an organisation in a day; its links still work
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429, 429])
   expect(letters).toHaveLength(3)
   const refused = answers.find(({ status }) => status === 429)
-  expect(refused?.body).toEqual({ error: 'no more than 3 invites are mailed for an organisation in 24 hours' })
+  expect(refused?.body).toEqual({
+    error: 'no more than 3 invites are mailed for an organisation in 24 hours',
+    code: 'invite-limit',
+  })
   // The first of the three counts for the rest of its day.
   expect(refused?.headers.get('retry-after')).toBe(String(86_400 - 1_800))
   expect((await invite(unmailed)).status).toBe(200)

@@ -36,8 +36,14 @@ test('a thousand USDC arrive, and can be spent after a merge', async () => {
 })
 
 test('no session: 401; a GET: 404', async () => {
-  expect(await town.ask(undefined)).toMatchObject({ status: 401, body: { error: 'missing bearer token' } })
-  expect(await town.ask('nonsense')).toMatchObject({ status: 401, body: { error: 'invalid session token' } })
+  expect(await town.ask(undefined)).toMatchObject({
+    status: 401,
+    body: { error: 'missing bearer token', code: 'bearer-missing' },
+  })
+  expect(await town.ask('nonsense')).toMatchObject({
+    status: 401,
+    body: { error: 'invalid session token', code: 'bearer-invalid' },
+  })
   const response = await GET(new Request('http://localhost:3000/api/funding/faucet'), undefined)
   expect([response.status, response.headers.get('allow')]).toEqual([404, 'POST, OPTIONS'])
 })
@@ -45,7 +51,10 @@ test('no session: 401; a GET: 404', async () => {
 test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])('501 without %s, even for a user without account', async (missing) => {
   const service = await startAnother(town, { [missing]: '' })
   const session = await town.mint({ kind: 'idp', sub: 'nobody', issuer: 'https://login.example' })
-  expect(await town.ask(session, service)).toMatchObject({ status: 501, body: { error: 'no faucet is configured' } })
+  expect(await town.ask(session, service)).toMatchObject({
+    status: 501,
+    body: { error: 'no faucet is configured', code: 'faucet-not-configured' },
+  })
   await service.close()
 })
 
@@ -55,7 +64,7 @@ test('not registered: 409, and the cool-down has not begun', async () => {
   const refusal = {
     status: 409,
     retryAfter: null,
-    body: { error: 'the account is not registered with the confidential token' },
+    body: { error: 'the account is not registered with the confidential token', code: 'account-unregistered' },
   }
   expect(await town.ask(session)).toEqual(refusal)
   expect(await town.ask(session)).toEqual(refusal)
@@ -65,7 +74,7 @@ test('not registered: 409, and the cool-down has not begun', async () => {
 test('no ledger account: 409 for a user of an identity provider whom no contractor record with an address is linked to', async () => {
   const identity = { kind: 'idp', sub: 'jane', issuer: 'https://login.example' } as const
   const session = await town.mint(identity)
-  const refusal = { status: 409, retryAfter: null, body: { error: 'no ledger account' } }
+  const refusal = { status: 409, retryAfter: null, body: { error: 'no ledger account', code: 'account-missing' } }
   expect(await town.ask(session)).toEqual(refusal)
 
   const [organisation] = await town.db.insert(organisations).values({ name: 'Acme' }).returning()
@@ -122,7 +131,7 @@ test('of twenty calls of one user at once, on two services, one gets the deposit
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(429)])
   for (const { status, retryAfter, body } of answers) {
     if (status !== 429) continue
-    expect(body).toEqual({ error: 'the faucet gives to an account once in 3600 seconds' })
+    expect(body).toEqual({ error: 'the faucet gives to an account once in 3600 seconds', code: 'faucet-cooldown' })
     expect(Number(retryAfter)).toBeGreaterThan(3500)
     expect(Number(retryAfter)).toBeLessThanOrEqual(3600)
   }

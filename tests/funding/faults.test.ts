@@ -71,7 +71,7 @@ test('the RPC is away when it is asked: 503, and the cool-down has not begun', a
   expect(await town.ask(person.session)).toEqual({
     status: 503,
     retryAfter: '5',
-    body: { error: 'the ledger cannot be reached' },
+    body: { error: 'the ledger cannot be reached', code: 'unavailable' },
   })
   expect(await town.grant(person.address)).toBeUndefined()
   town.proxy.rule(null)
@@ -169,7 +169,7 @@ describe('a request that runs out of patience', () => {
     expect(await town.ask(person.session, service)).toEqual({
       status: 503,
       retryAfter: '5',
-      body: { error: 'the faucet is busy: nothing was granted' },
+      body: { error: 'the faucet is busy: nothing was granted', code: 'faucet-busy' },
     })
     expect(await town.grant(person.address)).toMatchObject({ status: 'returned', hash: null })
     await service.close()
@@ -184,7 +184,7 @@ describe('a request that runs out of patience', () => {
     expect(await town.ask(person.session, service)).toEqual({
       status: 503,
       retryAfter: '5',
-      body: { error: 'it is not known yet whether the deposit has arrived' },
+      body: { error: 'it is not known yet whether the deposit has arrived', code: 'deposit-open' },
     })
     expect(await town.ask(person.session, service)).toMatchObject({ status: 429 })
     town.proxy.rule(null)
@@ -197,7 +197,10 @@ describe('a request that runs out of patience', () => {
 test('what can no longer get there is dead by the ledger’s time: the grant is given back, and the next call is granted', async () => {
   const person = await town.settle()
   town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
-  expect(await town.ask(person.session)).toMatchObject({ status: 500, body: { error: 'the deposit failed' } })
+  expect(await town.ask(person.session)).toMatchObject({
+    status: 500,
+    body: { error: 'the deposit failed', code: 'deposit-failed' },
+  })
   expect(await town.grant(person.address)).toMatchObject({ status: 'returned' })
   expect(await town.deposits(person.address)).toEqual([])
   town.proxy.rule(null)

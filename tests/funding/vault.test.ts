@@ -134,7 +134,10 @@ describe('a token over the native asset', () => {
 
 describe('refusals', () => {
   test('401 without a session, 404 for another method', async () => {
-    expect(await town.vault(undefined)).toMatchObject({ status: 401, body: { error: 'missing bearer token' } })
+    expect(await town.vault(undefined)).toMatchObject({
+      status: 401,
+      body: { error: 'missing bearer token', code: 'bearer-missing' },
+    })
     const response = await POST(new Request('http://localhost:3000/api/funding/vault', { method: 'POST' }), undefined)
     expect([response.status, response.headers.get('allow')]).toEqual([404, 'GET, OPTIONS'])
   })
@@ -142,7 +145,7 @@ describe('refusals', () => {
   test('501 with neither vault nor token', async () => {
     expect(await look('', { CONFIDENTIAL_TOKEN: '' })).toMatchObject({
       status: 501,
-      body: { error: 'no bridge vault is configured' },
+      body: { error: 'no bridge vault is configured', code: 'vault-not-configured' },
     })
   })
 
@@ -157,7 +160,7 @@ describe('refusals', () => {
     town.proxy.rule(madeOver(town.devnet.deployment.contracts.verifier))
     expect(await look('')).toMatchObject({
       status: 501,
-      body: { error: 'the asset of the confidential token is not a Stellar asset' },
+      body: { error: 'the asset of the confidential token is not a Stellar asset', code: 'not-wired' },
     })
   })
 
@@ -174,7 +177,7 @@ describe('refusals', () => {
     expect(await town.vault(session, service)).toEqual({
       status: 503,
       retryAfter: '5',
-      body: { error: 'the ledger cannot be reached' },
+      body: { error: 'the ledger cannot be reached', code: 'unavailable' },
     })
     town.proxy.rule(null)
     expect(await town.vault(session, service)).toMatchObject({ status: 200 })

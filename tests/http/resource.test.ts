@@ -1,26 +1,12 @@
 import { DrizzleQueryError } from 'drizzle-orm'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { REFUSAL_CODES, Refusal, type RefusalCode } from '#lib/http/refusal.ts'
-import { type Handler, type ResourceOptions, readJson, readQuery, resource, statusOf } from '#lib/http/resource.ts'
+import { ignoreBody, readJson, readQuery } from '#lib/http/body.ts'
+import { FIELDS, REFUSAL_CODES, REFUSALS, Refusal, statusOf } from '#lib/http/refusal.ts'
+import { type Handler, type ResourceOptions, resource } from '#lib/http/resource.ts'
 import { captureLog } from '../support/console.ts'
 
 const SECRET = 'SBHUNTER2HUNTER2'
-const STATUSES: Record<RefusalCode, number> = {
-  malformed: 400,
-  unauthenticated: 401,
-  forbidden: 403,
-  'not-found': 404,
-  conflict: 409,
-  'too-large': 413,
-  'unsupported-media': 415,
-  refused: 422,
-  'too-soon': 429,
-  failed: 500,
-  'not-wired': 501,
-  unavailable: 503,
-}
-
 let logged: string[]
 beforeEach(() => {
   logged = captureLog()
@@ -66,18 +52,32 @@ describe('what a handler gives', () => {
     ['a bigint', { fee: 1n }],
     ['nothing', undefined],
   ])('%s cannot be JSON: a bug, not an empty answer', async (_, value) => {
-    expect(await answer(async () => value)).toMatchObject({ status: 500, body: { error: 'internal error' } })
+    expect(await answer(async () => value)).toMatchObject({
+      status: 500,
+      body: { error: 'internal error', code: 'internal' },
+    })
   })
 })
 
 describe('refusals', () => {
   test.each(REFUSAL_CODES)('%s has its status, its message and no more', async (code) => {
     const { status, body, headers } = await throwing(new Refusal(code, `because ${code}`, { cause: SECRET }))
-    expect(status).toBe(STATUSES[code])
-    expect(statusOf(code)).toBe(STATUSES[code])
-    expect(body).toEqual({ error: `because ${code}` })
+    expect(status).toBe(statusOf(code))
+    expect(body).toEqual({ error: `because ${code}`, code })
     expect(headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
     expect(headers.get('retry-after')).toBe(status === 429 || status === 503 ? '5' : null)
+  })
+
+  test('a code stands under one status', () => {
+    const listed = Object.values(REFUSALS).flatMap((codes) => Object.keys(codes))
+    expect(new Set(REFUSAL_CODES).size).toBe(listed.length + 2 * FIELDS.length)
+    for (const code of REFUSAL_CODES) expect(code).toMatch(/^[a-z]+(-[a-z]+)*$/)
+  })
+
+  test('what a program needs besides the code stands beside it, the bad fields in a list', async () => {
+    const fields = [{ path: 'name', message: 'name required' }]
+    const refused = await throwing(new Refusal('job-running', 'busy', { details: { jobId: '7' }, fields }))
+    expect(refused.body).toEqual({ error: 'busy', code: 'job-running', jobId: '7', fields })
   })
 
   test('Retry-After is what the refusal says, in whole seconds', async () => {
@@ -113,7 +113,7 @@ describe('bugs', () => {
     ['null', null],
   ])('%s becomes a fixed 500 and a line in the log', async (_, thrown) => {
     const { status, body, headers } = await throwing(thrown)
-    expect([status, body]).toEqual([500, { error: 'internal error' }])
+    expect([status, body]).toEqual([500, { error: 'internal error', code: 'internal' }])
     expect(JSON.stringify([...headers])).not.toContain(SECRET)
     expect(logged.some((line) => JSON.parse(line).event === 'failure')).toBe(true)
   })
@@ -122,7 +122,7 @@ describe('bugs', () => {
     const handler: Handler<unknown> = () => {
       throw new Error('at once')
     }
-    expect(await answer(handler)).toMatchObject({ status: 500, body: { error: 'internal error' } })
+    expect(await answer(handler)).toMatchObject({ status: 500, body: { error: 'internal error', code: 'internal' } })
   })
 
   test('a query that reached no database is 503', async () => {
@@ -143,9 +143,9 @@ describe('the failure option', () => {
 
   test.each(REFUSAL_CODES)('%s', async (code) => {
     const { status, body, headers } = await throwing(new Refusal(code, `because ${code}`), options)
-    const hidden = code === 'failed' || code === 'unavailable'
-    expect(status).toBe(hidden ? 500 : STATUSES[code])
-    expect(body).toEqual({ error: hidden ? 'transfer failed' : `because ${code}` })
+    const hidden = statusOf(code) === 500 || statusOf(code) === 503
+    expect(status).toBe(hidden ? 500 : statusOf(code))
+    expect(body).toEqual({ error: hidden ? 'transfer failed' : `because ${code}`, code })
     if (hidden) expect(headers.get('retry-after')).toBeNull()
   })
 
@@ -162,6 +162,7 @@ describe('methods and paths that are not there', () => {
   test.each(['POST', 'PUT', 'DELETE'] as const)(
     '%s is 404 with Allow, and the query stays out of it',
     async (method) => {
+      expect((await resource({})[method](new Request(url, { method }), {})).headers.get('allow')).toBeNull()
       const request = new Request(`http://localhost:3000/api/contractors/7?token=${SECRET}`, { method })
       const response = await handlers[method](request, {})
       expect(response.status).toBe(404)
@@ -192,7 +193,7 @@ describe('methods and paths that are not there', () => {
       allow: 'GET, PATCH, OPTIONS',
       'access-control-allow-origin': '*',
       'access-control-allow-methods': 'GET, PATCH, OPTIONS',
-      'access-control-allow-headers': 'authorization, content-type',
+      'access-control-allow-headers': 'authorization, content-type, x-request-id',
     })
   })
 })
@@ -207,7 +208,9 @@ describe('CORS', () => {
     answers.push({ ...answers[0], ...(await resource({}).GET(new Request(url), {})) } as (typeof answers)[0])
     for (const { headers } of answers) {
       expect(headers.get('access-control-allow-origin')).toBe('*')
-      expect(headers.get('access-control-expose-headers')).toBe('Link, Retry-After, WWW-Authenticate')
+      expect(headers.get('access-control-expose-headers')).toBe(
+        'Link, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count',
+      )
       expect(headers.get('access-control-allow-credentials')).toBeNull()
     }
   })
@@ -278,7 +281,10 @@ describe('bodies', () => {
     ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
     ['UTF-16', Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0)],
   ])('%s is 400', async (_, body) => {
-    expect(await read(post(body))).toEqual({ status: 400, body: { error: 'the body is not JSON in UTF-8' } })
+    expect(await read(post(body))).toEqual({
+      status: 400,
+      body: { error: 'the body is not JSON in UTF-8', code: 'body-invalid' },
+    })
   })
 
   test.each([
@@ -298,22 +304,32 @@ describe('bodies', () => {
     expect([most.status, String(most.body.read).length]).toEqual([200, LIMIT - 2])
     expect(await read(post(letters(LIMIT + 1)))).toEqual({
       status: 413,
-      body: { error: 'the body is larger than 256 KiB' },
+      body: { error: 'the body is larger than 256 KiB', code: 'too-large' },
     })
     expect((await read(post(letters(LIMIT + 1), 'text/plain'))).status).toBe(413)
   })
 
-  test('of an endless body no more is taken than the limit and a chunk', async () => {
+  test('what is more than the limit is read and thrown away, but not without end', async () => {
     let taken = 0
+    const cancel = vi.fn()
     const endless = new ReadableStream({
       pull: (controller) => {
         taken += 1
         controller.enqueue(new Uint8Array(64 * 1024).fill(0x20))
       },
+      cancel,
     })
     const request = new Request(url, { method: 'POST', body: endless, duplex: 'half' } as RequestInit)
     expect((await read(request)).status).toBe(413)
-    expect(taken).toBeLessThanOrEqual(6)
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalled(), { timeout: 30_000 })
+    expect(taken).toBeLessThanOrEqual(5 + (64 * 1024 * 1024 + LIMIT) / (64 * 1024))
+  })
+
+  test('an operation that takes no body refuses a large one all the same', async () => {
+    const { POST } = resource({ POST: async (request) => ({ read: await ignoreBody(request) }) })
+    expect((await POST(post(letters(LIMIT + 1), 'image/png'), {})).status).toBe(413)
+    expect((await POST(post(letters(LIMIT), 'image/png'), {})).status).toBe(200)
+    expect((await POST(post(null), {})).status).toBe(200)
   })
 
   test('deep nesting neither ends the process nor is an answer of its own', async () => {
@@ -336,7 +352,7 @@ describe('bodies', () => {
     const { status, body } = await read(
       new Request(url, { method: 'POST', body: broken, duplex: 'half' } as RequestInit),
     )
-    expect([status, body]).toEqual([400, { error: 'the body ended early' }])
+    expect([status, body]).toEqual([400, { error: 'the body ended early', code: 'body-incomplete' }])
     expect(logged.map((line) => JSON.parse(line).level)).toEqual(['info', 'info'])
   })
 
@@ -360,18 +376,40 @@ describe('what is wrong in a body', () => {
     signedXDR: z.string('signedXDR required').optional(),
     amounts: amounts.optional(),
     rate: z.object({ amount: z.string('not a decimal') }).optional(),
+    status: z.enum(['paid', 'failed']).optional(),
+    other: z.number().optional(),
+    deep: z.array(z.object({ name: z.string() })).optional(),
   })
 
-  test.each([
-    [{ to: 'abcd' }, 'to: too long'],
-    [{ signedXDR: 7 }, 'signedXDR required'],
-    [{ amounts: [1, 0] }, 'amounts must be 1–10 positive integers'],
-    [{ rate: { amount: 1 } }, 'rate.amount: not a decimal'],
-    [{ to: 7 }, 'to: Invalid input: expected string, received number'],
-    [null, 'Invalid input: expected object, received null'],
-    [[], 'Invalid input: expected object, received array'],
-  ])('%j: %s', async (sent, error) => {
-    expect(await read(post(JSON.stringify(sent)), schema)).toEqual({ status: 400, body: { error } })
+  test.each<[unknown, string, string]>([
+    [{ to: 'abcd' }, 'to too long', 'to-invalid'],
+    [{ signedXDR: 7 }, 'signedXDR required', 'signed-xdr-required'],
+    [{ amounts: [1, 0] }, 'amounts must be 1–10 positive integers', 'amounts-invalid'],
+    [{ rate: { amount: 1 } }, 'rate.amount not a decimal', 'amount-invalid'],
+    [{ rate: {} }, 'rate.amount not a decimal', 'amount-invalid'],
+    [{ deep: [{}] }, 'deep.0.name required', 'name-required'],
+    [{ to: 7 }, 'to must be a string', 'to-invalid'],
+    [{ status: 'late' }, 'status must be paid or failed', 'status-invalid'],
+    [{ other: 'x' }, 'other must be a number', 'malformed'],
+    [null, 'the body must be a JSON object', 'body-invalid'],
+    [[], 'the body must be a JSON object', 'body-invalid'],
+  ])('%j: %s', async (sent, error, code) => {
+    expect(await read(post(JSON.stringify(sent)), schema)).toEqual({ status: 400, body: { error, code } })
+  })
+
+  test('several bad fields are all named, each once', async () => {
+    const { status, body } = await read(post(JSON.stringify({ to: 'abcd', amounts: [0, 1.5], rate: 7 })), schema)
+    expect(status).toBe(400)
+    expect(body).toEqual({
+      error: 'to too long',
+      code: 'to-invalid',
+      fields: [
+        { path: 'to', message: 'to too long' },
+        { path: 'amounts.0', message: 'amounts must be 1–10 positive integers' },
+        { path: 'amounts.1', message: 'amounts must be 1–10 positive integers' },
+        { path: 'rate', message: 'rate must be an object' },
+      ],
+    })
   })
 })
 
@@ -383,12 +421,16 @@ describe('queries', () => {
     expect(ask('?limit=3&limit=4&other=1')).toEqual({ limit: 3 })
   })
 
+  test('a parameter without a value counts as absent', () => {
+    expect(ask('?status=&limit=')).toEqual({})
+  })
+
   test('prototype names are nothing special', () => {
     expect(ask('?__proto__=x&constructor=y&toString=z')).toEqual({})
   })
 
   test('a bad value names its parameter', () => {
-    expect(() => ask('?status=late')).toThrowError(new Refusal('malformed', 'status: not a status'))
+    expect(() => ask('?status=late')).toThrowError(new Refusal('status-invalid', 'status not a status'))
   })
 })
 
@@ -404,7 +446,29 @@ describe('the log', () => {
       path: '/api/things',
       status: 200,
       ms: expect.any(Number),
+      requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
     })
+  })
+
+  test.each([
+    ['a.b_c-7', true],
+    ['x'.repeat(64), true],
+    ['x'.repeat(65), false],
+    ['a b', false],
+    ['', false],
+  ])('the caller may name its request %j', async (given, isKept) => {
+    const headers = { 'x-request-id': given }
+    const handlers = resource({ POST: () => Promise.reject(new Error('bug')) })
+    for (const method of ['POST', 'GET', 'OPTIONS'] as const) {
+      const answer = await handlers[method](new Request(url, { method, headers }), {})
+      const id = answer.headers.get('x-request-id') ?? ''
+      if (isKept) expect(id).toBe(given)
+      else expect(id).toMatch(/^[0-9a-f-]{36}$/)
+    }
+    const ids = logged.map((line) => JSON.parse(line).requestId)
+    expect(ids).toHaveLength(3)
+    expect(ids[0]).toBe(ids[1])
+    expect(ids.includes(given)).toBe(isKept)
   })
 
   test('shows neither body, query, token nor any header', async () => {

@@ -244,10 +244,13 @@ describe.each([
   }
 
   test('is 401 without a session', async () => {
-    const missing = { asks: 'Bearer', status: 401, body: { error: 'missing bearer token' } }
+    const missing = { asks: 'Bearer', status: 401, body: { error: 'missing bearer token', code: 'bearer-missing' } }
     expect(await post()).toEqual(missing)
     expect(await post('Basic dXNlcjpwdw==')).toEqual(missing)
-    expect(await post('Bearer not.a.session')).toEqual({ ...missing, body: { error: 'invalid session token' } })
+    expect(await post('Bearer not.a.session')).toEqual({
+      ...missing,
+      body: { error: 'invalid session token', code: 'bearer-invalid' },
+    })
   })
 
   test('is 501 with one, of either kind', async () => {
@@ -261,6 +264,7 @@ describe.each([
       expect(status).toBe(501)
       expect(body).toEqual({
         error: `${operation} is not wired to the API: run it from the command-line client tooling, on the device that holds the keys`,
+        code: 'not-wired',
       })
     }
   })
@@ -269,7 +273,10 @@ describe.each([
     const { settings } = compose()
     const session = await mintSession(settings.sessions, { kind: 'ledger', sub: address }, NOW)
     now = new Date(NOW.getTime() + 3_600_000)
-    expect(await post(`Bearer ${session}`)).toMatchObject({ status: 401, body: { error: 'session expired' } })
+    expect(await post(`Bearer ${session}`)).toMatchObject({
+      status: 401,
+      body: { error: 'session expired', code: 'session-expired' },
+    })
   })
 
   test('a GET is no route, with or without a session', async () => {
@@ -295,6 +302,6 @@ test('a service that did not start is a fixed 500', async () => {
   provideService(failed)
   expect(await readJson(await health.GET(ask('/health'), {}))).toEqual({
     status: 500,
-    body: { error: 'internal error' },
+    body: { error: 'internal error', code: 'internal' },
   })
 })

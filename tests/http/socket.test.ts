@@ -3,7 +3,8 @@ import { type AddressInfo, connect } from 'node:net'
 import { NextRequest } from 'next/server.js'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { captureLog } from '../support/console.ts'
 
 const LIMIT = 256 * 1024
@@ -89,7 +90,10 @@ test('a body in chunks is read whole', async () => {
 test.each([LIMIT + 1, 20 * LIMIT])('%i bytes, in chunks or with their length, are answered with 413', async (size) => {
   for (const body of [chunked(size), `"${'x'.repeat(size - 2)}"`]) {
     const response = await send(body)
-    expect([response.status, await response.json()]).toEqual([413, { error: 'the body is larger than 256 KiB' }])
+    expect([response.status, await response.json()]).toEqual([
+      413,
+      { error: 'the body is larger than 256 KiB', code: 'too-large' },
+    ])
   }
 })
 
@@ -105,6 +109,9 @@ test('a client that hangs up while it sends is no bug of ours', async () => {
   await vi.waitFor(() => expect(answers).toHaveLength(1))
   socket.destroy()
   const response = await answers[0]
-  expect([response?.status, await response?.json()]).toEqual([400, { error: 'the body ended early' }])
+  expect([response?.status, await response?.json()]).toEqual([
+    400,
+    { error: 'the body ended early', code: 'body-incomplete' },
+  ])
   expect(logged.map((line) => JSON.parse(line).level)).toEqual(['info', 'info'])
 })

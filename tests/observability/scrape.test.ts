@@ -48,7 +48,10 @@ test('a service without a token for it has no metrics', async () => {
   const { status, text } = await ask(`Bearer ${TOKEN}`)
   provideService(Promise.resolve(town.service))
   await other.close()
-  expect([status, JSON.parse(text)]).toEqual([501, { error: 'metrics are not configured' }])
+  expect([status, JSON.parse(text)]).toEqual([
+    501,
+    { error: 'metrics are not configured', code: 'metrics-not-configured' },
+  ])
 })
 
 test('transfers, refusals, quota and float, as the database has them', async () => {

@@ -55,7 +55,10 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
       const hourAgo = new Date(Date.now() - 3_700_000)
       const { sessions } = town.service.settings
       const session = await mintSession(sessions, { kind: 'ledger', sub: ada.address }, hourAgo)
-      expect((await ask(method, path, { token: session })).body).toEqual({ error: 'session expired' })
+      expect((await ask(method, path, { token: session })).body).toEqual({
+        error: 'session expired',
+        code: 'session-expired',
+      })
     })
   }
 
@@ -190,7 +193,10 @@ test.each([
   const accept = `/invites/${String(inviteUrl).split('/').at(-1)}/accept`
   const meanwhile = async () => expect(await statusOf('POST', accept, as(late))).toBe(200)
   const answer = await ask('POST', path, { ...as(late, body), meanwhile })
-  expect([answer.status, answer.body]).toEqual([409, { error: 'your organisation is not there any more' }])
+  expect([answer.status, answer.body]).toEqual([
+    409,
+    { error: 'your organisation is not there any more', code: 'organisation-dissolved' },
+  ])
 })
 
 test('invites that are mailed', async () => {

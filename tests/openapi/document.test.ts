@@ -1,7 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { REFUSAL_CODES, type RefusalCode } from '#lib/http/refusal.ts'
-import { statusOf } from '#lib/http/resource.ts'
+import { REFUSAL_CODES, type RefusalCode, statusOf } from '#lib/http/refusal.ts'
 import { OPERATIONS, openApiDocument } from '#lib/openapi/document.ts'
 import { REFUSAL_REASONS, type RefusalReason, sponsorRefused } from '#lib/sponsor/refusal-reason.ts'
 import { loadRoutes, methodsOf } from '../support/api.ts'

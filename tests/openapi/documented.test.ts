@@ -10,7 +10,9 @@ const good: Exchange = {
   headers: new Headers(JSON_HEADERS),
   body: BATCH_EXAMPLE,
 }
-const refused = (status: number, error: string): Exchange => ({ ...good, status, body: { error } })
+const refused = (status: number, error: string): Exchange => {
+  return { ...good, status, body: { error, code: status === 404 ? 'batch-not-found' : 'batch-locked' } }
+}
 const withHeader = (name: string) => new Headers({ ...JSON_HEADERS, [name]: 'x' })
 
 test('what the document has passes, and has a name', () => {

@@ -37,7 +37,10 @@ describe('amounts', () => {
   ]
   test.each(bad)('%s: 400', async (_, amounts) => {
     const client = await works.client()
-    expect(await works.post(client, { amounts })).toEqual({ status: 400, body: { error: RULE } })
+    expect(await works.post(client, { amounts })).toEqual({
+      status: 400,
+      body: { error: RULE, code: 'amounts-invalid' },
+    })
   })
 
   test.each([[[1]], [[2 ** 53 - 1]], [Array.from({ length: 10 }, (_, i) => i + 1)]])(
@@ -53,7 +56,7 @@ describe('amounts', () => {
 
   test('a body that is not an object: 400; no body, or none for us: the default batch of three', async () => {
     const client = await works.client()
-    expect((await works.post(client, [1])).body).toEqual({ error: RULE })
+    expect((await works.post(client, [1])).body).toEqual({ error: RULE, code: 'body-invalid' })
     const { body } = await works.post(client)
     const items = await works.db.execute(sql`SELECT 1 FROM batch_items WHERE job = ${String(body.jobId)}`)
     expect((items as unknown as { rows: unknown[] }).rows).toHaveLength(3)
@@ -66,7 +69,10 @@ describe('a job', () => {
     const client = await works.client()
     const answers = await Promise.all(Array.from({ length: 10 }, () => works.post(client, { amounts: [1] })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 409)])
-    expect(answers.find(({ status }) => status === 409)?.body).toEqual({ error: 'a batch job is running already' })
+    expect(answers.find(({ status }) => status === 409)?.body).toEqual({
+      error: 'a batch job is running already',
+      code: 'job-running',
+    })
     expect((await works.post(await works.client(), { amounts: [1] })).status).toBe(200)
   })
 
@@ -76,7 +82,7 @@ describe('a job', () => {
     const own = await works.read(client, jobId)
     expect(own).toMatchObject({ status: 200, body: { jobId, status: 'running', results: [] } })
     expect(Number.isInteger(own.body.createdAt) && Math.abs(Date.now() - own.body.createdAt) < 60_000).toBe(true)
-    const unknown = { status: 404, body: { error: 'unknown job' } }
+    const unknown = { status: 404, body: { error: 'unknown job', code: 'job-not-found' } }
     expect(await works.read(await works.client(), jobId)).toEqual(unknown)
     expect(
       await works.read(
@@ -98,7 +104,10 @@ describe('a job', () => {
 
   test('needs a session: 401', async () => {
     const response = await POST(new Request('http://localhost:3000/api/batch', { method: 'POST' }), undefined)
-    expect([response.status, await response.json()]).toEqual([401, { error: 'missing bearer token' }])
+    expect([response.status, await response.json()]).toEqual([
+      401,
+      { error: 'missing bearer token', code: 'bearer-missing' },
+    ])
   })
 
   test('is 501 where batches are off, whatever the body says', async () => {
@@ -106,7 +115,7 @@ describe('a job', () => {
     const client = await works.client()
     expect(await works.post(client, { amounts: [] })).toEqual({
       status: 501,
-      body: { error: 'batch execution is disabled' },
+      body: { error: 'batch execution is disabled', code: 'batch-disabled' },
     })
   })
 })

@@ -25,8 +25,11 @@ async function cron(authorization?: string): Promise<{ status: number; body: Rec
 
 describe('GET /cron/sweep', () => {
   test('is for the scheduler alone', async () => {
-    expect(await cron()).toEqual({ status: 401, body: { error: 'missing bearer token' } })
-    expect(await cron(`Bearer ${SECRET}x`)).toEqual({ status: 401, body: { error: 'invalid scheduler token' } })
+    expect(await cron()).toEqual({ status: 401, body: { error: 'missing bearer token', code: 'bearer-missing' } })
+    expect(await cron(`Bearer ${SECRET}x`)).toEqual({
+      status: 401,
+      body: { error: 'invalid scheduler token', code: 'bearer-invalid' },
+    })
     const client = await works.client()
     expect((await cron(`Bearer ${client.session}`)).status).toBe(401)
     const settings = { ...works.service.settings, cronSecret: undefined }

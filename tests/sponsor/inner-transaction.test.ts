@@ -141,13 +141,15 @@ function twentyOne(): Buffer {
 describe('malformed', () => {
   test.each(malformed)('%s', (_, text) => {
     const refusal = capture(() => decodeInner(text, PASSPHRASE))
-    expect(refusal.code).toBe('malformed')
+    expect(refusal.code).toBe('signed-xdr-invalid')
     expect(refusal.message).toBe('malformed transaction XDR')
   })
 
   test('every truncation of the head of an envelope, and every byte of it turned over, throws nothing else', () => {
     for (let at = 0; at < 240; at += 1) {
-      expect(capture(() => decodeInner(bytes.subarray(0, at).toString('base64'), PASSPHRASE)).code).toBe('malformed')
+      expect(capture(() => decodeInner(bytes.subarray(0, at).toString('base64'), PASSPHRASE)).code).toBe(
+        'signed-xdr-invalid',
+      )
       const text = tampered((copy) => copy.writeUInt8(copy.readUInt8(at) ^ 0xff, at))
       try {
         decodeInner(text, PASSPHRASE)

@@ -11,7 +11,7 @@ export async function expectRefusal(
   const refusal = await thrownBy(act)
   if (!(refusal instanceof SponsorRefusal)) throw refusal ?? new Error(`not refused, in place of ${reason}`)
   expect(refusal.reason).toBe(reason)
-  expect(refusal.code).toBe('refused')
+  expect(refusal.code).toBe(reason)
   expect(refusal.message).toBe(message)
 }
 

@@ -27,7 +27,7 @@ const result = (code: 'txInsufficientBalance' | 'txBadSeq') =>
     ext: xdr.TransactionResultExt.v0(),
   }).toXdr('base64')
 
-const FAILED = { status: 500, body: { error: 'transfer failed' } }
+const FAILED = { status: 500, body: { error: 'transfer failed', code: 'failed' } }
 
 test('the sponsor pays what the ledger charged, bids twice the inner fee, and the employer pays nothing', async () => {
   const { employer, hash, signedXdr, post } = await prepare()
@@ -165,7 +165,7 @@ test('a stale proof is refused before it costs anything', async () => {
   await sendAndWait(town.network, await mergeFromOutside(employer))
   expect(await post()).toEqual({
     status: 422,
-    body: { error: 'sponsor refused: the transaction would fail: Error(Contract, #3506)' },
+    body: { error: 'sponsor refused: the transaction would fail: Error(Contract, #3506)', code: 'would-fail' },
   })
   expect(await town.row(hash)).toBeUndefined()
 })
@@ -176,7 +176,7 @@ test('a sequence number that is used is refused before it costs anything', async
   await sendAndWait(town.network, rival.signedXdr)
   expect(await post()).toEqual({
     status: 422,
-    body: { error: 'sponsor refused: the sequence number is not the next one of the account' },
+    body: { error: 'sponsor refused: the sequence number is not the next one of the account', code: 'sequence' },
   })
   expect(await town.row(hash)).toBeUndefined()
 })
@@ -369,7 +369,7 @@ test('an idp session is told that transfers need a wallet', async () => {
   const session = await mintSession(town.service.settings.sessions, identity, new Date())
   expect(await town.post({ ...employer, session }, { signedXDR: signedXdr })).toEqual({
     status: 501,
-    body: { error: 'transfers need a wallet session' },
+    body: { error: 'transfers need a wallet session', code: 'wallet-required' },
   })
 })
 
@@ -379,16 +379,22 @@ test('whose transaction it is, and what was sent, in the order of the refusals',
   expect(await town.post({ ...stranger, session: 'nonsense' }, {})).toMatchObject({ status: 401 })
   expect(await town.post(stranger, { signedXDR: signedXdr })).toEqual({
     status: 403,
-    body: { error: 'transaction source is not your session account' },
+    body: { error: 'transaction source is not your session account', code: 'source-mismatch' },
   })
-  expect(await town.post(employer, {})).toEqual({ status: 400, body: { error: 'signedXDR required' } })
+  expect(await town.post(employer, {})).toEqual({
+    status: 400,
+    body: { error: 'signedXDR required', code: 'signed-xdr-required' },
+  })
   for (const signedXDR of [7, null, '', [], {}]) {
-    expect(await town.post(employer, { signedXDR })).toEqual({ status: 400, body: { error: 'signedXDR required' } })
+    expect(await town.post(employer, { signedXDR })).toEqual({
+      status: 400,
+      body: { error: 'signedXDR required', code: 'signed-xdr-required' },
+    })
   }
   for (const signedXDR of ['AAAA', signedXdr.slice(0, -8), `${signedXdr}AAAA`, '@@@']) {
     expect(await town.post(employer, { signedXDR })).toEqual({
       status: 400,
-      body: { error: 'malformed transaction XDR' },
+      body: { error: 'malformed transaction XDR', code: 'signed-xdr-invalid' },
     })
   }
 })

@@ -1,5 +1,6 @@
 import { identifyUser } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { batchRequest, requireBatchDesk, startJob } from '#lib/relay/jobs.ts'
 import { service } from '#lib/server/services.ts'
 

@@ -1,7 +1,8 @@
 import { createBatch, listBatches, newBatch } from '#lib/directory/batches.ts'
 import { becomeEmployer, identifyUser, requireEmployer, requireNoMereContractor } from '#lib/directory/user.ts'
+import { readJson, readQuery } from '#lib/http/body.ts'
 import { pageQuery, pageRequest, presentPage } from '#lib/http/paging.ts'
-import { readJson, readQuery, resource } from '#lib/http/resource.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** The employer's batches, newest first, and new ones. */

@@ -2,8 +2,9 @@ import { listContractors } from '#lib/directory/contractors/contractors.ts'
 import { createContractor } from '#lib/directory/contractors/creation.ts'
 import { newContractor } from '#lib/directory/contractors/schema.ts'
 import { becomeEmployer, identifyUser, requireEmployer, requireNoMereContractor } from '#lib/directory/user.ts'
+import { readJson, readQuery } from '#lib/http/body.ts'
 import { pageQuery, pageRequest, presentPage } from '#lib/http/paging.ts'
-import { readJson, readQuery, resource } from '#lib/http/resource.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** The employer's contractors, newest first, and new ones. */

@@ -1,6 +1,7 @@
 import { describeMe, meChanges, nameOwnOrganisation } from '#lib/directory/me.ts'
 import { identifyUser } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** Who the caller is, in which roles, and the name of its organisation. */

@@ -1,7 +1,8 @@
 import { listPayouts, payoutsQuery, viewerOf } from '#lib/directory/payouts/payouts.ts'
 import { identifyUser } from '#lib/directory/user.ts'
+import { readQuery } from '#lib/http/body.ts'
 import { pageRequest, presentPage } from '#lib/http/paging.ts'
-import { readQuery, resource } from '#lib/http/resource.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 import { settleByLooking } from '#lib/sponsor/looking.ts'
 

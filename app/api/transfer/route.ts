@@ -1,5 +1,6 @@
 import { identifyCaller } from '#lib/auth/caller.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 import { requireSponsor } from '#lib/sponsor/sponsor.ts'
 import { requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'

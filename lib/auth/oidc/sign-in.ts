@@ -34,7 +34,7 @@ const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt
  * @throws Refusal not-wired
  */
 export function requireProvider(provider: ProviderSettings | undefined): ProviderSettings {
-  if (!provider) throw new Refusal('not-wired', 'no identity provider is configured')
+  if (!provider) throw new Refusal('idp-not-configured', 'no identity provider is configured')
   return provider
 }
 
@@ -93,5 +93,5 @@ function isSubject(sub: unknown): sub is string {
 }
 
 function invalid(cause?: unknown): Refusal {
-  return new Refusal('unauthenticated', 'invalid identity token', cause === undefined ? {} : { cause })
+  return new Refusal('identity-token-invalid', 'invalid identity token', cause === undefined ? {} : { cause })
 }

@@ -68,20 +68,20 @@ export function buildChallenge(
 
 function acceptRequest(settings: Sep10Settings, request: ChallengeRequest): string {
   const { account, memo, home_domain } = request
-  if (!account) throw new Refusal('malformed', 'account required')
+  if (!account) throw new Refusal('account-required', 'account required')
   if (!StrKey.isValidEd25519PublicKey(account)) {
     throw new Refusal(
-      'malformed',
+      'account-invalid',
       'account must be an account address (G…); muxed and contract accounts cannot sign in',
     )
   }
   if (account === settings.signer.publicKey()) {
-    throw new Refusal('malformed', "account is the server's own signing key")
+    throw new Refusal('account-invalid', "account is the server's own signing key")
   }
   // Users of one pooled account would fall into one session if their memo were dropped.
-  if (memo) throw new Refusal('malformed', 'memo is not supported')
+  if (memo) throw new Refusal('memo-invalid', 'memo is not supported')
   if (home_domain && home_domain !== settings.homeDomain) {
-    throw new Refusal('malformed', `home_domain is not served here; it is ${settings.homeDomain}`)
+    throw new Refusal('home-domain-invalid', `home_domain is not served here; it is ${settings.homeDomain}`)
   }
   return account
 }

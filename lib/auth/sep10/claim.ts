@@ -1,7 +1,7 @@
 import { lt } from 'drizzle-orm'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { type Database, databaseFailure } from '#lib/db/connection.ts'
-import { invalidChallenge } from './envelope.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import type { Challenge } from './verification.ts'
 
 /** How long a hash outlives its challenge, in ms: more than the clocks of two instances will ever differ. */
@@ -25,7 +25,7 @@ export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'h
     .catch((error: unknown) => {
       throw databaseFailure(error)
     })
-  if (claimed.length === 0) throw invalidChallenge('it has been used already')
+  if (claimed.length === 0) throw new Refusal('challenge-used', 'invalid challenge: it has been used already')
 }
 
 /** Forgets the challenges that are long past use. */

@@ -70,5 +70,5 @@ const KEY_TYPE_ED25519 = Uint8Array.of(0, 0, 0, 0)
 
 /** The 400 of everything that is wrong with a challenge; `reason` completes "invalid challenge: ". */
 export function invalidChallenge(reason: string, cause?: unknown): Refusal {
-  return new Refusal('malformed', `invalid challenge: ${reason}`, cause === undefined ? {} : { cause })
+  return new Refusal('challenge-invalid', `invalid challenge: ${reason}`, cause === undefined ? {} : { cause })
 }

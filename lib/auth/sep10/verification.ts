@@ -1,4 +1,5 @@
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
+import { Refusal } from '#lib/http/refusal.ts'
 import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/stellar/account.ts'
 import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
 import type { Sep10Settings } from './challenge.ts'
@@ -34,7 +35,9 @@ function checkTime(bounds: xdr.TimeBounds | undefined, now: Date): Date {
   if (!bounds || bounds.maxTime === 0n) throw invalidChallenge('it has no time bounds')
   const time = BigInt(Math.floor(now.getTime() / 1000))
   if (time < bounds.minTime) throw invalidChallenge('it is not valid yet')
-  if (time > bounds.maxTime) throw invalidChallenge('it has expired')
+  if (time > bounds.maxTime) {
+    throw new Refusal('challenge-expired', 'invalid challenge: it has expired')
+  }
   return new Date(Number(bounds.maxTime) * 1000)
 }
 

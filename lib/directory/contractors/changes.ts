@@ -41,7 +41,7 @@ export async function changeContractor(
     const isEmployer = row.organisation === user.organisation?.id
     const fields = fieldsOf(changes)
     if (!isEmployer && fields.some((field) => field !== 'address')) {
-      throw new Refusal('forbidden', 'employer role required')
+      throw new Refusal('employer-required', 'employer role required')
     }
     const next = { ...plainFields(row, changes), ...placeOf(row, changes, address ? found.get(address) : undefined) }
     const [changed] = await tx.update(contractors).set(next).where(eq(contractors.id, id)).returning(CONTRACTOR_COLUMNS)

@@ -87,7 +87,7 @@ export function ownContractor({ organisation }: Employer, id: string): SQL | und
 }
 
 export function contractorNotFound(): Refusal {
-  return new Refusal('not-found', 'contractor not found')
+  return new Refusal('contractor-not-found', 'contractor not found')
 }
 
 export function presentContractor(row: ContractorRow): Contractor {
@@ -114,7 +114,7 @@ export const SAME_ADDRESS = 'another contractor has this address'
  */
 export function asConflict(error: unknown): unknown {
   const constraint = violatedConstraint(error)
-  if (constraint === 'contractors_unique_email') return new Refusal('conflict', SAME_EMAIL)
-  if (constraint === 'contractors_unique_address') return new Refusal('conflict', SAME_ADDRESS)
+  if (constraint === 'contractors_unique_email') return new Refusal('email-taken', SAME_EMAIL)
+  if (constraint === 'contractors_unique_address') return new Refusal('address-taken', SAME_ADDRESS)
   return asDissolved(error)
 }

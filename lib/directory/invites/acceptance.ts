@@ -82,14 +82,14 @@ type Row = typeof contractors.$inferSelect
 /** The address that the record has or will have, if the invite is for `user` and open. */
 function requireMeant({ identity, organisation }: User, record: Row): string | null {
   if (record.organisation === organisation?.id) {
-    throw new Refusal('forbidden', 'this is an invite of your own organisation')
+    throw new Refusal('own-invite', 'this is an invite of your own organisation')
   }
-  if (record.inviteAcceptedAt !== null) throw new Refusal('conflict', 'invite accepted already')
+  if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted', 'invite accepted already')
   const account = identity.kind === 'ledger' ? identity.sub : null
   const email = identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : null
   const isOther = (own: string | null, theirs: string | null) => own !== null && theirs !== null && own !== theirs
   if (isOther(account, record.address) || isOther(email, record.emailFolded)) {
-    throw new Refusal('forbidden', 'this invite is for somebody else')
+    throw new Refusal('invite-for-other', 'this invite is for somebody else')
   }
   return record.address ?? account
 }
@@ -100,5 +100,5 @@ function statusAfter(status: ContractorStatus, registered: boolean): ContractorS
 }
 
 function inviteNotFound(): Refusal {
-  return new Refusal('not-found', 'invite not found')
+  return new Refusal('invite-not-found', 'invite not found')
 }

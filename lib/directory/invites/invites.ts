@@ -63,7 +63,7 @@ async function issueInvite(
     .returning({ name: contractors.name, email: contractors.email, version: contractors.inviteVersion })
   if (!issued) {
     const [inactive] = await tx.select({ id: contractors.id }).from(contractors).where(ownContractor(employer, id))
-    throw inactive ? new Refusal('conflict', 'contractor is inactive') : contractorNotFound()
+    throw inactive ? new Refusal('contractor-inactive', 'contractor is inactive') : contractorNotFound()
   }
   const { organisation } = employer
   const mailed = mail !== undefined && issued.email !== null

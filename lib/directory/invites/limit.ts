@@ -37,5 +37,5 @@ export async function requireMailLeft(tx: Database, organisation: string, limit:
   if (!day || day.mailed < limit) return
   const message = `no more than ${limit} invites are mailed for an organisation in 24 hours`
   const wait = day.oldest.getTime() + DAY_MS - now.getTime()
-  throw new Refusal('too-soon', message, { retryAfter: Math.ceil(wait / 1000) })
+  throw new Refusal('invite-limit', message, { retryAfter: Math.ceil(wait / 1000) })
 }

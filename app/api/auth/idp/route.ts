@@ -1,6 +1,7 @@
 import { providerToken, requireProvider, signInWithProvider } from '#lib/auth/oidc/sign-in.ts'
 import { admitSession } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** Exchanges an access token of the identity provider for a session. */

@@ -1,7 +1,8 @@
 import { buildChallenge, challengeQuery } from '#lib/auth/sep10/challenge.ts'
 import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
 import { admitSession } from '#lib/directory/user.ts'
-import { readJsonOrForm, readQuery, resource } from '#lib/http/resource.ts'
+import { readJsonOrForm, readQuery } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /**

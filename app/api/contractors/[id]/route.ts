@@ -2,7 +2,8 @@ import { changeContractor, removeContractor } from '#lib/directory/contractors/c
 import { findContractor, requireAccess } from '#lib/directory/contractors/contractors.ts'
 import { contractorChanges } from '#lib/directory/contractors/schema.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** One contractor, for its employer and for itself. */

@@ -1,7 +1,8 @@
 import { importContractors } from '#lib/directory/contractors/import.ts'
 import { contractorRows } from '#lib/directory/contractors/schema.ts'
 import { becomeEmployer, identifyUser, requireNoMereContractor } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** Makes many contractors at once; rows that cannot be contractors come back as errors. */

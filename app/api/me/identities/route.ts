@@ -1,7 +1,8 @@
 import { joinedIdentity, joinIdentity } from '#lib/directory/identities.ts'
 import { describeMe } from '#lib/directory/me.ts'
 import { identifyUser } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** Brings another identity of the caller, proved by a session of it, into the caller's organisation. */

@@ -1,5 +1,6 @@
 import { buildChallenge, challengeQuery } from '#lib/auth/sep10/challenge.ts'
-import { readQuery, resource } from '#lib/http/resource.ts'
+import { readQuery } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** A SEP-10 challenge for `account` to sign. Nothing is stored. */

@@ -1,6 +1,7 @@
 import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
 import { admitSession } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** Exchanges a challenge that the wallet has signed for a session. */

@@ -1,6 +1,7 @@
 import { instructBatch, newInstructions } from '#lib/directory/batch-instructions.ts'
 import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { readJson, resource } from '#lib/http/resource.ts'
+import { readJson } from '#lib/http/body.ts'
+import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** Adds payouts to a batch that is not locked yet. */

@@ -1,0 +1,134 @@
+import type { z } from 'zod'
+import { parse } from './parsing.ts'
+import { Refusal } from './refusal.ts'
+
+const BODY_LIMIT = 256 * 1024
+
+/** How much of a body is read and thrown away, so that the connection can serve its next request. */
+const DRAIN_LIMIT = 64 * 1024 * 1024
+
+/**
+ * The JSON body of a request, parsed by `schema`. No body counts as `{}`, whatever its content type. At most 256 KiB,
+ * counted while streaming, since Content-Length is only a claim.
+ * @param otherwise the message for a body of any other type
+ * @throws Refusal too-large, unsupported-media, or the 400 of a field
+ */
+export async function readJson<Schema extends z.ZodType>(
+  request: Request,
+  schema: Schema,
+  otherwise = 'the body must be application/json',
+): Promise<z.output<Schema>> {
+  const bytes = await readBody(request)
+  if (bytes.length === 0) return parse(schema, {})
+  if (mediaType(request) !== 'application/json') throw new Refusal('unsupported-media', otherwise)
+  return parse(schema, decodeJson(bytes))
+}
+
+/** The body as `readJson` reads it, or the fields of a form (application/x-www-form-urlencoded), as SEP-10 wants it. */
+export async function readJsonOrForm<Schema extends z.ZodType>(
+  request: Request,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  if (isForm(request)) return await readForm(request, schema)
+  return await readJson(request, schema, 'the body must be application/json or application/x-www-form-urlencoded')
+}
+
+/**
+ * The fields of a form (application/x-www-form-urlencoded), parsed by `schema`; of a repeated field the first counts.
+ * @throws Refusal too-large, unsupported-media, or the 400 of a field
+ */
+export async function readForm<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
+  const bytes = await readBody(request)
+  if (!isForm(request)) throw new Refusal('unsupported-media', 'the body must be application/x-www-form-urlencoded')
+  return parse(schema, firstOfEach(new URLSearchParams(decodeText(bytes))))
+}
+
+/**
+ * The query of a request, parsed by `schema`; of a repeated parameter the first counts. A parameter without a value
+ * counts as absent.
+ */
+export function readQuery<Schema extends z.ZodType>(request: Request, schema: Schema): z.output<Schema> {
+  const given = Object.entries(firstOfEach(new URL(request.url).searchParams)).filter(([, value]) => value !== '')
+  return parse(schema, Object.fromEntries(given))
+}
+
+/**
+ * Reads the body of an operation that takes none.
+ * @throws Refusal too-large
+ */
+export async function ignoreBody(request: Request): Promise<void> {
+  if (request.body && !request.bodyUsed) await readBody(request)
+}
+
+/**
+ * Throws away what has not been read of a body. A connection that is kept alive serves no other request until its last
+ * body has been read to the end.
+ */
+export function discardBody(request: Request): void {
+  if (request.body && !request.bodyUsed && !request.body.locked) void drain(request.body.getReader())
+}
+
+/** Whether so much of the body is still to come that its connection is better closed. */
+export const isBeyondDraining = (request: Request): boolean =>
+  Number(request.headers.get('content-length')) > DRAIN_LIMIT
+
+const isForm = (request: Request) => mediaType(request) === 'application/x-www-form-urlencoded'
+
+function mediaType(request: Request): string | undefined {
+  return request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+}
+
+function firstOfEach(parameters: URLSearchParams): Record<string, string> {
+  const first: Record<string, string> = {}
+  for (const [name, value] of parameters) first[name] ??= value
+  return first
+}
+
+async function readBody(request: Request): Promise<Uint8Array> {
+  if (!request.body) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  const reader = request.body.getReader()
+  let size = 0
+  for (;;) {
+    const { value } = await reader.read().catch((cause: unknown) => {
+      // A client that hangs up while it sends is no failure of the service.
+      throw new Refusal('body-incomplete', 'the body ended early', { cause })
+    })
+    if (!value) return Buffer.concat(chunks)
+    size += value.length
+    if (size > BODY_LIMIT) {
+      void drain(reader)
+      throw new Refusal('too-large', 'the body is larger than 256 KiB')
+    }
+    chunks.push(value)
+  }
+}
+
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  try {
+    for (let drained = 0; drained <= DRAIN_LIMIT; ) {
+      const { value } = await reader.read()
+      if (!value) return
+      drained += value.length
+    }
+    await reader.cancel()
+  } catch {
+    // The client has hung up: there is no connection left to keep.
+  }
+}
+
+function decodeJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(decodeText(bytes))
+  } catch {
+    throw new Refusal('body-invalid', 'the body is not JSON in UTF-8')
+  }
+}
+
+function decodeText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new Refusal('body-invalid', 'the body is not UTF-8')
+  }
+}

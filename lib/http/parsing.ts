@@ -1,0 +1,66 @@
+import type { z } from 'zod'
+import { type FieldProblem, isRefusalCode, Refusal, type RefusalCode } from './refusal.ts'
+
+/**
+ * What `schema` makes of `value`.
+ * @throws Refusal the 400 of the first bad field; with `fields` when several are bad
+ */
+export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(value, { error: wordIssue })
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const path = issue?.path ?? []
+  const fields = fieldsOf(parsed.error)
+  const message = issue ? problemOf(issue) : 'the request is malformed'
+  throw new Refusal(codeOf(path, message), message, fields.length > 1 ? { fields } : {})
+}
+
+/** What the 400 says of a value that does not parse: the first problem, with the field's name in front. */
+export function problemIn(error: z.ZodError): string {
+  const [issue] = error.issues
+  return issue ? problemOf(issue) : 'the request is malformed'
+}
+
+function problemOf({ path, message }: z.core.$ZodIssue): string {
+  const field = path.join('.')
+  const names = [String(path[0]), String(path.at(-1)), field]
+  const namesField = path.length === 0 || names.some((name) => message.startsWith(`${name} `))
+  return namesField ? message : `${field} ${message}`
+}
+
+function fieldsOf(error: z.ZodError): FieldProblem[] {
+  const first = new Map<string, string>()
+  for (const issue of error.issues) {
+    const path = issue.path.join('.')
+    if (path !== '' && !first.has(path)) first.set(path, problemOf(issue))
+  }
+  return [...first].map(([path, message]) => ({ path, message }))
+}
+
+/** The code of a field: the last name on the way to it, and whether the schema calls it missing or bad. */
+function codeOf(path: readonly PropertyKey[], message: string): RefusalCode {
+  const name = path.findLast((part) => typeof part === 'string')
+  if (name === undefined) return 'body-invalid'
+  const field = name.replaceAll('_', '-').replaceAll(/[A-Z]+/g, (capitals) => `-${capitals.toLowerCase()}`)
+  const code = `${field}-${message.endsWith('required') ? 'required' : 'invalid'}`
+  return isRefusalCode(code) ? code : 'malformed'
+}
+
+const TYPES: Partial<Record<string, string>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  int: 'a whole number',
+  number: 'a number',
+  object: 'an object',
+  string: 'a string',
+}
+
+/** The words for a problem where a schema has none of its own: a validator's words are not for users. */
+function wordIssue(issue: z.core.$ZodRawIssue): string {
+  const isWhole = (issue.path ?? []).length === 0
+  if (isWhole) return 'the body must be a JSON object'
+  if (issue.input === undefined) return 'required'
+  if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? 'of another type'}`
+  if (issue.code === 'invalid_value') return `must be ${issue.values.map(String).join(' or ')}`
+  return 'is malformed'
+}
