@@ -23,9 +23,10 @@ export function problemIn(error: z.ZodError): string {
 
 function problemOf({ path, message }: z.core.$ZodIssue): string {
   const field = path.join('.')
-  const names = [String(path[0]), String(path.at(-1)), field]
-  const namesField = path.length === 0 || names.some((name) => message.startsWith(`${name} `))
-  return namesField ? message : `${field} ${message}`
+  const isNamed = [field, String(path[0])].some((name) => message.startsWith(`${name} `))
+  if (path.length === 0 || isNamed) return message
+  const last = `${String(path.at(-1))} `
+  return `${field} ${message.startsWith(last) ? message.slice(last.length) : message}`
 }
 
 function fieldsOf(error: z.ZodError): FieldProblem[] {

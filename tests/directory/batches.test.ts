@@ -104,16 +104,12 @@ describe('GET /batches', () => {
     expect(whole.body.batches.map(({ id }) => id)).toEqual(rows.map(({ id }) => id))
   })
 
-  test.each(['limit=0', 'limit=501', 'limit=-1', 'limit=1e2', 'limit=', 'limit=many', 'cursor=x', 'cursor='])(
-    '%s: 400',
-    async (query) => {
-      expect((await ada.ask('GET', `/batches?${query}`)).status).toBe(400)
-    },
-  )
+  test.each(['limit=0', 'limit=501', 'limit=-1', 'limit=1e2', 'limit=many', 'cursor=x'])('%s: 400', async (query) => {
+    expect((await ada.ask('GET', `/batches?${query}`)).status).toBe(400)
+  })
 
   const cursorOf = (text: string) => Buffer.from(text).toString('base64url')
   test.each([
-    '',
     '1',
     '1-',
     '-1',
@@ -208,30 +204,26 @@ describe('POST /batches/{id}/instructions', () => {
     ['no instructions', {}, 'instructions required'],
     ['not a list', { instructions: {} }, 'instructions must be a list'],
     ['a row that is no object', { instructions: ['x'] }, 'instructions must be objects'],
-    [
-      'no contractorId',
-      { instructions: [{ encryptedAmount: 'x' }] },
-      'instructions.0.contractorId: contractorId required',
-    ],
+    ['no contractorId', { instructions: [{ encryptedAmount: 'x' }] }, 'instructions.0.contractorId required'],
     [
       'a contractorId that is a number',
       { instructions: [{ contractorId: 7, encryptedAmount: 'x' }] },
-      'instructions.0.contractorId: contractorId must be a string',
+      'instructions.0.contractorId must be a string',
     ],
     [
       'a secret seed for an amount',
       { instructions: [{ contractorId: NOBODY, encryptedAmount: seed }] },
-      'instructions.0.encryptedAmount: encryptedAmount must not hold a secret seed',
+      'instructions.0.encryptedAmount must not hold a secret seed',
     ],
     [
       'a secret seed for a contractor',
       { instructions: [{ contractorId: seed, encryptedAmount: 'x' }] },
-      'instructions.0.contractorId: contractorId must not hold a secret seed',
+      'instructions.0.contractorId must not hold a secret seed',
     ],
     [
       'NUL in an amount',
       { instructions: [{ contractorId: NOBODY, encryptedAmount: 'a\u0000b' }] },
-      'instructions.0.encryptedAmount: encryptedAmount must not hold control characters',
+      'instructions.0.encryptedAmount must not hold control characters',
     ],
   ])('%s: 400, and none of the request is done', async (_, body, error) => {
     const payee = await ada.engage('innocent').catch(() => undefined)

@@ -164,7 +164,7 @@ describe('POST /contractors', () => {
       { name: 'Ann', rate: { amount, currency: 'USDC' } },
       'rate.amount must be a positive decimal with at most 7 decimals',
     ]),
-    [[], 'Invalid input: expected object, received array'],
+    [[], 'the body must be a JSON object'],
   ])('%j is refused: %s', async (body, error) => {
     expect(refused(await create(body))).toEqual([400, error])
     expect((await list()).body).toEqual({ contractors: [] })
@@ -253,9 +253,7 @@ describe('GET /contractors', () => {
     ['?limit=501', 'limit must be 1 to 500'],
     ['?limit=-1', 'limit must be 1 to 500'],
     ['?limit=1e2', 'limit must be 1 to 500'],
-    ['?limit=', 'limit must be 1 to 500'],
     ['?cursor=x', 'cursor is not one of ours'],
-    ['?cursor=', 'cursor is not one of ours'],
     [`?cursor=${Buffer.from("1'; drop table x-1").toString('base64url')}`, 'cursor is not one of ours'],
     [`?cursor=${Buffer.from('999999999999999-1').toString('base64url')}`, 'cursor is not one of ours'],
     [`?cursor=${'A'.repeat(200)}`, 'cursor is not one of ours'],

@@ -114,7 +114,7 @@ test.each([
   [null, 'rows must be an array'],
 ])('rows that are %j are refused', async (rows, error) => {
   const answer = await bring(rows)
-  expect([answer.status, answer.body]).toEqual([400, { error }])
+  expect([answer.status, answer.body]).toEqual([400, { error, code: expect.stringMatching(/^rows-/) }])
 })
 
 test('of rows with one email or address the first counts; one that fails takes none', async () => {

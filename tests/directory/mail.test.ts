@@ -159,7 +159,7 @@ test('a server that is not there, or refuses the password, is 503 and tells noth
   const { mail } = office.service.settings
   if (!mail) throw new Error('no mail')
   const message = { to: 'a@b.example', subject: 's', text: 't', html: 'h' }
-  const unavailable = { code: 'unavailable', message: 'the mail could not be sent' }
+  const unavailable = { code: 'mail-unavailable', message: 'the mail could not be sent' }
   await expect(sendMail({ ...mail, url: 'smtp://127.0.0.1:1' }, message)).rejects.toMatchObject(unavailable)
   const wrong = mail.url.replace('hunter2', 'hunter3')
   await expect(sendMail({ ...mail, url: wrong }, message)).rejects.toMatchObject(unavailable)

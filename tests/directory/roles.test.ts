@@ -275,7 +275,7 @@ describe('a linked contractor', () => {
     const user = await admitUser(office.db, { kind: 'ledger', sub: person.address }, NOW)
     const late = requireEmployer(user)
     await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
-    const conflict = { code: 'conflict', message: 'your organisation is not there any more' }
+    const conflict = { code: 'organisation-dissolved', message: 'your organisation is not there any more' }
     const { registry } = office.service
     await expect(createBatch(office.db, late, { name: 'March' }, NOW)).rejects.toMatchObject(conflict)
     await expect(createContractor(office.db, registry, late, { name: 'Bob' }, NOW)).rejects.toMatchObject(conflict)
@@ -321,7 +321,7 @@ describe('a linked contractor', () => {
     const next = await newcomer()
     await accept(next.session, await invite(employer.session, id))
     const changing = changeContractor(office.db, office.service.registry, user, id, { address: accountOf(99_002) }, NOW)
-    await expect(changing).rejects.toMatchObject({ code: 'not-found' })
+    await expect(changing).rejects.toMatchObject({ code: 'contractor-not-found' })
     expect((await office.call(next.session, 'GET', `/contractors/${id}`)).body.address).toBe(next.address)
     expect(refused(await office.call(session, 'GET', `/contractors/${id}`))).toEqual([403, 'employer role required'])
   })

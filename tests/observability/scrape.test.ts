@@ -39,7 +39,7 @@ test.each([
   [`Bearer ${TOKEN} `.repeat(2), 'invalid metrics token'],
 ])('%s is 401', async (authorization, error) => {
   const { status, text } = await ask(authorization)
-  expect([status, JSON.parse(text)]).toEqual([401, { error }])
+  expect([status, JSON.parse(text)]).toMatchObject([401, { error }])
 })
 
 test('a service without a token for it has no metrics', async () => {

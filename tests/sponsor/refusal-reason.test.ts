@@ -20,7 +20,7 @@ test('every reason is the outcome of a case in some table', () => {
 test.each(reasons)('%s: the words that callers read', (reason) => {
   const refusal = sponsorRefused(reason)
   expect(refusal).toBeInstanceOf(SponsorRefusal)
-  expect(refusal).toMatchObject({ code: 'refused', reason, message: MESSAGES[reason] })
+  expect(refusal).toMatchObject({ code: reason, reason, message: MESSAGES[reason] })
   expect(sponsorRefused(reason, { detail: 'a detail' }).message).toBe(`${MESSAGES[reason]}: a detail`)
 })
 

@@ -34,11 +34,13 @@ export const payoutsShape = z.object({ payouts: z.array(payoutShape) })
 const YEARS = { first: 1, last: 9999 }
 
 const moment = (name: string) =>
-  z.iso
-    .datetime({ offset: true, error: `${name} must be an ISO 8601 date-time` })
+  z
+    .union([z.iso.date(), z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })], {
+      error: `${name} must be an ISO 8601 date or date-time`,
+    })
     .transform((text) => new Date(text))
     .refine((date) => date.getUTCFullYear() >= YEARS.first && date.getUTCFullYear() <= YEARS.last, {
-      error: `${name} must be an ISO 8601 date-time`,
+      error: `${name} must be an ISO 8601 date or date-time`,
     })
 
 /** `from` is inclusive, `to` exclusive; both speak of createdAt. */
