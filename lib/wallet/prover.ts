@@ -1,7 +1,4 @@
-/**
- * What turns a statement into the 14,592 bytes of an UltraHonk proof. A network with a verifier plugs in a real one
- * (for instance bb.js with `keccak: true`, of the version that made the network's verification keys).
- */
+/** Turns a statement into the 14,592 bytes of an UltraHonk proof: lib/prover, or the stand-in of an embedded ledger. */
 export interface Prover {
   /** Rejects when the statement is false or the prover is out of reach; the wallet lets that error through. */
   prove(statement: Statement): Promise<Uint8Array>
@@ -48,9 +45,9 @@ export interface WithdrawStatement {
   spendingKey: Uint8Array
   /** Base units. */
   amount: bigint
+  auditorSender: Uint8Array
   payload: Record<string, Uint8Array>
-  /** The circuit also takes the sender's auditor key, public but read by the contract, so it travels here. */
-  witness?: SpendWitness & { auditorSender: Uint8Array }
+  witness?: SpendWitness
 }
 
 export interface SpendWitness {

@@ -76,8 +76,9 @@ export async function proveWithdrawal(
     spendable: start.spendable,
     spendingKey: keys.spendingKey,
     amount,
+    auditorSender,
     payload,
-    witness: { ...witness, auditorSender },
+    witness,
   })
   const args = [scAddress(signer.publicKey()), scAddress(to), scAmount(amount), data]
   return { name: 'withdraw', args, next, spendableNext: commitmentOf(payload) }

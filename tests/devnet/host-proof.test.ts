@@ -37,7 +37,14 @@ const transfer = {
   auditorSender: point(25),
   payload,
 }
-const withdraw = { token, spendable: point(21), spendingKey: point(22), amount: 258n, payload }
+const withdraw = {
+  token,
+  spendable: point(21),
+  spendingKey: point(22),
+  amount: 258n,
+  auditorSender: point(24),
+  payload,
+}
 const register = { token, account, y: point(31), pvk: point(32) }
 
 describe('a stand-in proof', () => {

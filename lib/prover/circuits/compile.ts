@@ -1,0 +1,62 @@
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
+import { compile, createFileManager } from '@noir-lang/noir_wasm'
+import { openBackend } from '../backend.ts'
+import { CIRCUIT_NAMES, type CircuitName } from '../circuits.ts'
+import { readReferenceString } from '../reference-string.ts'
+
+const HERE = fileURLToPath(new URL('../circuits', import.meta.url))
+const STRING = fileURLToPath(new URL('../reference-string', import.meta.url))
+
+/** What is kept of one circuit, byte for byte the same wherever it is made. */
+export interface Compiled {
+  artifact: string
+  key: Uint8Array
+}
+
+/**
+ * Compiles the sources and makes the verification keys under the embedded ledger's reference string. What the compiler
+ * adds for debuggers names the folder that it worked in, and is left out.
+ */
+export async function compileCircuits(sources = `${HERE}/source`): Promise<Record<CircuitName, Compiled>> {
+  const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+  try {
+    const compileOne = async (name: CircuitName): Promise<Compiled> => {
+      const { noir_version, hash, abi, bytecode } = await compileSource(sources, name)
+      const acir = gunzipSync(Buffer.from(bytecode, 'base64'))
+      const key = await backend.run((api) => api.acirWriteVkUltraKeccakHonk(acir))
+      return { artifact: `${JSON.stringify({ noir_version, hash, abi, bytecode })}\n`, key }
+    }
+    return {
+      register: await compileOne('register'),
+      transfer: await compileOne('transfer'),
+      withdraw: await compileOne('withdraw'),
+    }
+  } finally {
+    await backend.destroy()
+  }
+}
+
+/** The program of one package. @throws Error with what the compiler says */
+export async function compileSource(sources: string, name: string) {
+  const quiet = () => undefined
+  // The compiler writes into the folder that it is given.
+  const workshop = await mkdtemp(`${tmpdir()}/circuits-`)
+  try {
+    await cp(sources, workshop, { recursive: true })
+    const { program } = await compile(createFileManager(workshop), `${workshop}/${name}`, quiet, quiet)
+    return program
+  } finally {
+    await rm(workshop, { recursive: true })
+  }
+}
+
+if (import.meta.main) {
+  const compiled = await compileCircuits()
+  for (const name of CIRCUIT_NAMES) {
+    await writeFile(`${HERE}/${name}.json`, compiled[name].artifact)
+    await writeFile(`${HERE}/${name}.vk`, compiled[name].key)
+  }
+}

@@ -1,0 +1,156 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { type CompiledCircuit, Noir } from '@noir-lang/noir_js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compileCircuits, compileSource } from '#lib/prover/circuits/compile.ts'
+import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
+import { openProver, type RealProver } from '#lib/prover/prover.ts'
+import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
+import { encryptTransfer, encryptWithdrawal } from '#lib/wallet/encryption.ts'
+import { encodeField, encodePoint, FIELD, H, multiply } from '#lib/wallet/grumpkin.ts'
+import { importKeys } from '#lib/wallet/keys.ts'
+import type { Statement } from '#lib/wallet/prover.ts'
+import { ACCOUNT, registration, TOKEN, transfer, withdrawal } from './statements.ts'
+
+const FOLDER = 'lib/prover/circuits'
+const STRING = 'lib/prover/reference-string'
+
+/** Reads every file anew; it makes no proof here, since a false statement fails before. */
+let prover: RealProver
+
+beforeAll(async () => {
+  prover = await openProver({ circuits: FOLDER, referenceString: STRING, threads: 1 })
+})
+afterAll(() => prover.destroy())
+
+describe('the files in the project', () => {
+  test('are what the sources give, byte for byte', async () => {
+    const compiled = await compileCircuits()
+    for (const name of CIRCUIT_NAMES) {
+      expect(await readFile(`${FOLDER}/${name}.json`, 'utf8')).toBe(compiled[name].artifact)
+      expect((await readFile(`${FOLDER}/${name}.vk`)).equals(compiled[name].key)).toBe(true)
+    }
+  })
+
+  test('of the reference string are what its generator gives', async () => {
+    const [g1, g2] = await Promise.all([readFile(`${STRING}/bn254_g1.dat`), readFile(`${STRING}/bn254_g2.dat`)])
+    // All of it takes five seconds, and a wrong point further on would fail the proofs of other tests.
+    const made = generateReferenceString(1_000)
+    expect([g1.subarray(0, 64_000).equals(made.g1), g2.equals(made.g2)]).toEqual([true, true])
+    expect(g1.length).toBe(32_769 * 64)
+  })
+})
+
+describe('the equations of these tests', () => {
+  const keys = importKeys(1_234n, TOKEN)
+  const start = { keys, opening: { value: 1_000n, blinding: 55n }, amount: 300n, salt: 4_242n }
+
+  test('are the wallet’s, but for the ephemeral secret, which the wallet derives', () => {
+    const { auditorSender, auditorRecipient, viewingKey, payload } = transfer()
+    const wallet = encryptTransfer({ ...start, auditorSender, auditorRecipient, viewingKey })
+    expect(transfer({ rE: wallet.witness.rE }).payload).toEqual(wallet.payload)
+    expect(withdrawal({ rE: wallet.witness.rE }).payload).toEqual(
+      encryptWithdrawal({ ...start, auditorSender }).payload,
+    )
+    expect(Object.keys(payload).toSorted()).toEqual(Object.keys(wallet.payload).toSorted())
+    expect(registration(1_234n)).toMatchObject({ y: keys.spendingKey, pvk: keys.viewingKey })
+  })
+})
+
+/** The one assertion that no statement can break alone: no secret is known whose hash is zero. */
+const ZERO_VIEWING = 'the viewing secret is zero'
+const LARGE = 1n << 127n
+const another = encodePoint(multiply(H, 5n))
+const offCurve = new Uint8Array(64).fill(1)
+const identity = new Uint8Array(64)
+const raise = (value: Uint8Array | undefined) =>
+  encodeField((BigInt(`0x${Buffer.from(value ?? []).toString('hex')}`) + 1n) % FIELD)
+
+type Spending = Extract<Statement, { circuit: 'transfer' | 'withdraw' }>
+
+/** The statement with another value in one place of its payload. */
+function withPayload<S extends Spending>(statement: S, name: string, value = raise(statement.payload[name])): S {
+  return { ...statement, payload: { ...statement.payload, [name]: value } }
+}
+
+/** What breaks one assertion of both circuits that spend, and the message of this assertion. */
+const spendingCases = <S extends Spending>(build: (given?: Parameters<typeof transfer>[0]) => S): [string, S][] => [
+  ["the spending key is another's", { ...build(), spendingKey: another }],
+  ['call to assert_max_bit_size', build({ v: LARGE + 5n, amount: LARGE / 2n })],
+  ['call to assert_max_bit_size', build({ v: 10n, amount: FIELD - 5n })],
+  ['call to assert_max_bit_size', build({ v: 10n, amount: 15n })],
+  ['the opening is not that of the balance', { ...build(), spendable: another }],
+  ['the new balance is wrong', withPayload(build(), 'c_spend_new', another)],
+  ['the encrypted balance is wrong', withPayload(build(), 'b_tilde')],
+  ['the ephemeral secret is zero', build({ rE: 0n })],
+  ["the ephemeral key is another's", withPayload(build(), 'r_e_point', another)],
+  ["the key of the sender's auditor is no key", { ...build(), auditorSender: offCurve }],
+  ["the key of the sender's auditor is no key", { ...build(), auditorSender: identity }],
+  ["the sender's auditor cannot read the balance", withPayload(build(), 'b_tilde_aud_s')],
+  ["the sender's auditor cannot read the blinding", withPayload(build(), 'r_tilde_aud_s')],
+]
+
+const CASES: Record<string, [string, Statement][]> = {
+  register: [
+    ['the spending secret is zero', registration(0n)],
+    ["the spending key is another's", { ...registration(7n), y: another }],
+    ["the viewing key is another's", { ...registration(7n), pvk: another }],
+  ],
+  transfer: [
+    ...spendingCases(transfer),
+    ['the commitment to the amount is wrong', withPayload(transfer(), 'c_transfer', another)],
+    ['the encrypted amount is wrong', withPayload(transfer(), 'v_tilde')],
+    ["the key of the recipient's auditor is no key", { ...transfer(), auditorRecipient: offCurve }],
+    ["the key of the recipient's auditor is no key", { ...transfer(), auditorRecipient: identity }],
+    ["the recipient's auditor cannot read the amount", withPayload(transfer(), 'v_tilde_aud_r')],
+    ["the recipient's auditor cannot read the blinding", withPayload(transfer(), 'r_tilde_aud_r')],
+    ["the sender's auditor cannot read the amount", withPayload(transfer(), 'v_tilde_aud_s')],
+  ],
+  withdraw: spendingCases(withdrawal),
+}
+
+describe('no proof is made of a statement that is false in one point alone', () => {
+  const cases = Object.entries(CASES).flatMap(([circuit, list]) =>
+    list.map(([reason, value]) => [circuit, reason, value]),
+  )
+
+  test.each(cases as [string, string, Statement][])('%s: %s', async (circuit, reason, statement) => {
+    expect(statement.circuit).toBe(circuit)
+    await expect(prover.prove(statement)).rejects.toThrow(`the statement of this ${circuit} is false: ${reason}`)
+  })
+
+  test.each(CIRCUIT_NAMES)('%s: every assertion of the circuit has a case here', async (name) => {
+    const artifact = await readFile(`${FOLDER}/${name}.json`, 'utf8')
+    const messages = [...artifact.matchAll(/"error_kind":"string","string":"([^"]+)"/g)].map(([, message]) => message)
+    const broken = new Set((CASES[name] ?? []).map(([reason]) => reason))
+    // The compiler gives the first to every program, and the second to those that decompose a scalar.
+    const elsewhere = ['Stack too deep', ...(name === 'register' ? ['call to assert_max_bit_size', ZERO_VIEWING] : [])]
+    expect(messages.filter((message = '') => !elsewhere.includes(message)).toSorted()).toEqual([...broken].toSorted())
+  })
+
+  test(`register: ${ZERO_VIEWING}`, async () => {
+    // The assertion stands in a circuit of its own here.
+    const sources = await mkdtemp(path.join(tmpdir(), 'sources-'))
+    try {
+      await cp(`${FOLDER}/source`, sources, { recursive: true })
+      await writeFile(
+        path.join(sources, 'register/src/main.nr'),
+        'use equations::assert_viewing_key;\nfn main(vk: Field, x: pub Field, y: pub Field) { assert_viewing_key(vk, [x, y]); }\n',
+      )
+      const noir = new Noir((await compileSource(sources, 'register')) as CompiledCircuit)
+      await expect(noir.execute({ vk: 0, x: 0, y: 0 })).rejects.toThrow(ZERO_VIEWING)
+      const [x, y] = [another.subarray(0, 32), another.subarray(32)].map(
+        (half) => `0x${Buffer.from(half).toString('hex')}`,
+      )
+      await expect(noir.execute({ vk: 5, x: x ?? '', y: y ?? '' })).resolves.toBeDefined()
+    } finally {
+      await rm(sources, { recursive: true })
+    }
+  })
+})
+
+test('a statement without its secrets is not proved', async () => {
+  const { witness: _, ...statement } = registration(7n)
+  await expect(prover.prove({ ...statement, account: ACCOUNT })).rejects.toThrow('needs the secrets')
+})

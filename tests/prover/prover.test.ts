@@ -1,0 +1,276 @@
+import { cp, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { openBackend } from '#lib/prover/backend.ts'
+import { CIRCUIT_NAMES, type CircuitName, readVerificationKey } from '#lib/prover/circuits.ts'
+import { openProver, type RealProver } from '#lib/prover/prover.ts'
+import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
+import { checkIgnition, readReferenceString } from '#lib/prover/reference-string.ts'
+import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
+import { PROOF_BYTES, type Statement } from '#lib/wallet/prover.ts'
+import { publicInputs } from '#lib/wallet/statement.ts'
+import { registration, transfer, withdrawal } from './statements.ts'
+
+const CIRCUITS = 'lib/prover/circuits'
+const STRING = 'lib/prover/reference-string'
+
+const STATEMENTS: Record<CircuitName, Statement> = {
+  register: registration(1_234n),
+  transfer: transfer(),
+  withdraw: withdrawal(),
+}
+
+let prover: RealProver
+let verify: Verify
+const proofs = new Map<CircuitName, Uint8Array>()
+const keys = new Map<CircuitName, Uint8Array>()
+
+beforeAll(async () => {
+  prover = await openProver({ circuits: CIRCUITS, referenceString: STRING })
+  verify = await loadVerifier(await readReferenceString(STRING))
+  for (const name of CIRCUIT_NAMES) {
+    keys.set(name, await readVerificationKey(CIRCUITS, name))
+    proofs.set(name, await prover.prove(STATEMENTS[name]))
+  }
+})
+afterAll(() => prover.destroy())
+
+/** A folder of its own with a copy of these files. */
+async function copyOf(folder: string): Promise<string> {
+  const copy = await mkdtemp(path.join(tmpdir(), 'prover-'))
+  onTestFinished(() => rm(copy, { recursive: true }))
+  await cp(folder, copy, { recursive: true, filter: (source) => !source.includes('source/') })
+  return copy
+}
+
+async function edit(file: string, change: (bytes: Buffer) => Uint8Array | string): Promise<void> {
+  await writeFile(file, change(await readFile(file)))
+}
+
+const flip = (bytes: Uint8Array, at: number): Uint8Array => bytes.map((byte, index) => (index === at ? byte ^ 1 : byte))
+
+describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
+  const parts = () => {
+    const [proof, key] = [proofs.get(name), keys.get(name)]
+    if (!proof || !key) throw new Error('there is no proof')
+    return { proof, key, inputs: publicInputs(STATEMENTS[name]) }
+  }
+
+  test('has 14,592 bytes and holds', () => {
+    const { proof, key, inputs } = parts()
+    expect(proof.length).toBe(PROOF_BYTES)
+    expect(verify(name, inputs, proof, key)).toBe(true)
+  })
+
+  test('does not hold when any public input is another', () => {
+    const { proof, key, inputs } = parts()
+    for (let input = 0; input < inputs.length; input += 32) {
+      expect(verify(name, flip(inputs, input + 31), proof, key)).toBe(false)
+    }
+  })
+
+  test('does not hold with a bit changed, cut, extended, empty, or all zero', () => {
+    const { proof, key, inputs } = parts()
+    for (let at = 7; at < PROOF_BYTES; at += 701) expect(verify(name, inputs, flip(proof, at), key)).toBe(false)
+    for (const other of [proof.subarray(32), Buffer.concat([proof, new Uint8Array(32)]), new Uint8Array()]) {
+      expect(verify(name, inputs, other, key)).toBe(false)
+    }
+    expect(verify(name, inputs, new Uint8Array(PROOF_BYTES), key)).toBe(false)
+    expect(verify(name, inputs, proof, key)).toBe(true)
+  })
+
+  test('does not hold under another key', () => {
+    const { proof, key, inputs } = parts()
+    for (const other of CIRCUIT_NAMES.filter((circuit) => circuit !== name)) {
+      expect(verify(name, inputs, proof, keys.get(other) ?? key)).toBe(false)
+    }
+    expect(verify(name, inputs, proof, flip(key, 900))).toBe(false)
+    expect(verify(name, inputs, proof, new Uint8Array(key.length))).toBe(false)
+  })
+})
+
+test('a witness that breaks a constraint gives no proof that holds, even if the circuit is not run before', async () => {
+  const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+  onTestFinished(backend.destroy)
+  const { Noir } = await import('@noir-lang/noir_js')
+  const program = JSON.parse(await readFile(`${CIRCUITS}/register.json`, 'utf8'))
+  const { y, pvk } = registration(7n)
+  const hex = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex')}`
+  const inputs = publicInputs(registration(7n))
+  const { witness } = await new Noir(program).execute({
+    sk: 7,
+    y_x: hex(y.subarray(0, 32)),
+    y_y: hex(y.subarray(32)),
+    pvk_x: hex(pvk.subarray(0, 32)),
+    pvk_y: hex(pvk.subarray(32)),
+    addr_f: hex(inputs.subarray(128, 160)),
+    _acct_f: hex(inputs.subarray(160)),
+  })
+  const values = gunzipSync(witness)
+  const acir = gunzipSync(Buffer.from(program.bytecode, 'base64'))
+  const holds = async (given: Uint8Array) => {
+    const output = await backend.run((api) => api.acirProveUltraKeccakHonk(acir, given))
+    return verify(
+      'register',
+      output.subarray(0, 192),
+      output.subarray(192),
+      await readVerificationKey(CIRCUITS, 'register'),
+    )
+  }
+  expect(await holds(values)).toBe(true)
+  // The first value is the spending secret, written out in hexadecimal.
+  const secret = Buffer.from('7'.padStart(64, '0'))
+  const at = values.indexOf(secret)
+  expect(at).toBeGreaterThan(0)
+  expect(await holds(flip(values, at + 63))).toBe(false)
+})
+
+describe('a folder that cannot be used is named', () => {
+  const open = (circuits: string, referenceString = STRING) => openProver({ circuits, referenceString, threads: 1 })
+
+  test('when it is not there', async () => {
+    await expect(open('no/such/folder')).rejects.toThrow(/no\/such\/folder\/\w+\.json cannot be read/)
+    await expect(open(CIRCUITS, 'no/such/folder')).rejects.toThrow('no/such/folder/bn254_g1.dat cannot be read')
+  })
+
+  test('when a circuit is of another version of the interface', async () => {
+    const folder = await copyOf(CIRCUITS)
+    await edit(`${folder}/transfer.json`, (bytes) => {
+      const program = JSON.parse(bytes.toString())
+      program.abi.parameters.pop()
+      return JSON.stringify(program)
+    })
+    await expect(open(folder)).rejects.toThrow('transfer.json is for 24 public inputs in place of 25')
+    await cp(`${CIRCUITS}/register.vk`, `${folder}/transfer.vk`)
+    await cp(`${CIRCUITS}/transfer.json`, `${folder}/transfer.json`)
+    await expect(open(folder)).rejects.toThrow('transfer.vk is for 6 public inputs in place of 25')
+  })
+
+  test('when a circuit takes other secrets, is no circuit, or its bytecode is damaged', async () => {
+    const folder = await copyOf(CIRCUITS)
+    const file = `${folder}/register.json`
+    await edit(file, (bytes) => bytes.toString().replace('"name":"sk"', '"name":"key"'))
+    await expect(open(folder)).rejects.toThrow('register.json takes the secrets key in place of sk')
+    await writeFile(file, '{}')
+    await expect(open(folder)).rejects.toThrow('register.json is no compiled circuit')
+    await cp(`${CIRCUITS}/register.json`, file)
+    await edit(file, (bytes) => bytes.toString().replace(/("bytecode":".{400})./, '$1/'))
+    await expect(open(folder)).rejects.toThrow('the bytecode in ')
+  })
+
+  test('when a key is cut', async () => {
+    const folder = await copyOf(CIRCUITS)
+    await truncate(`${folder}/withdraw.vk`, 1_700)
+    await expect(open(folder)).rejects.toThrow('withdraw.vk has 1700 bytes; a verification key has 1760')
+  })
+
+  test('when the reference string is cut, or no such string', async () => {
+    const folder = await copyOf(STRING)
+    await truncate(`${folder}/bn254_g2.dat`, 127)
+    await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g2.dat has 127 bytes in place of 128')
+    await edit(`${folder}/bn254_g1.dat`, (bytes) => flip(bytes, 40))
+    await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g1.dat does not begin with the generator')
+    await truncate(`${folder}/bn254_g1.dat`, 2_000_000)
+    await expect(open(CIRCUITS, folder)).rejects.toThrow('bn254_g1.dat has 2000000 bytes; 2097216 are needed')
+  })
+
+  test('when a real network needs the string of the ceremony', async () => {
+    const string = await readReferenceString(STRING)
+    expect(() => checkIgnition(string, STRING)).toThrow(
+      'bn254_g1.dat in lib/prover/reference-string is not of the ceremony',
+    )
+  })
+})
+
+describe('what does not belong together makes no proof and fails the check', () => {
+  const expectMismatch = async (circuits: string, referenceString: string, statement: Statement) => {
+    const other = await openProver({ circuits, referenceString, threads: 1 })
+    onTestFinished(other.destroy)
+    const message = new RegExp(`${statement.circuit}.vk .* and the reference string .* do not belong together`)
+    await expect(other.prove(statement)).rejects.toThrow(message)
+    await expect(other.check()).rejects.toThrow(message)
+  }
+
+  test('a key with one byte changed', async () => {
+    const folder = await copyOf(CIRCUITS)
+    await edit(`${folder}/register.vk`, (bytes) => flip(bytes, 1_000))
+    await expectMismatch(folder, STRING, STATEMENTS.register)
+  })
+
+  test('a circuit with one byte changed', async () => {
+    const folder = await copyOf(CIRCUITS)
+    await edit(`${folder}/register.json`, (bytes) => {
+      const program = JSON.parse(bytes.toString())
+      const acir = gunzipSync(Buffer.from(program.bytecode, 'base64'))
+      // The tag 2 of the viewing key stands in the program as a field element of 64 digits.
+      const at = acir.indexOf('2'.padStart(64, '0'))
+      expect(at).toBeGreaterThan(0)
+      program.bytecode = gzipSync(flip(acir, at + 63)).toString('base64')
+      return JSON.stringify(program)
+    })
+    const other = await openProver({ circuits: folder, referenceString: STRING, threads: 1 })
+    onTestFinished(other.destroy)
+    await expect(other.prove(STATEMENTS.register)).rejects.toThrow()
+    await expect(other.check()).rejects.toThrow('register.json, register.vk')
+  })
+
+  test('the string of another ceremony', async () => {
+    const folder = await copyOf(STRING)
+    const { g1 } = generateReferenceString(3)
+    // The same string, one power further on: as good as any other, and not the one of these keys.
+    await edit(`${folder}/bn254_g1.dat`, (bytes) =>
+      Buffer.concat([g1.subarray(0, 64), bytes.subarray(128), g1.subarray(0, 64)]),
+    )
+    await expectMismatch(CIRCUITS, folder, STATEMENTS.register)
+  })
+
+  test('and the files in the project pass', async () => {
+    await expect(prover.check()).resolves.toBeUndefined()
+  })
+})
+
+describe('a prover that fails', () => {
+  const start = () => {
+    const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+    onTestFinished(backend.destroy)
+    return backend
+  }
+
+  test('because it hangs, is ended at the time limit, and the next task has another', async () => {
+    const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 5_000 })
+    onTestFinished(backend.destroy)
+    await expect(backend.run(() => new Promise(() => undefined))).rejects.toThrow('the prover took longer than 5 s')
+    await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
+  })
+
+  test('because its worker dies in the middle, says so at once, and the next task has another', async () => {
+    const backend = start()
+    const dying = backend.run(async (api) => {
+      await (api as unknown as { worker: { terminate(): Promise<unknown> } }).worker.terminate()
+      return await api.getNumThreads()
+    })
+    await expect(dying).rejects.toThrow('the prover ended in the middle')
+    await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
+  })
+
+  test('because a task throws, hands the error on, and the next task has another', async () => {
+    const backend = start()
+    await expect(backend.run(() => Promise.reject(new Error('unreachable')))).rejects.toThrow('unreachable')
+    await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
+  })
+
+  test('because it is destroyed, rejects what is running', async () => {
+    const backend = start()
+    const started = Promise.withResolvers<void>()
+    const running = backend.run(() => {
+      started.resolve()
+      return new Promise(() => undefined)
+    })
+    const rejected = expect(running).rejects.toThrow('the prover was ended')
+    await started.promise
+    await backend.destroy()
+    await rejected
+  })
+})
