@@ -129,6 +129,33 @@ test('a line break that got into a message becomes no header and no recipient', 
   expect(letters[0]?.raw.split('\r\n\r\n', 1)[0]).not.toMatch(/^Bcc:/m)
 })
 
+test.each([
+  ['an encoded word', '=?utf-8?B?WW91ciBiYW5r?='],
+  ['a part of one', 'Acme =?utf-8?Q?a'],
+  ['a link', 'Sign in at https://evil.example/x'],
+  ['a host', 'evil.example'],
+  ['a host in other letters', 'пример.рф'],
+  ['an address', 'boss@evil.example'],
+  ['nothing that is seen', '\u202e\u200b'],
+])('a name that is %s is in no mail', async (_, name) => {
+  await office.call(session, 'PATCH', '/me', { orgName: name })
+  await invite(await create({ name, email: 'names@b.example' }))
+  const [letter] = letters
+  if (!letter) throw new Error('no letter')
+  const { head, text, html } = partsOf(letter)
+  expect(head).toMatch(/^Subject: An organisation invites you to be paid as a contractor\r$/m)
+  expect(text).toMatch(/^Hello,\r?$/m)
+  for (const part of [head, text, html]) expect(part).not.toContain(name)
+})
+
+test('marks that turn the direction of writing are left out of names', () => {
+  const given = { to: 'ann@b.example', link: 'https://pay.example/invite/x' }
+  const message = writeInvite({ ...given, name: 'A\u2066nn', company: 'Ac\u202eme\u200f Inc. & Co.' })
+  expect(message.subject).toBe('Acme Inc. & Co. invites you to be paid as a contractor')
+  expect(message.text).toContain('Hello Ann,')
+  expect(JSON.stringify(message)).not.toMatch(/\p{Cf}/u)
+})
+
 test('an address is one address, whatever it looks like', async () => {
   const { mail } = office.service.settings
   if (!mail) throw new Error('no mail')
