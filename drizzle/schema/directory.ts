@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm'
 import {
+  type AnyPgColumn,
   bigint,
   check,
   foreignKey,
@@ -37,6 +38,8 @@ const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsI
 export const organisations = pgTable('organisations', {
   id: uuid('id').primaryKey().defaultRandom(),
   name: text('name').notNull(),
+  /** when somebody who looked at its contractors had the ledger asked for their registrations */
+  registrationsAskedAt: instant('registrations_asked_at'),
   createdAt: instant('created_at').notNull().defaultNow(),
 })
 
@@ -118,15 +121,27 @@ export const contractors = pgTable(
     index('contractors_newest_of_all')
       .on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
       .where(sql`${table.deletedAt} is null`),
-    index('contractors_linked').on(table.linkedKind, table.linkedSub).where(sql`${table.deletedAt} is null`),
-    index('contractors_invited_email')
-      .on(table.emailFolded)
-      .where(sql`${table.deletedAt} is null and ${table.status} = 'invited'`),
-    index('contractors_invited_address')
-      .on(table.address)
-      .where(sql`${table.deletedAt} is null and ${table.status} in ('invited', 'onboarding')`),
+    index('contractors_linked')
+      .on(table.linkedKind, table.linkedSub)
+      .where(sql`${table.deletedAt} is null and ${table.linkedKind} is not null`),
+    index('contractors_unlinked_email').on(table.emailFolded).where(isUnlinked(table)),
+    index('contractors_unlinked_address').on(table.address).where(isUnlinked(table)),
+    index('contractors_waiting').on(table.organisation, table.sequence).where(isWaiting(table)),
+    index('contractors_waiting_of_all').on(table.sequence).where(isWaiting(table)),
   ],
 )
+
+type ContractorColumns = Record<'deletedAt' | 'linkedKind' | 'status' | 'address', AnyPgColumn>
+
+/** Somebody may still sign in and find an invite to these. */
+function isUnlinked({ deletedAt, linkedKind, status }: ContractorColumns) {
+  return sql`${deletedAt} is null and ${linkedKind} is null and ${status} <> 'inactive'`
+}
+
+/** These become ready with the registration of their address. */
+function isWaiting({ deletedAt, status, address }: ContractorColumns) {
+  return sql`${deletedAt} is null and ${status} in ('invited', 'onboarding') and ${address} is not null`
+}
 
 /** Counters move in the SQL transaction that moves a payout; canceled payouts count nowhere. */
 export const batches = pgTable(
@@ -197,7 +212,7 @@ export const payouts = pgTable(
       columns: [table.organisation, table.contractor],
       foreignColumns: [contractors.organisation, contractors.id],
     }),
-    unique('payouts_once').on(table.batch, table.contractor),
+    uniqueIndex('payouts_once').on(table.batch, table.contractor).where(sql`${table.status} <> 'canceled'`),
     check('payouts_status', oneOf(table.status, PAYOUT_STATUSES)),
     check('payouts_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
     check('payouts_paid_hash', sql`${table.status} <> 'paid' or ${table.txHash} is not null`),

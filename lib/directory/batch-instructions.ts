@@ -7,8 +7,8 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { absentOr, plainText } from '#lib/text/plain-text.ts'
 import { countPayouts, holdBatches } from './batch-progress.ts'
 import { batchNotFound, ownBatch } from './batches.ts'
-import { promoteContractors } from './contractors/activation.ts'
-import type { Registry } from './contractors/registration.ts'
+import { activateContractors } from './contractors/activation.ts'
+import type { ConfidentialAccounts } from './contractors/registration.ts'
 import { isId } from './ids.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
 import type { Employer } from './user.ts'
@@ -53,7 +53,7 @@ export type Instructed = z.output<typeof instructedShape>
  */
 export async function instructBatch(
   db: Database,
-  registry: Registry,
+  registry: ConfidentialAccounts,
   employer: Employer,
   id: string,
   instructions: readonly Instruction[],
@@ -62,7 +62,7 @@ export async function instructBatch(
   if (!isId(id)) throw batchNotFound()
   const { organisation, actor } = employer
   const named = instructions.map(({ contractorId }) => contractorId)
-  await promoteContractors(db, registry, organisation, named, { actor, now })
+  await activateContractors(db, registry, organisation, named, { actor, now })
   return await transact(db, async (tx) => {
     const payees = await holdPayees(tx, employer, instructions)
     const [batch] = await holdBatches(tx, ownBatch(employer, id))
@@ -125,16 +125,14 @@ function judge(
   return encryptedAmount === '' ? 'encryptedAmount required' : undefined
 }
 
-const ROWS_AT_ONCE = 1_000
+const ROWS_AT_ONCE = 250
 
 /** In the order given, which becomes the order inside the batch; of two for one contractor the first. */
 async function insertPayouts(tx: Database, rows: readonly (typeof payouts.$inferInsert)[]) {
   const made = []
   for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
     const part = tx.insert(payouts).values(rows.slice(start, start + ROWS_AT_ONCE))
-    made.push(
-      ...(await part.onConflictDoNothing({ target: [payouts.batch, payouts.contractor] }).returning(PAYOUT_COLUMNS)),
-    )
+    made.push(...(await part.onConflictDoNothing().returning(PAYOUT_COLUMNS)))
   }
   return made
 }

@@ -38,7 +38,7 @@ export interface PayoutCounts {
 /**
  * Moves the counters of held batches, each by the same, and the status that follows from them: `started` with the first
  * payout sent, `completed` when all that is not canceled is paid, `failed` when nothing is left to wait for and something
- * failed, and `started` again when that is sent anew.
+ * failed or all was canceled, and `started` again when what failed is sent anew.
  */
 export async function countPayouts(
   tx: Database,
@@ -62,6 +62,7 @@ export async function countPayouts(
       failedCount,
       status: sql`case when ${waiting} then ${batches.status}
         when ${completed} then 'completed'
+        when ${payoutCount} = 0 then 'failed'
         when ${failedCount} > 0 and ${settledCount} + ${failedCount} = ${payoutCount} then 'failed'
         else 'started' end`,
       startedAt: sql`case when ${waiting} then null else coalesce(${batches.startedAt}, ${moment}) end`,

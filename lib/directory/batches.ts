@@ -1,4 +1,4 @@
-import { and, asc, eq } from 'drizzle-orm'
+import { and, asc, count, eq } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -7,6 +7,7 @@ import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsT
 import { Refusal } from '#lib/http/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { isId } from './ids.ts'
+import { contains, listQuery } from './list-filters.ts'
 import { asDissolved } from './organisations.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
 import type { Employer } from './user.ts'
@@ -74,20 +75,31 @@ export async function createBatch(
   })
 }
 
+/** The query of GET /batches. */
+export const batchesQuery = listQuery(BATCH_STATUSES, 'name')
+type BatchFilters = Pick<z.output<typeof batchesQuery>, 'status' | 'q'>
+
 /** The batches of an organisation, newest first. */
 export async function listBatches(
   db: Database,
   { organisation }: Pick<Employer, 'organisation'>,
+  { status, q }: BatchFilters,
   page: PageRequest,
 ): Promise<Page<Batch>> {
+  const isListed = and(
+    eq(batches.organisation, organisation),
+    status && eq(batches.status, status),
+    contains(q, [batches.name]),
+  )
   const rows = await db
     .select({ ...BATCH_COLUMNS, sequence: batches.sequence })
     .from(batches)
-    .where(and(eq(batches.organisation, organisation), afterPosition(batches, page)))
+    .where(and(isListed, afterPosition(batches, page)))
     .orderBy(...newestFirst(batches))
     .limit(rowsToRead(page))
   const { items, next } = cutPage(rows, page)
-  return { items: items.map(presentBatch), next }
+  const [counted] = page.counts ? await db.select({ total: count() }).from(batches).where(isListed) : []
+  return { items: items.map(presentBatch), next, ...counted }
 }
 
 /**

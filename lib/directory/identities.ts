@@ -13,7 +13,7 @@ import {
   lockIdentities,
   organisationOf,
 } from './organisations.ts'
-import { actorOf, admitUser, requireEmployer, type User } from './user.ts'
+import { actorOf, admitUser, type User } from './user.ts'
 
 const problem = absentOr('session', 'must be a valid session')
 
@@ -27,9 +27,9 @@ export const joinedIdentity = z.object({
 
 /**
  * Brings a second identity of the same person, proved by a session of it, into the user's organisation. What is there
- * already stays: the call may be repeated.
- * @throws Refusal malformed for a session that is none; conflict when the other identity's organisation has records;
- * forbidden for a contractor who has no organisation
+ * already stays: the call may be repeated. A contractor who has no organisation founds one: without it, who came by email
+ * could never prove an account.
+ * @throws Refusal malformed for a session that is none; conflict when the other identity's organisation has records
  */
 export async function joinIdentity(
   db: Database,
@@ -39,8 +39,6 @@ export async function joinIdentity(
   now: Date,
 ): Promise<User> {
   const other = await admitUser(db, await otherSession(settings, token, now), now)
-  // A contractor without an organisation has nothing that somebody could join.
-  if (user.records.length > 0) requireEmployer(user)
   const { kind, sub } = other.identity
   await transact(db, async (tx) => {
     await lockIdentities(tx, [user.identity, other.identity])
@@ -61,6 +59,18 @@ export async function joinIdentity(
     })
   })
   return await admitUser(db, user.identity, now)
+}
+
+/** The accounts of the ledger that the user has signed in with: its own, first, and those joined to it. */
+export async function provenAccounts(db: Database, { identity, organisation }: User): Promise<string[]> {
+  const own = identity.kind === 'ledger' ? [identity.sub] : []
+  if (!organisation) return own
+  const joined = await db
+    .select({ sub: identities.sub })
+    .from(identities)
+    .where(and(eq(identities.organisation, organisation.id), eq(identities.kind, 'ledger')))
+    .orderBy(identities.createdAt, identities.sub)
+  return [...new Set([...own, ...joined.map(({ sub }) => sub)])]
 }
 
 async function otherSession(settings: SessionSettings, token: string, now: Date): Promise<Session> {

@@ -14,9 +14,10 @@ export const BATCH_MOVES = {
 export const PAYOUT_MOVES = {
   draft: ['ready', 'canceled'],
   ready: ['pending', 'canceled'],
-  pending: ['paid', 'failed'],
+  // Only the employer ends a payout of which nobody will ever learn what became.
+  pending: ['paid', 'failed', 'canceled'],
   // A payout is sent again; or what the network had refused turns out to stand on the ledger.
-  failed: ['pending', 'paid'],
+  failed: ['pending', 'paid', 'canceled'],
   paid: [],
   canceled: [],
 } as const satisfies Record<PayoutStatus, readonly PayoutStatus[]>

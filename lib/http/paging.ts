@@ -15,6 +15,8 @@ export interface Position {
 /** The part of a list that is asked for: at most `limit` records, those after `after`. */
 export interface PageRequest {
   limit: number
+  /** whether the whole list is to be counted, too: for those who ask for a part of it */
+  counts?: boolean
   after: Position | undefined
 }
 
@@ -22,6 +24,8 @@ export interface PageRequest {
 export interface Page<Item> {
   items: Item[]
   next: Position | undefined
+  /** how many the whole list has, if it was counted */
+  total?: number
 }
 
 /** The query parameters of every list. `cursor` comes from a Link header and means nothing to a client. */
@@ -48,7 +52,11 @@ export const pageQuery = z.object({
 
 /** @throws Refusal malformed for a cursor that is none of ours */
 export function pageRequest(query: z.output<typeof pageQuery>): PageRequest {
-  return { limit: query.limit ?? WHOLE_LIST, after: query.cursor === undefined ? undefined : position(query.cursor) }
+  return {
+    limit: query.limit ?? WHOLE_LIST,
+    counts: query.limit !== undefined,
+    after: query.cursor === undefined ? undefined : position(query.cursor),
+  }
 }
 
 /** The end of the year 9999, in milliseconds: what follows has no form that PostgreSQL reads. */
@@ -97,10 +105,16 @@ export function cutPage<Row extends Position>(rows: readonly Row[], page: PageRe
 
 /**
  * The answer that is `body`, with a Link header to the next page if there is one (RFC 8288): a relative reference that
- * keeps the filters of the request, whatever the address by which the service was reached.
+ * keeps the filters of the request, whatever the address by which the service was reached; and how many records the
+ * whole list has, if they were counted.
  */
-export function presentPage(request: Request, body: unknown, next: Position | undefined): Response {
+export function presentPage(
+  request: Request,
+  body: unknown,
+  { next, total }: Pick<Page<unknown>, 'next' | 'total'>,
+): Response {
   const headers = new Headers()
+  if (total !== undefined) headers.set('X-Total-Count', String(total))
   if (next) {
     const query = new URL(request.url).searchParams
     query.set('cursor', cursorOf(next))

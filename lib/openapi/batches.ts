@@ -1,11 +1,13 @@
 import { instructedShape, newInstructions } from '#lib/directory/batch-instructions.ts'
 import {
+  batchesQuery,
   batchesShape,
   batchProgressShape,
   batchShape,
   batchWithPayoutsShape,
   newBatch,
 } from '#lib/directory/batches.ts'
+import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { DISSOLVED } from '#lib/directory/organisations.ts'
 import { payoutsQuery, payoutsShape } from '#lib/directory/payouts/payouts.ts'
 import { ANY_PAGE, BATCH_EXAMPLE, EXAMPLE, OTHER_PROVIDER, PAYOUT_EXAMPLE } from './examples.ts'
@@ -30,7 +32,11 @@ export const BATCH_OPERATIONS: Operation[] = [
     method: 'get',
     path: '/batches',
     summary: 'List your batches, newest first',
-    query: ANY_PAGE,
+    query: {
+      schema: batchesQuery,
+      example: { ...ANY_PAGE.example, status: 'completed', q: 'march' },
+      messages: ['cursor is not one of ours'],
+    },
     answer: {
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: batchesShape,
@@ -63,6 +69,18 @@ export const BATCH_OPERATIONS: Operation[] = [
       example: { ...completed, payouts: [PAYOUT_EXAMPLE] },
     },
     refusals: { 404: NOT_FOUND },
+  },
+  {
+    ...shared,
+    id: 'removeBatch',
+    method: 'delete',
+    path: '/batches/{id}',
+    extension: true,
+    summary: 'Remove a batch of which nothing was ever sent',
+    description: 'Its payouts go with it.',
+    parameters,
+    answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.batchId } },
+    refusals: { 404: NOT_FOUND, 409: ['a payout of this batch has been sent'] },
   },
   {
     ...shared,
@@ -143,5 +161,20 @@ export const BATCH_OPERATIONS: Operation[] = [
       paged: true,
     },
     refusals: { 403: [OTHER_PROVIDER] },
+  },
+  {
+    ...shared,
+    id: 'cancelPayout',
+    method: 'delete',
+    path: '/payouts/{id}',
+    extension: true,
+    summary: 'Cancel a payout that is not on its way',
+    description: [
+      'A `draft`, `ready` or `failed` one, or a `pending` one with an `error`, of whose transfer nothing can be learned any',
+      'more. The contractor may then be instructed again while the batch is a draft.',
+    ].join(' '),
+    parameters: { id: { description: 'id of the payout', example: EXAMPLE.payoutId } },
+    answer: { description: 'It is canceled', schema: removedShape, example: { id: EXAMPLE.payoutId } },
+    refusals: { 404: ['payout not found'], 409: ['payout is {state}'] },
   },
 ]

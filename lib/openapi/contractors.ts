@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { SAME_ADDRESS, SAME_EMAIL } from '#lib/directory/contractors/contractors.ts'
+import { FULL } from '#lib/directory/contractors/capacity.ts'
+import { contractorsQuery, SAME_ADDRESS, SAME_EMAIL } from '#lib/directory/contractors/contractors.ts'
 import {
   contractorChanges,
   contractorRow,
@@ -10,6 +11,7 @@ import {
   inviteShape,
   newContractor,
   removedShape,
+  TOO_MANY_ROWS,
 } from '#lib/directory/contractors/schema.ts'
 import { DISSOLVED } from '#lib/directory/organisations.ts'
 import { ANY_PAGE, CONTRACTOR_EXAMPLE, EXAMPLE, OTHER_PROVIDER } from './examples.ts'
@@ -28,7 +30,11 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
     method: 'get',
     path: '/contractors',
     summary: 'List your contractors, newest first',
-    query: ANY_PAGE,
+    query: {
+      schema: contractorsQuery,
+      example: { ...ANY_PAGE.example, status: 'ready', q: 'ada' },
+      messages: ['cursor is not one of ours'],
+    },
     answer: {
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: contractorsShape,
@@ -45,7 +51,7 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
     description: '`ready` if the address is registered with the confidential token, else `invited`.',
     body: { schema: newContractor, example: { name, email, address, rate } },
     answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
-    refusals: { 409: [...TAKEN, DISSOLVED] },
+    refusals: { 409: [...TAKEN, FULL, DISSOLVED] },
   },
   {
     ...shared,
@@ -58,6 +64,7 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
     body: {
       schema: contractorRows.extend({ rows: z.array(contractorRow) }),
       parsedBy: contractorRows,
+      messages: [TOO_MANY_ROWS],
       example: { rows: [{ name, email, address, amount: 4200.5 }] },
     },
     answer: {
@@ -87,7 +94,8 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
     caller: 'session',
     summary: 'Change a contractor',
     description: [
-      'The employer may change every field, the contractor itself its `address`. `null` clears an optional field.',
+      'The employer may change every field, the contractor itself its `address`, to an account that it has signed in with',
+      'or joined to itself. `null` clears an optional field.',
       '`inactive` cancels the payouts that are not on their way.',
     ].join(' '),
     parameters: CONTRACTOR_ID,
@@ -97,7 +105,11 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
       schema: contractorShape,
       example: { ...CONTRACTOR_EXAMPLE, status: 'inactive' },
     },
-    refusals: { 403: ['employer role required', OTHER_PROVIDER], 404: NOT_FOUND, 409: TAKEN },
+    refusals: {
+      403: ['employer role required', 'sign in with that account first', OTHER_PROVIDER],
+      404: NOT_FOUND,
+      409: TAKEN,
+    },
   },
   {
     ...shared,
@@ -126,7 +138,7 @@ export const CONTRACTOR_OPERATIONS: Operation[] = [
     },
     refusals: {
       404: NOT_FOUND,
-      409: ['contractor is inactive'],
+      409: ['contractor is inactive', 'contractor has accepted already'],
       429: ['no more than {count} invites are mailed for an organisation in 24 hours'],
       503: ['the mail could not be sent'],
     },

@@ -38,7 +38,7 @@ export const ME_OPERATIONS: Operation[] = [
     body: { schema: joinedIdentity, example: { session: EXAMPLE.session } },
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     refusals: {
-      403: [OTHER_PROVIDER, 'employer role required'],
+      403: [OTHER_PROVIDER],
       409: ["the other session's organisation has records of its own"],
     },
   },

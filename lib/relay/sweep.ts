@@ -3,7 +3,7 @@ import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
-import type { Registry } from '#lib/directory/contractors/registration.ts'
+import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import { findOpenTransfers } from '#lib/sponsor/transfer-record.ts'
@@ -16,7 +16,7 @@ export interface Sweeping {
   database(): Promise<Database>
   now(): Date
   sponsor: Sponsor | undefined
-  registry: Registry
+  registry: ConfidentialAccounts
   queue: JobQueue
 }
 

@@ -1,5 +1,5 @@
 import type { Database } from '#lib/db/connection.ts'
-import type { Registry } from '#lib/directory/contractors/registration.ts'
+import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
 import type { Faucet } from '#lib/funding/faucet.ts'
 import type { Vault } from '#lib/funding/vault.ts'
 import type { BatchDesk } from '#lib/relay/jobs.ts'
@@ -15,7 +15,7 @@ export interface Service {
   /** @throws Refusal `unavailable` while the database cannot be reached */
   database(): Promise<Database>
   /** where confidential accounts are looked up */
-  registry: Registry
+  registry: ConfidentialAccounts
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined

@@ -1,5 +1,7 @@
+import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
+import { mapInSlices } from '#lib/directory/contractors/slices.ts'
 import { captureLog } from '../support/console.ts'
 import { type Answer, fieldsOf, NOW, type Office, openOffice } from './office.ts'
 import { accountOf, keyOf } from './recorded-rpc.ts'
@@ -80,10 +82,9 @@ test.each<[unknown, string]>([
   [{ name: 'A', address: seed }, 'address must be a ledger address (G… or C…)'],
   [{ name: 'A', email: 7 }, 'email must be a string'],
   [{ name: 'A', address: {} }, 'address must be a string'],
-  ...[0, -1, '5', null, true, 1e-8, 0.12345678, 1e12, 1e21, 1e300].map((amount): [unknown, string] => [
-    { name: 'A', amount },
-    'amount must be a positive decimal with at most 7 decimals',
-  ]),
+  ...[0, -1, '0', '-1', '1e3', '1,5', ' 5', '0.12345678', true, {}, 1e-8, 1e12, 1e21, 1e300].map(
+    (amount): [unknown, string] => [{ name: 'A', amount }, 'amount must be a positive decimal with at most 7 decimals'],
+  ),
 ])('the row %j is an error: %s', async (row, reason) => {
   const answer = await bring([row])
   expect([answer.status, answer.body]).toEqual([200, { imported: [], errors: [{ row: 1, reason }] }])
@@ -99,8 +100,22 @@ test.each([
   [100, '100'],
   [2500.75, '2500.75'],
   [999_999_999_999, '999999999999'],
-])('the amount %d becomes the rate %s', async (amount, expected) => {
+  [0.1 + 0.2, '0.3'],
+  [0.123_456_78, '0.1234568'],
+  [1.000_000_04, '1'],
+  ['5', '5'],
+  ['1500.50', '1500.50'],
+])('the amount %j becomes the rate %s', async (amount, expected) => {
   expect(imported(await bring([{ name: 'A', amount }]), 'rate')).toEqual([{ amount: expected, currency: 'USDC' }])
+})
+
+test.each(['', null])('what a CSV says of nothing, %j, is absent', async (nothing) => {
+  const row = { name: 'A', email: nothing, address: nothing, amount: nothing }
+  const made = [(await bring([row, row])).body.imported, [], []].flat() as Record<string, unknown>[]
+  const absent = { id: expect.any(String), name: 'A', status: 'invited', createdAt: NOW.toISOString() }
+  expect(made).toEqual([absent, absent])
+  const given = { name: 'A', email: nothing, address: nothing, rate: nothing }
+  expect((await office.call(session, 'POST', '/contractors', given)).body).toEqual(absent)
 })
 
 test('no rows are two empty lists', async () => {
@@ -169,10 +184,10 @@ describe('the largest body', () => {
     expect(imported(answer, 'id').every((id) => audited.has(String(id)))).toBe(true)
   })
 
-  test('as many rows as fit', async () => {
-    const rows = Array.from({ length: 18_000 }, () => ({ name: 'a' }))
+  test('2,000 rows and no more', async () => {
+    const rows = Array.from({ length: 2_000 }, () => ({ name: 'a' }))
     const answer = await bring(rows)
-    expect([answer.status, imported(answer, 'id').length]).toEqual([200, 18_000])
+    expect([answer.status, imported(answer, 'id').length]).toEqual([200, 2_000])
     const newest = imported(answer, 'id').reverse()
     // A list for which nobody says how many holds 1,000, and says where the rest is.
     const whole = await office.call(session, 'GET', '/contractors')
@@ -180,6 +195,24 @@ describe('the largest body', () => {
     const rest = /^<([^>]*)>; rel="next"$/.exec(whole.headers.get('link') ?? '')?.[1]
     const next = await office.call(session, 'GET', `/contractors${rest}`)
     expect(fieldsOf(next, 'contractors', 'id')).toEqual(newest.slice(1_000, 2_000))
+    const more = await bring([...rows, { name: 'b' }])
+    const error = 'rows must have at most 2,000 rows; send the others in a further import'
+    expect([more.status, more.body.error]).toEqual([400, error])
+  })
+
+  test('is read in slices: others have their turn meanwhile', async () => {
+    let turns = 0
+    const rows = Array.from({ length: 2_000 }, (_, index) => index)
+    const slow = (row: number) => {
+      for (const until = performance.now() + 0.05; performance.now() < until; );
+      return row * 2
+    }
+    const timer = setInterval(() => {
+      turns += 1
+    }, 1)
+    expect(await mapInSlices(rows, slow)).toEqual(rows.map((row) => row * 2))
+    clearInterval(timer)
+    expect(turns).toBeGreaterThan(0)
   })
 
   test('one byte more than fits', async () => {
@@ -189,6 +222,25 @@ describe('the largest body', () => {
     const answer = await office.call(session, 'POST', '/contractors/bulk', text.padEnd(LIMIT + 1))
     expect([answer.status, answer.body]).toEqual([413, { error: 'the body is larger than 256 KiB', code: 'too-large' }])
   })
+})
+
+test('an organisation has at most 50,000 contractors', async () => {
+  const FULL = 'an organisation has at most 50,000 contractors; remove some first'
+  const first = await office.call(session, 'POST', '/contractors', { name: 'first' })
+  await office.db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
+    SELECT organisation, 'n' || n, 'inactive', now() FROM contractors, generate_series(2, 49998) n
+    WHERE id = ${first.body.id}`)
+  const answers = await Promise.all([bring([{ name: 'a' }, { name: '' }, { name: 'b' }]), bring([{ name: 'c' }])])
+  expect(answers.flatMap((answer) => imported(answer, 'name'))).toHaveLength(2)
+  const errors = answers.flatMap(({ body }) => body.errors as { reason: string }[])
+  expect(errors.map(({ reason }) => reason).toSorted()).toEqual([FULL, 'name required'])
+  const one = await office.call(session, 'POST', '/contractors', { name: 'd' })
+  expect([one.status, one.body.error]).toEqual([409, FULL])
+  await office.call(session, 'DELETE', `/contractors/${first.body.id}`)
+  expect((await office.call(session, 'POST', '/contractors', { name: 'd' })).status).toBe(200)
+  expect((await office.call(await office.wallet(accountOf(1_999)), 'POST', '/contractors', { name: 'e' })).status).toBe(
+    200,
+  )
 })
 
 test('while the ledger cannot be asked everybody is invited, and it is asked once', async () => {

@@ -155,6 +155,6 @@ test('a claim looks at the payouts of its recipient alone', async () => {
 })
 
 test('a page of batches, by index', async () => {
-  const [plan] = await plansOf(() => listBatches(db, { organisation }, PAGE))
+  const [plan] = await plansOf(() => listBatches(db, { organisation }, {}, PAGE))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })

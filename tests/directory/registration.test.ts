@@ -4,7 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { enrol } from '#lib/cli/participants.ts'
-import { openRegistrationSweep, promoteContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
+import {
+  activateContractors,
+  openRegistrationSweep,
+  sweepRegistrations,
+} from '#lib/directory/contractors/activation.ts'
 import { findRegistrations, lookUpRegistrations } from '#lib/directory/contractors/registration.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
@@ -23,6 +27,7 @@ beforeAll(async () => {
 afterAll(() => office.close())
 beforeEach(async () => {
   captureLog()
+  office.clock.now = NOW
   employers += 1
   session = await office.wallet(accountOf(employers))
   Object.assign(office.rpc, { isDown: false, result: undefined, requests: [] })
@@ -112,7 +117,7 @@ describe('what the ledger says of an address', () => {
   })
 })
 
-describe('promotion', () => {
+describe('activation', () => {
   test('makes ready who has been registered since, and nobody else', async () => {
     const [late, never, other] = [accountOf(60_001), accountOf(60_002), accountOf(60_003)]
     const ids = await Promise.all([late, never, other].map((address) => create({ name: 'A', address })))
@@ -122,10 +127,10 @@ describe('promotion', () => {
     office.rpc.register(other, keyOf(3))
     const [row] = await office.db.select().from(contractors).where(eq(contractors.id, lateId))
     office.rpc.requests.length = 0
-    await promoteContractors(office.db, registry(), row?.organisation ?? '', [...ids, 'no id'], { actor, now: NOW })
+    await activateContractors(office.db, registry(), row?.organisation ?? '', [...ids, 'no id'], { actor, now: NOW })
     expect(office.rpc.requests).toEqual([2])
     expect(await Promise.all([lateId, neverId, otherId].map(statusOf))).toEqual(['ready', 'invited', 'inactive'])
-    const [entry] = await office.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.promoted'))
+    const [entry] = await office.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.activated'))
     expect(entry).toMatchObject({ subjectId: lateId, actorKind: 'service', actorSub: 'test' })
   })
 
@@ -148,7 +153,7 @@ describe('promotion', () => {
     }
     const [row] = await office.db.select().from(contractors).where(eq(contractors.id, first))
     const given = { network: meanwhile, token }
-    await promoteContractors(office.db, given, row?.organisation ?? '', ids, { actor, now: NOW })
+    await activateContractors(office.db, given, row?.organisation ?? '', ids, { actor, now: NOW })
     const rows = await office.db.select().from(contractors).where(inArray(contractors.id, ids))
     expect(Object.fromEntries(rows.map(({ id, status, pvk }) => [id, [status, pvk]]))).toEqual({
       [first]: ['ready', keyOf(60_021)],
@@ -156,10 +161,65 @@ describe('promotion', () => {
       [left]: ['inactive', null],
       [last]: ['ready', keyOf(60_024)],
     })
-    const entries = await office.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.promoted'))
+    const entries = await office.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.activated'))
     expect(entries.flatMap(({ subjectId }) => (ids.includes(subjectId) ? subjectId : [])).toSorted()).toEqual(
       [first, last].toSorted(),
     )
+  })
+
+  test('comes with a look at the list or at one of it, at most once in 30 s for an organisation', async () => {
+    const addresses = [60_041, 60_042].map(accountOf)
+    const ids = await Promise.all(addresses.map((address) => create({ name: 'A', address })))
+    const [first = '', second = ''] = ids
+    const look = async (path: string) => (await office.call(session, 'GET', `/contractors${path}`)).body
+    const later = async (seconds: number) => {
+      office.clock.now = new Date(NOW.getTime() + seconds * 1000)
+      session = await office.wallet(accountOf(employers))
+    }
+    office.rpc.requests.length = 0
+    await look('')
+    expect(office.rpc.requests).toEqual([2])
+    office.rpc.register(accountOf(60_041), keyOf(60_041))
+    await later(29.999)
+    expect(await look(`/${first}`)).toMatchObject({ status: 'invited' })
+    expect(office.rpc.requests).toEqual([2])
+    await later(30)
+    expect(await look(`/${first}`)).toMatchObject({ status: 'ready', pvk: keyOf(60_041) })
+    expect(office.rpc.requests).toEqual([2, 2])
+    office.rpc.register(accountOf(60_042), keyOf(60_042))
+    await later(60)
+    const { contractors: list } = (await look('')) as { contractors: { id: string; status: string }[] }
+    expect(Object.fromEntries(list.map(({ id, status }) => [id, status]))).toEqual({
+      [first]: 'ready',
+      [second]: 'ready',
+    })
+    expect(office.rpc.requests).toEqual([2, 2, 1])
+    // There is nobody left to ask for.
+    await later(120)
+    await look('')
+    expect(office.rpc.requests).toEqual([2, 2, 1])
+  })
+
+  test('comes with a look of the contractor itself, and while the ledger is away the look is answered', async () => {
+    const own = accountOf(60_050)
+    const id = await create({ name: 'A', address: own })
+    const contractor = await office.wallet(own)
+    const { invite } = (await office.call(contractor, 'GET', '/me')).body as { invite: { token: string } }
+    await office.call(contractor, 'POST', `/invites/${invite.token}/accept`)
+    office.rpc.isDown = true
+    expect((await office.call(contractor, 'GET', `/contractors/${id}`)).body.status).toBe('onboarding')
+    office.rpc.isDown = false
+    office.rpc.register(own, keyOf(60_050))
+    office.clock.now = new Date(NOW.getTime() + 30_000)
+    const again = await office.wallet(own)
+    expect((await office.call(again, 'GET', `/contractors/${id}`)).body.status).toBe('ready')
+  })
+
+  test('twenty looks at once are one question', async () => {
+    await create({ name: 'A', address: accountOf(60_060) })
+    office.rpc.requests.length = 0
+    await Promise.all(Array.from({ length: 20 }, () => office.call(session, 'GET', '/contractors')))
+    expect(office.rpc.requests).toEqual([1])
   })
 
   test('leaves the contractors of others alone', async () => {
@@ -169,7 +229,7 @@ describe('promotion', () => {
     session = await office.wallet(accountOf(60_011))
     const stranger = await create({ name: 'B' })
     const [row] = await office.db.select().from(contractors).where(eq(contractors.id, stranger))
-    await promoteContractors(office.db, registry(), row?.organisation ?? '', [id], { actor, now: NOW })
+    await activateContractors(office.db, registry(), row?.organisation ?? '', [id], { actor, now: NOW })
     const [kept] = await office.db.select().from(contractors).where(eq(contractors.id, id))
     expect(kept?.status).toBe('invited')
   })

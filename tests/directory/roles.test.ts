@@ -11,7 +11,7 @@ import { importContractors } from '#lib/directory/contractors/import.ts'
 import { admitSession, admitUser, requireEmployer } from '#lib/directory/user.ts'
 import { captureLog } from '../support/console.ts'
 import { type Answer, fieldsOf, ISSUER, idOf, type Method, NOW, type Office, openOffice } from './office.ts'
-import { accountOf } from './recorded-rpc.ts'
+import { accountOf, keyOf } from './recorded-rpc.ts'
 
 let office: Office
 let users = 4_000
@@ -230,6 +230,20 @@ describe('a pending invite', () => {
     expect(await signIn()).toEqual(['employer'])
   })
 
+  test('outlives the record becoming ready: no organisation, and the invite stays', async () => {
+    const [employer, person] = [await newcomer(), await newcomer()]
+    office.rpc.register(person.address, keyOf(users))
+    const id = await create(employer.session, { name: 'Ann', address: person.address })
+    expect((await office.call(employer.session, 'GET', `/contractors/${id}`)).body.status).toBe('ready')
+    const desk = { ...office.service, now: () => office.clock.now }
+    await admitSession(desk, { session: person.session })
+    const found = await me(person.session)
+    expect(found).toMatchObject({ roles: [], needsOnboarding: true, invite: { role: 'contractor' } })
+    const { token } = Object(found.invite) as { token: string }
+    expect((await accept(person.session, token)).body).toMatchObject({ id, status: 'ready' })
+    expect(await me(person.session)).toMatchObject({ roles: ['contractor'], needsOnboarding: false })
+  })
+
   test('its token is accepted', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await create(employer.session, { name: 'Ann', address: person.address })
@@ -284,10 +298,10 @@ describe('a linked contractor', () => {
 
   test('sees its own record and changes its address, and does nothing else', async () => {
     const employer = await newcomer()
-    const { session, id } = await hired(employer.session)
+    const { session, id, address } = await hired(employer.session)
     const other = await create(employer.session, { name: 'Bob' })
     expect((await office.call(session, 'GET', `/contractors/${id}`)).body.name).toBe('Ann')
-    const address = accountOf(99_000)
+    await office.call(employer.session, 'PATCH', `/contractors/${id}`, { address: accountOf(99_000) })
     const patched = await office.call(session, 'PATCH', `/contractors/${id}`, { address })
     expect([patched.status, patched.body.address]).toEqual([200, address])
     const forbidden: [Method, string, object?][] = [
@@ -313,16 +327,38 @@ describe('a linked contractor', () => {
     ])
   })
 
+  test('learns of no address that its employer pays: it may set what it has proven, keep what is there, or clear it', async () => {
+    const employer = await newcomer()
+    const { session, id, address } = await hired(employer.session)
+    const [paid, unpaid] = [accountOf(99_010), accountOf(99_011)]
+    await create(employer.session, { name: 'Bob', address: paid })
+    const move = (to: string | null) => office.call(session, 'PATCH', `/contractors/${id}`, { address: to })
+    const answers = [await move(paid), await move(unpaid)]
+    expect(answers.map(refused)).toEqual(Array(2).fill([403, 'sign in with that account first']))
+    expect([(await move(address)).status, (await move(null)).status, (await move(address)).status]).toEqual([
+      200, 200, 200,
+    ])
+  })
+
+  test('who came by email proves an account by joining it', async () => {
+    const employer = await newcomer()
+    const id = await create(employer.session, { name: 'Gus', email: 'gus@b.example' })
+    const session = await office.user('gus', 'gus@b.example')
+    await accept(session, await invite(employer.session, id))
+    const wallet = await newcomer()
+    const move = () => office.call(session, 'PATCH', `/contractors/${id}`, { address: wallet.address })
+    expect(refused(await move())).toEqual([403, 'sign in with that account first'])
+    expect((await office.call(session, 'POST', '/me/identities', { session: wallet.session })).status).toBe(200)
+    expect((await move()).body).toMatchObject({ id, address: wallet.address })
+  })
+
   test('who is linked no more changes nothing, though the request began before', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const user = await admitUser(office.db, { kind: 'ledger', sub: address }, NOW)
-    await office.call(employer.session, 'PATCH', `/contractors/${id}`, { address: null })
-    const next = await newcomer()
-    await accept(next.session, await invite(employer.session, id))
-    const changing = changeContractor(office.db, office.service.registry, user, id, { address: accountOf(99_002) }, NOW)
+    await office.call(employer.session, 'DELETE', `/contractors/${id}`)
+    const changing = changeContractor(office.db, office.service.registry, user, id, { address }, NOW)
     await expect(changing).rejects.toMatchObject({ code: 'contractor-not-found' })
-    expect((await office.call(next.session, 'GET', `/contractors/${id}`)).body.address).toBe(next.address)
     expect(refused(await office.call(session, 'GET', `/contractors/${id}`))).toEqual([403, 'employer role required'])
   })
 
@@ -467,9 +503,11 @@ describe('POST /me/identities', () => {
     expect(refused(await join(session, other.session))).toEqual([400, 'session must be a valid session'])
   })
 
-  test('a contractor without an organisation has nothing to join', async () => {
+  test('founds the organisation of a contractor who has none', async () => {
     const employer = await newcomer()
     const { session } = await hired(employer.session)
-    expect(refused(await join(session, (await newcomer()).session))).toEqual([403, 'employer role required'])
+    const other = await newcomer()
+    expect((await join(session, other.session)).body).toMatchObject({ roles: ['employer', 'contractor'] })
+    expect((await me(other.session)).employer).toEqual((await me(session)).employer)
   })
 })

@@ -32,6 +32,8 @@ test('version, names and references', () => {
 test('what is not in the specification says so', () => {
   const ours = OPERATIONS.filter(({ extension }) => extension).map(({ method, path }) => `${method} ${path}`)
   expect(ours.sort()).toEqual([
+    'delete /batches/{id}',
+    'delete /payouts/{id}',
     'get /auth/sep10',
     'get /cron/sweep',
     'get /metrics',

@@ -119,6 +119,7 @@ const challenges = (path: string) => (): [string, Sent][] => {
 }
 
 const OF_ITS_OWN: Record<string, () => [string, Sent][]> = {
+  importContractors: () => [['/contractors/bulk', { body: JSON.stringify({ rows: Array(2_001).fill(0) }) }]],
   getChallenge: challengeQueries('/auth/sep10/challenge'),
   getStandardChallenge: challengeQueries('/auth/sep10'),
   signInWithWallet: challenges('/auth/sep10/verify'),

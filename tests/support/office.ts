@@ -4,6 +4,7 @@ import * as batchReady from '#app/api/batches/[id]/ready/route.ts'
 import * as batch from '#app/api/batches/[id]/route.ts'
 import * as batchStatus from '#app/api/batches/[id]/status/route.ts'
 import * as batchList from '#app/api/batches/route.ts'
+import * as payout from '#app/api/payouts/[id]/route.ts'
 import * as payoutList from '#app/api/payouts/route.ts'
 import { contractors, identities } from '#drizzle/schema/directory.ts'
 import { type Identity, mintSession } from '#lib/auth/session.ts'
@@ -24,7 +25,11 @@ export interface OfficeAnswer<Body> {
 /** A user of the directory. */
 export interface OfficeUser {
   identity: Identity
-  ask<Body = Record<string, unknown>>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<OfficeAnswer<Body>>
+  ask<Body = Record<string, unknown>>(
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    body?: unknown,
+  ): Promise<OfficeAnswer<Body>>
 }
 
 /** A user with an organisation. */
@@ -38,19 +43,20 @@ export interface OfficeEmployer extends OfficeUser {
 
 type Handler = (request: Request, context: never) => Promise<Response>
 
-const ROUTES: [path: RegExp, handlers: Record<'GET' | 'POST', Handler>][] = [
+const ROUTES: [path: RegExp, handlers: Record<'GET' | 'POST' | 'DELETE', Handler>][] = [
   [/^\/batches$/, batchList],
   [/^\/batches\/(?<id>[^/]*)$/, batch],
   [/^\/batches\/(?<id>[^/]*)\/instructions$/, batchInstructions],
   [/^\/batches\/(?<id>[^/]*)\/ready$/, batchReady],
   [/^\/batches\/(?<id>[^/]*)\/status$/, batchStatus],
   [/^\/payouts$/, payoutList],
+  [/^\/payouts\/(?<id>[^/]*)$/, payout],
 ]
 
 /** Asks the exported route handlers, as whoever has `session`. The document must have the answer. */
 export async function askRoute<Body>(
   session: string | undefined,
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'DELETE',
   path: string,
   body?: unknown,
 ): Promise<OfficeAnswer<Body>> {

@@ -1,7 +1,7 @@
-import { createBatch, listBatches, newBatch } from '#lib/directory/batches.ts'
+import { batchesQuery, createBatch, listBatches, newBatch } from '#lib/directory/batches.ts'
 import { becomeEmployer, identifyUser, requireEmployer, requireNoMereContractor } from '#lib/directory/user.ts'
 import { readJson, readQuery } from '#lib/http/body.ts'
-import { pageQuery, pageRequest, presentPage } from '#lib/http/paging.ts'
+import { pageRequest, presentPage } from '#lib/http/paging.ts'
 import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
@@ -10,9 +10,9 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
   GET: async (request) => {
     const desk = await service()
     const employer = requireEmployer(await identifyUser(desk, request))
-    const page = pageRequest(readQuery(request, pageQuery))
-    const { items, next } = await listBatches(await desk.database(), employer, page)
-    return presentPage(request, { batches: items }, next)
+    const query = readQuery(request, batchesQuery)
+    const { items, ...page } = await listBatches(await desk.database(), employer, query, pageRequest(query))
+    return presentPage(request, { batches: items }, page)
   },
   POST: async (request) => {
     const desk = await service()

@@ -14,7 +14,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
     const db = await desk.database()
     const query = readQuery(request, payoutsQuery)
     await settleByLooking(db, desk.sponsor, viewer.organisations)
-    const { items, next } = await listPayouts(db, viewer, query, pageRequest(query))
-    return presentPage(request, { payouts: items }, next)
+    const { items, ...page } = await listPayouts(db, viewer, query, pageRequest(query))
+    return presentPage(request, { payouts: items }, page)
   },
 })

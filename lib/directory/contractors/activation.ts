@@ -1,10 +1,10 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
-import { contractors } from '#drizzle/schema/directory.ts'
+import { and, asc, desc, eq, exists, gt, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
+import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { isId } from '../ids.ts'
-import { findRegistrations, lookUpRegistrations, type Registry, viewingKeyOf } from './registration.ts'
+import { type ConfidentialAccounts, findRegistrations, lookUpRegistrations, viewingKeyOf } from './registration.ts'
 
 /** Who waits for the registration of an address. Somebody inactive does not. */
 const WAITING = ['invited', 'onboarding'] as const
@@ -12,48 +12,83 @@ const WAITING = ['invited', 'onboarding'] as const
 const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
 
 /**
- * Makes those of `ids` ready whose address has been registered since the last look. Asks the ledger first, and changes
+ * Activates those of `ids` whose address has been registered since the last look. Asks the ledger first, and changes
  * nothing while it cannot be asked.
  */
-export async function promoteContractors(
+export async function activateContractors(
   db: Database,
-  registry: Registry,
+  accounts: ConfidentialAccounts,
   organisation: string,
   ids: readonly string[],
   { actor, now }: { actor: Actor; now: Date },
 ): Promise<void> {
   const known = ids.filter(isId)
   if (known.length === 0) return
-  const candidates = await findCandidates(
-    db,
-    and(eq(contractors.organisation, organisation), inArray(contractors.id, known)),
-  )
-  const found = await findRegistrations(registry, candidates.map(addressOf))
-  await promote(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), actor, now)
+  const own = and(eq(contractors.organisation, organisation), inArray(contractors.id, known))
+  const candidates = await findCandidates(db, own)
+  const found = await findRegistrations(accounts, candidates.map(addressOf))
+  await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), actor, now)
+}
+
+const LOOKER: Actor = { kind: 'service', sub: 'registration check' }
+/** As many as a list shows at once; the chore finds the others. */
+const CHECKED_AT_ONCE = 1_000
+const CHECKED_EVERY_MS = 30_000
+
+/**
+ * Activates who waits in an organisation, on behalf of somebody who looks at its contractors. The ledger is asked at most
+ * once in 30 seconds for an organisation, by all processes together: who asks writes the time down first.
+ */
+export async function activateBeforeLooking(
+  db: Database,
+  accounts: ConfidentialAccounts,
+  organisation: string,
+  now: Date,
+): Promise<void> {
+  if (accounts.token === undefined) return
+  const isWaitingThere = and(eq(contractors.organisation, organisations.id), waiting)
+  const [due] = await db
+    .update(organisations)
+    .set({ registrationsAskedAt: now })
+    .where(
+      and(
+        eq(organisations.id, organisation),
+        or(
+          isNull(organisations.registrationsAskedAt),
+          lte(organisations.registrationsAskedAt, new Date(now.getTime() - CHECKED_EVERY_MS)),
+        ),
+        exists(db.select({ one: sql`1` }).from(contractors).where(isWaitingThere)),
+      ),
+    )
+    .returning({ id: organisations.id })
+  if (!due) return
+  const candidates = await findCandidates(db, eq(contractors.organisation, organisation), CHECKED_AT_ONCE, desc)
+  const found = await findRegistrations(accounts, candidates.map(addressOf))
+  await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), LOOKER, now)
 }
 
 const SWEEPER: Actor = { kind: 'service', sub: 'registration sweep' }
 const ROWS_AT_ONCE = 200
 
 /**
- * Looks up everybody who waits for a registration, 200 at a time, and makes ready who has it. Resolves to how many.
+ * Looks up everybody who waits for a registration, 200 at a time, and activates who has it. Resolves to how many.
  * @throws Refusal unavailable while the ledger cannot be asked
  */
-export async function sweepRegistrations(db: Database, registry: Registry, now: Date): Promise<number> {
-  let promoted = 0
+export async function sweepRegistrations(db: Database, accounts: ConfidentialAccounts, now: Date): Promise<number> {
+  let activated = 0
   for (let last = 0; ; ) {
     const candidates = await findCandidates(db, gt(contractors.sequence, last), ROWS_AT_ONCE)
     const end = candidates.at(-1)
-    if (!end) return promoted
+    if (!end) return activated
     last = end.sequence
-    const found = await lookUpRegistrations(registry, candidates.map(addressOf))
-    promoted += await promote(db, candidates, (one) => viewingKeyOf(found.get(one.address)), SWEEPER, now)
+    const found = await lookUpRegistrations(accounts, candidates.map(addressOf))
+    activated += await activate(db, candidates, (one) => viewingKeyOf(found.get(one.address)), SWEEPER, now)
   }
 }
 
 /** Sweeps every `everyMs` milliseconds, one at a time, until it is closed. */
 export function openRegistrationSweep(
-  given: { database(): Promise<Database>; now(): Date; registry: Registry },
+  given: { database(): Promise<Database>; now(): Date; registry: ConfidentialAccounts },
   everyMs = 60_000,
 ): { close(): Promise<void> } {
   let running = Promise.resolve()
@@ -91,7 +126,12 @@ interface Candidate {
 const addressOf = ({ address }: Candidate) => address
 const idOf = ({ id }: Candidate) => id
 
-async function findCandidates(db: Database, which: SQL | undefined, limit?: number): Promise<Candidate[]> {
+async function findCandidates(
+  db: Database,
+  which: SQL | undefined,
+  limit?: number,
+  order: typeof asc = asc,
+): Promise<Candidate[]> {
   const query = db
     .select({
       id: contractors.id,
@@ -101,7 +141,7 @@ async function findCandidates(db: Database, which: SQL | undefined, limit?: numb
     })
     .from(contractors)
     .where(and(waiting, which))
-    .orderBy(asc(contractors.sequence))
+    .orderBy(order(contractors.sequence))
   const rows = await (limit === undefined ? query : query.limit(limit))
   return rows.flatMap((row) => (row.address === null ? [] : [{ ...row, address: row.address }]))
 }
@@ -110,7 +150,7 @@ async function findCandidates(db: Database, which: SQL | undefined, limit?: numb
  * One transaction of a few statements, however many there are. Whoever has another address by now, or is waiting no
  * more, is left alone.
  */
-async function promote(
+async function activate(
   db: Database,
   candidates: readonly Candidate[],
   keyOf: (candidate: Candidate) => string | undefined,
@@ -138,7 +178,7 @@ async function promote(
       .where(inArray(contractors.id, due.map(idOf)))
     const entries = due.map(({ id, organisation }) => {
       const subject = { kind: 'contractor', id } as const
-      return { organisation, actor, action: 'contractor.promoted', subject } as const
+      return { organisation, actor, action: 'contractor.activated', subject } as const
     })
     await recordAudit(tx, now, ...entries)
     return due.length

@@ -4,45 +4,43 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '../email.ts'
+import { provenAccounts } from '../identities.ts'
 import { cancelPayouts } from '../payouts/cancelling.ts'
 import { actorOf, type Employer, type User } from '../user.ts'
 import {
   asConflict,
   CONTRACTOR_COLUMNS,
   contractorNotFound,
-  findContractor,
   ownContractor,
   presentContractor,
   visibleTo,
 } from './contractors.ts'
-import { findRegistrations, type Registration, type Registry, viewingKeyOf } from './registration.ts'
+import { type ConfidentialAccounts, findRegistrations, type Registration, viewingKeyOf } from './registration.ts'
 import type { Contractor, ContractorChanges } from './schema.ts'
 
 /**
- * Changes what `changes` names. A contractor may change the address of its own record, its employer everything.
+ * Changes what `changes` names. A contractor may change the address of its own record to an account that it has proven
+ * to own, its employer everything.
  * Deactivating cancels the payouts that are not on their way.
  * @throws Refusal not-found; forbidden; conflict when another contractor has the email or the address
  */
 export async function changeContractor(
   db: Database,
-  registry: Registry,
+  registry: ConfidentialAccounts,
   user: User,
   id: string,
   changes: ContractorChanges,
   now: Date,
 ): Promise<Contractor> {
-  await findContractor(db, user, id)
+  await requireVisible(db, user, id)
   const { address } = changes
   const found = await findRegistrations(registry, address ? [address] : [])
   const actor = actorOf(user.identity)
   const changing = transact(db, async (tx) => {
     const [row] = await tx.select().from(contractors).where(visibleTo(user, id)).for('update')
     if (!row) throw contractorNotFound()
-    const isEmployer = row.organisation === user.organisation?.id
     const fields = fieldsOf(changes)
-    if (!isEmployer && fields.some((field) => field !== 'address')) {
-      throw new Refusal('employer-required', 'employer role required')
-    }
+    if (row.organisation !== user.organisation?.id) await requireOwnChange(tx, user, row, changes)
     const next = { ...plainFields(row, changes), ...placeOf(row, changes, address ? found.get(address) : undefined) }
     const [changed] = await tx.update(contractors).set(next).where(eq(contractors.id, id)).returning(CONTRACTOR_COLUMNS)
     if (!changed) throw contractorNotFound()
@@ -86,6 +84,26 @@ export async function removeContractor(
 }
 
 type Row = typeof contractors.$inferSelect
+
+/** @throws Refusal not-found; forbidden: before the ledger is asked on behalf of the user */
+async function requireVisible(db: Database, user: User, id: string): Promise<void> {
+  const [row] = await db.select({ id: contractors.id }).from(contractors).where(visibleTo(user, id))
+  if (!row) throw contractorNotFound()
+}
+
+/**
+ * What a contractor may change of its own record. If it could set any address, the conflict of two records with one
+ * address would tell which accounts its employer pays.
+ */
+async function requireOwnChange(tx: Database, user: User, row: Row, changes: ContractorChanges): Promise<void> {
+  if (fieldsOf(changes).some((field) => field !== 'address')) {
+    throw new Refusal('employer-required', 'employer role required')
+  }
+  const { address } = changes
+  if (!address || address === row.address) return
+  if ((await provenAccounts(tx, user)).includes(address)) return
+  throw new Refusal('account-unproven', 'sign in with that account first')
+}
 
 function fieldsOf(changes: ContractorChanges): string[] {
   return Object.entries(changes).flatMap(([field, value]) => (value === undefined ? [] : field))

@@ -1,11 +1,15 @@
-import { and, eq, isNull, or, type SQL } from 'drizzle-orm'
-import { contractors } from '#drizzle/schema/directory.ts'
+import { and, count, eq, isNull, or, type SQL } from 'drizzle-orm'
+import type { z } from 'zod'
+import { CONTRACTOR_STATUSES, contractors } from '#drizzle/schema/directory.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { isId } from '../ids.ts'
+import { contains, listQuery } from '../list-filters.ts'
 import { asDissolved } from '../organisations.ts'
 import { type Employer, requireEmployer, type User } from '../user.ts'
+import { activateBeforeLooking } from './activation.ts'
+import type { ConfidentialAccounts } from './registration.ts'
 import type { Contractor } from './schema.ts'
 
 export const CONTRACTOR_COLUMNS = {
@@ -23,36 +27,57 @@ export const CONTRACTOR_COLUMNS = {
 
 type ContractorRow = Pick<typeof contractors.$inferSelect, keyof typeof CONTRACTOR_COLUMNS>
 
-/** The contractors of an employer, newest first. */
+/** The query of GET /contractors. */
+export const contractorsQuery = listQuery(CONTRACTOR_STATUSES, 'name, email or address')
+type ContractorFilters = Pick<z.output<typeof contractorsQuery>, 'status' | 'q'>
+
+/** What a look at contractors takes: it also activates. */
+export interface LookContext {
+  db: Database
+  accounts: ConfidentialAccounts
+  now: Date
+}
+
+/** The contractors of an employer, newest first. Who waits and has registered meanwhile is ready. */
 export async function listContractors(
-  db: Database,
+  { db, accounts, now }: LookContext,
   { organisation }: Employer,
+  { status, q }: ContractorFilters,
   page: PageRequest,
 ): Promise<Page<Contractor>> {
+  await activateBeforeLooking(db, accounts, organisation, now)
+  const isListed = and(
+    eq(contractors.organisation, organisation),
+    isNull(contractors.deletedAt),
+    status && eq(contractors.status, status),
+    contains(q, [contractors.name, contractors.email, contractors.address]),
+  )
   const rows = await db
     .select({ ...CONTRACTOR_COLUMNS, sequence: contractors.sequence })
     .from(contractors)
-    .where(
-      and(
-        eq(contractors.organisation, organisation),
-        isNull(contractors.deletedAt),
-        afterPosition({ createdAt: contractors.createdAt, sequence: contractors.sequence }, page),
-      ),
-    )
-    .orderBy(...newestFirst({ createdAt: contractors.createdAt, sequence: contractors.sequence }))
+    .where(and(isListed, afterPosition(contractors, page)))
+    .orderBy(...newestFirst(contractors))
     .limit(rowsToRead(page))
   const { items, next } = cutPage(rows, page)
-  return { items: items.map(presentContractor), next }
+  const [counted] = page.counts ? await db.select({ total: count() }).from(contractors).where(isListed) : []
+  return { items: items.map(presentContractor), next, ...counted }
 }
 
 /**
  * The contractor `id`, for its employer and for the user that it is.
  * @throws Refusal not-found; forbidden for a user who is neither an employer nor this contractor
  */
-export async function findContractor(db: Database, user: User, id: string): Promise<Contractor> {
-  const [row] = await db.select(CONTRACTOR_COLUMNS).from(contractors).where(visibleTo(user, id))
-  if (!row) throw contractorNotFound()
-  return presentContractor(row)
+export async function findContractor({ db, accounts, now }: LookContext, user: User, id: string): Promise<Contractor> {
+  const find = async () => {
+    const columns = { ...CONTRACTOR_COLUMNS, organisation: contractors.organisation }
+    const [row] = await db.select(columns).from(contractors).where(visibleTo(user, id))
+    if (!row) throw contractorNotFound()
+    return row
+  }
+  const row = await find()
+  if (row.address === null || (row.status !== 'invited' && row.status !== 'onboarding')) return presentContractor(row)
+  await activateBeforeLooking(db, accounts, row.organisation, now)
+  return presentContractor(await find())
 }
 
 /**

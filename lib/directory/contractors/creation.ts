@@ -2,21 +2,23 @@ import { randomUUID } from 'node:crypto'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '../email.ts'
 import { inviteEnd } from '../invites/token.ts'
 import type { Employer } from '../user.ts'
+import { FULL, roomFor } from './capacity.ts'
 import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from './contractors.ts'
-import { findRegistrations, type Registry, viewingKeyOf } from './registration.ts'
+import { type ConfidentialAccounts, findRegistrations, viewingKeyOf } from './registration.ts'
 import type { Contractor, NewContractor } from './schema.ts'
 
 /**
  * Makes a contractor, `ready` if the address is registered with the confidential token. While the ledger cannot be
  * asked it is `invited` all the same.
- * @throws Refusal conflict when another contractor of the organisation has the email or the address
+ * @throws Refusal conflict when another contractor of the organisation has the email or the address, or it has too many
  */
 export async function createContractor(
   db: Database,
-  registry: Registry,
+  registry: ConfidentialAccounts,
   employer: Employer,
   given: NewContractor,
   now: Date,
@@ -25,6 +27,7 @@ export async function createContractor(
   const found = await findRegistrations(registry, address === undefined ? [] : [address])
   const pvk = address === undefined ? undefined : viewingKeyOf(found.get(address))
   const adding = transact(db, async (tx) => {
+    if ((await roomFor(tx, employer.organisation)) === 0) throw new Refusal('contractors-full', FULL)
     const [row] = await tx
       .insert(contractors)
       .values(contractorRowOf(employer, given, pvk, now))

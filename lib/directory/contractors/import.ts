@@ -5,10 +5,12 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { foldEmail } from '../email.ts'
 import { asDissolved } from '../organisations.ts'
 import type { Employer } from '../user.ts'
+import { FULL, roomFor } from './capacity.ts'
 import { CONTRACTOR_COLUMNS, presentContractor, SAME_ADDRESS, SAME_EMAIL } from './contractors.ts'
 import { contractorRowOf, creationOf } from './creation.ts'
-import { findRegistrations, type Registry, viewingKeyOf } from './registration.ts'
+import { type ConfidentialAccounts, findRegistrations, viewingKeyOf } from './registration.ts'
 import { contractorRow, type Import, type NewContractor } from './schema.ts'
+import { mapInSlices } from './slices.ts'
 
 /**
  * Makes a contractor of every row that can be one, in one transaction; the others come back as errors. Of two rows
@@ -17,12 +19,12 @@ import { contractorRow, type Import, type NewContractor } from './schema.ts'
  */
 export async function importContractors(
   db: Database,
-  registry: Registry,
+  registry: ConfidentialAccounts,
   employer: Employer,
   rows: readonly unknown[],
   now: Date,
 ): Promise<Import> {
-  const parsed = rows.map((row, index) => parseRow(row, index + 1))
+  const parsed = await mapInSlices(rows, (row, index) => parseRow(row, index + 1))
   const good = parsed.flatMap((entry) => (entry.given ? [entry] : []))
   const found = await findRegistrations(
     registry,
@@ -30,11 +32,13 @@ export async function importContractors(
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
   const importing = transact(db, async (tx) => {
+    const room = await roomFor(tx, employer.organisation)
     const { fresh, taken } = await sortOut(tx, employer, good)
-    const drafts = fresh.map(({ row, given }) => {
+    const drafts = await mapInSlices(fresh.slice(0, room), ({ row, given }) => {
       const pvk = given.address === undefined ? undefined : viewingKeyOf(found.get(given.address))
       return { row, record: contractorRowOf(employer, given, pvk, now) }
     })
+    const left = fresh.slice(room).map(({ row }) => ({ row, reason: FULL }))
     const inserted = await insertContractors(
       tx,
       drafts.map(({ record }) => record),
@@ -46,7 +50,7 @@ export async function importContractors(
     await recordAudit(tx, now, ...imported.map((contractor) => creationOf(employer, contractor)))
     return {
       imported: imported.map(presentContractor),
-      errors: [...errors, ...taken, ...overtaken].sort((one, other) => one.row - other.row),
+      errors: [...errors, ...taken, ...left, ...overtaken].sort((one, other) => one.row - other.row),
     }
   })
   return await importing.catch((error: unknown) => {
@@ -102,7 +106,7 @@ async function findTaken(
   return new Set(found.flatMap(({ value }) => value ?? []))
 }
 
-const ROWS_AT_ONCE = 1_000
+const ROWS_AT_ONCE = 250
 
 /** Those that were inserted, by id. A clash with an import that runs at the same time leaves a row out. */
 async function insertContractors(tx: Database, rows: readonly ReturnType<typeof contractorRowOf>[]) {

@@ -6,7 +6,7 @@ import { accountKey, readAccountEntry } from '#lib/stellar/confidential-token.ts
 import type { Network } from '#lib/stellar/network.ts'
 
 /** Where confidential accounts are looked up; without a token there is nothing to be registered with. */
-export interface Registry {
+export interface ConfidentialAccounts {
   network: Pick<Network, 'call'>
   token: string | undefined
 }
@@ -36,7 +36,7 @@ const ENTRIES = z.object({
  * @throws Refusal unavailable while the ledger cannot be asked
  */
 export async function lookUpRegistrations(
-  { network, token }: Registry,
+  { network, token }: ConfidentialAccounts,
   addresses: Iterable<string>,
 ): Promise<Map<string, Registration>> {
   const distinct = [...new Set(addresses)]
@@ -61,7 +61,7 @@ export async function lookUpRegistrations(
  * absent, and the next look finds it.
  */
 export async function findRegistrations(
-  registry: Registry,
+  registry: ConfidentialAccounts,
   addresses: Iterable<string>,
 ): Promise<Map<string, Registration>> {
   try {

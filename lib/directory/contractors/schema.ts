@@ -30,12 +30,18 @@ const rateField = z.object(
   'rate must be an object of amount and currency',
 )
 
+/** A field that may be left out. What a CSV or a form says of nothing, `""` and null, leaves it out, too. */
+function optional<Field extends z.ZodType>(field: Field) {
+  const orNothing = (given: unknown) => (given === '' || given === null ? undefined : given)
+  return z.preprocess(orNothing, field.optional()).optional()
+}
+
 /** The body of POST /contractors. */
 export const newContractor = z.object({
   name: nameField,
-  email: emailField.optional(),
-  address: addressField.optional(),
-  rate: rateField.optional(),
+  email: optional(emailField),
+  address: optional(addressField),
+  rate: optional(rateField),
 })
 export type NewContractor = z.output<typeof newContractor>
 
@@ -49,29 +55,37 @@ export const contractorChanges = z.object({
 })
 export type ContractorChanges = z.output<typeof contractorChanges>
 
+const MOST_ROWS = 2_000
+export const TOO_MANY_ROWS = 'rows must have at most 2,000 rows; send the others in a further import'
+
 /** The body of POST /contractors/bulk. Rows are parsed one by one, so that a bad one is an error of its own. */
 export const contractorRows = z.object({
-  rows: z.array(z.unknown(), { error: absentOr('rows', 'must be an array') }),
+  rows: z
+    .array(z.unknown(), { error: absentOr('rows', 'must be an array') })
+    .max(
+      MOST_ROWS,
+      `rows must have at most ${MOST_ROWS.toLocaleString('en')} rows; send the others in a further import`,
+    ),
 })
 
 export const contractorRow = z.object(
   {
     name: nameField,
-    email: emailField.optional(),
-    address: addressField.optional(),
-    amount: z
-      .number(`amount ${RATE_AMOUNT}`)
-      .transform(plainDecimal)
-      .pipe(z.string().regex(POSITIVE_DECIMAL, `amount ${RATE_AMOUNT}`))
-      .optional(),
+    email: optional(emailField),
+    address: optional(addressField),
+    amount: optional(
+      z
+        .union([z.number(), z.string()], `amount ${RATE_AMOUNT}`)
+        .transform(plainDecimal)
+        .pipe(z.string().regex(POSITIVE_DECIMAL, `amount ${RATE_AMOUNT}`)),
+    ),
   },
   'row must be an object',
 )
 
-/** A number without exponent, '' if seven decimals cannot say it. */
-function plainDecimal(number: number): string {
-  const decimal = number.toFixed(7)
-  return Number(decimal) === number ? decimal.replace(/\.?0+$/, '') : ''
+/** A number without exponent, rounded to seven decimals; a text as it is. */
+function plainDecimal(amount: number | string): string {
+  return typeof amount === 'string' ? amount : amount.toFixed(7).replace(/\.?0+$/, '')
 }
 
 /** A contractor as the interface shows it. What is not known is left out. */

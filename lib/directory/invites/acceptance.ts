@@ -4,7 +4,12 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from '../contractors/contractors.ts'
-import { findRegistrations, type Registration, type Registry, viewingKeyOf } from '../contractors/registration.ts'
+import {
+  type ConfidentialAccounts,
+  findRegistrations,
+  type Registration,
+  viewingKeyOf,
+} from '../contractors/registration.ts'
 import type { Contractor } from '../contractors/schema.ts'
 import { foldEmail } from '../email.ts'
 import { leaveEmptyOrganisation, lockIdentity } from '../organisations.ts'
@@ -20,7 +25,7 @@ import { readInviteToken } from './token.ts'
  */
 export async function acceptInvite(
   db: Database,
-  given: { registry: Registry; invites: Pick<InviteSettings, 'secret'> },
+  given: { registry: ConfidentialAccounts; invites: Pick<InviteSettings, 'secret'> },
   user: User,
   token: string,
   now: Date,
@@ -87,10 +92,10 @@ function requireMeant({ identity, organisation }: User, record: Row): string | n
   if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted', 'invite accepted already')
   const account = identity.kind === 'ledger' ? identity.sub : null
   const email = identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : null
-  const isOther = (own: string | null, theirs: string | null) => own !== null && theirs !== null && own !== theirs
-  if (isOther(account, record.address) || isOther(email, record.emailFolded)) {
-    throw new Refusal('invite-for-other', 'this invite is for somebody else')
-  }
+  const isForAnybody = record.address === null && record.emailFolded === null
+  const shows = (theirs: string | null, own: string | null) => theirs !== null && theirs === own
+  const isShown = shows(record.address, account) || shows(record.emailFolded, email)
+  if (!isForAnybody && !isShown) throw new Refusal('invite-for-other', 'this invite is for somebody else')
   return record.address ?? account
 }
 

@@ -23,7 +23,7 @@ export interface InviteSettings {
 /**
  * Invites a contractor, again if need be: earlier links become void. The link is mailed where there is a mail server
  * and the contractor has an email.
- * @throws Refusal not-found; conflict for somebody inactive; too-soon once enough has been mailed for the organisation;
+ * @throws Refusal not-found; conflict for a contractor who is inactive or has accepted; too-soon once enough has been mailed for the organisation;
  * unavailable when the mail could not be sent: the link that was to be sent is void with the next try
  */
 export async function inviteContractor(
@@ -54,17 +54,11 @@ async function issueInvite(
   const { invites, mail, employer, id } = given
   const [issued] = await tx
     .update(contractors)
-    .set({
-      inviteVersion: sql`${contractors.inviteVersion} + 1`,
-      inviteExpiresAt: inviteEnd(now),
-      inviteAcceptedAt: null,
-    })
-    .where(and(ownContractor(employer, id), ne(contractors.status, 'inactive')))
+    .set({ inviteVersion: sql`${contractors.inviteVersion} + 1`, inviteExpiresAt: inviteEnd(now) })
+    // A link to a record that somebody is linked to would let its bearer take the record over.
+    .where(and(ownContractor(employer, id), ne(contractors.status, 'inactive'), isNull(contractors.linkedKind)))
     .returning({ name: contractors.name, email: contractors.email, version: contractors.inviteVersion })
-  if (!issued) {
-    const [inactive] = await tx.select({ id: contractors.id }).from(contractors).where(ownContractor(employer, id))
-    throw inactive ? new Refusal('contractor-inactive', 'contractor is inactive') : contractorNotFound()
-  }
+  if (!issued) throw await whyNotInvited(tx, employer, id)
   const { organisation } = employer
   const mailed = mail !== undefined && issued.email !== null
   if (mailed) await requireMailLeft(tx, organisation, invites.daily, now)
@@ -79,6 +73,13 @@ async function issueInvite(
     detail: { ...detail, ...(mailed && { mailed }) },
   })
   return { ...issued, contractor: id, company: company?.name ?? '' }
+}
+
+async function whyNotInvited(tx: Database, employer: Employer, id: string): Promise<Refusal> {
+  const [found] = await tx.select({ status: contractors.status }).from(contractors).where(ownContractor(employer, id))
+  if (!found) return contractorNotFound()
+  if (found.status === 'inactive') return new Refusal('contractor-inactive', 'contractor is inactive')
+  return new Refusal('contractor-accepted', 'contractor has accepted already')
 }
 
 /** What the audit log says of an invite, whatever has become of it. */

@@ -12,8 +12,8 @@ export interface PendingInvite {
 }
 
 /**
- * The newest open invite of a contractor who has the verified email, or the ledger address, of `identity`. Those of
- * the user's own organisation do not count.
+ * The newest open invite of a contractor who has the verified email, or the ledger address, of `identity`. A contractor
+ * may have registered, and so be ready, before accepting. Invites of the user's own organisation do not count.
  */
 export async function findPendingInvite(
   db: Database,
@@ -30,10 +30,9 @@ export async function findPendingInvite(
     .where(
       and(
         meant,
-        eq(contractors.status, 'invited'),
+        ne(contractors.status, 'inactive'),
         isNull(contractors.deletedAt),
         isNull(contractors.linkedKind),
-        isNull(contractors.inviteAcceptedAt),
         gt(contractors.inviteExpiresAt, now),
         ownOrganisation === undefined ? undefined : ne(contractors.organisation, ownOrganisation),
       ),

@@ -1,9 +1,53 @@
-import { and, eq, inArray } from 'drizzle-orm'
-import { batches, payouts } from '#drizzle/schema/directory.ts'
+import { and, eq, inArray, isNotNull, ne, or } from 'drizzle-orm'
+import { batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { countPayouts, holdBatches } from '../batch-progress.ts'
+import { isId } from '../ids.ts'
 import { PAYOUT_MOVES, statusesBefore } from '../moves.ts'
+import type { Employer } from '../user.ts'
+
+/**
+ * Cancels a payout that is not on its way: a `draft`, a `ready` or a `failed` one. So ends, too, a `pending` payout with an
+ * error: nobody will learn what became of its transfer, and who cancels it has looked.
+ * @throws Refusal not-found; conflict for a payout that is on its way, paid or canceled
+ */
+export async function cancelPayout(
+  { db, employer, now }: { db: Database; employer: Employer; now: Date },
+  id: string,
+): Promise<{ id: string }> {
+  if (!isId(id)) throw payoutNotFound()
+  const { organisation, actor } = employer
+  const own = and(eq(payouts.id, id), eq(payouts.organisation, organisation))
+  return await transact(db, async (tx) => {
+    const held = await holdBatches(
+      tx,
+      inArray(batches.id, tx.select({ batch: payouts.batch }).from(payouts).where(own)),
+    )
+    const [payout] = await tx.select({ status: payouts.status }).from(payouts).where(own).for('update')
+    if (!payout) throw payoutNotFound()
+    const canEnd = or(ne(payouts.status, 'pending'), isNotNull(payouts.error))
+    const [canceled] = await tx
+      .update(payouts)
+      .set({ status: 'canceled', error: null })
+      .where(and(own, inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'canceled')), canEnd))
+      .returning({ id: payouts.id })
+    if (!canceled) {
+      const state = payout.status === 'pending' ? 'on its way' : payout.status
+      throw new Refusal('payout-sent', `payout is ${state}`)
+    }
+    const subject = { kind: 'payout' as const, id }
+    await recordAudit(tx, now, { organisation, actor, action: 'payout.canceled', subject })
+    await countPayouts(tx, held, { payouts: -1, failed: payout.status === 'failed' ? -1 : 0 }, { actor, now })
+    return { id }
+  })
+}
+
+const payoutNotFound = () => new Refusal('payout-not-found', 'payout not found')
+
+/** What ends with its contractor. A payout that failed may still be sent again. */
+const NOT_SENT = ['draft', 'ready'] as const satisfies PayoutStatus[]
 
 /**
  * Cancels the payouts of a contractor that are not on their way yet. Runs inside the SQL transaction that deactivates or
@@ -15,10 +59,7 @@ export async function cancelPayouts(
   contractor: { id: string; organisation: string },
   { actor, now }: { actor: Actor; now: Date },
 ): Promise<number> {
-  const waiting = and(
-    eq(payouts.contractor, contractor.id),
-    inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'canceled')),
-  )
+  const waiting = and(eq(payouts.contractor, contractor.id), inArray(payouts.status, NOT_SENT))
   const held = await holdBatches(
     tx,
     inArray(batches.id, tx.select({ batch: payouts.batch }).from(payouts).where(waiting)),
@@ -35,7 +76,7 @@ export async function cancelPayouts(
     subject: { kind: 'payout' as const, id },
   }))
   await recordAudit(tx, now, ...entries)
-  // One batch pays a contractor once.
+  // In one batch a contractor has one payout that is not canceled.
   const left = held.filter(({ id }) => canceled.some(({ batch }) => batch === id))
   await countPayouts(tx, left, { payouts: -1 }, { actor, now })
   return canceled.length

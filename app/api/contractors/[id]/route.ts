@@ -11,7 +11,8 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<
   GET: async (request, { params }) => {
     const desk = await service()
     const user = await identifyUser(desk, request)
-    return findContractor(await desk.database(), user, (await params).id)
+    const look = { db: await desk.database(), accounts: desk.registry, now: desk.now() }
+    return findContractor(look, user, (await params).id)
   },
   PATCH: async (request, { params }) => {
     const desk = await service()

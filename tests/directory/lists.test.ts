@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Batch } from '#lib/directory/batches.ts'
+import { type Desk, openDesk } from './desk.ts'
+import { type Answer, fieldsOf, type Office, openOffice } from './office.ts'
+import { accountOf } from './recorded-rpc.ts'
+
+describe('GET /contractors', () => {
+  let office: Office
+  let session: string
+  let names: (query: string) => Promise<unknown[]>
+  const address = accountOf(30_001)
+  beforeAll(async () => {
+    office = await openOffice()
+    session = await office.wallet(accountOf(30_000))
+    const rows = [
+      { name: 'Ada Lovelace', email: 'ada@engines.example' },
+      { name: 'Bob 100%', address },
+      { name: 'C_D' },
+      { name: 'back\\slash' },
+      { name: 'Ærø' },
+    ]
+    await office.call(session, 'POST', '/contractors/bulk', { rows })
+    const list = await office.call(session, 'GET', '/contractors')
+    const [, , third] = fieldsOf(list, 'contractors', 'id')
+    await office.call(session, 'PATCH', `/contractors/${third}`, { status: 'inactive' })
+    names = async (query) => fieldsOf(await office.call(session, 'GET', `/contractors?${query}`), 'contractors', 'name')
+  })
+  afterAll(() => office.close())
+
+  test.each<[string, string[]]>([
+    ['q=LOVE', ['Ada Lovelace']],
+    ['q=engines.example', ['Ada Lovelace']],
+    [`q=${accountOf(30_001).slice(10, 30)}`, ['Bob 100%']],
+    ['q=%25', ['Bob 100%']],
+    ['q=_', ['C_D']],
+    ['q=%5C', ['back\\slash']],
+    ['q=%C3%86R%C3%98', ['Ærø']],
+    ["q='%20OR%20true%20--", []],
+    ['status=inactive', ['C_D']],
+    ['status=inactive&q=ada', []],
+    ['status=ready', []],
+  ])('%s finds %j', async (query, expected) => {
+    expect(await names(query)).toEqual(expected)
+  })
+
+  test.each(['status=gone', 'q=%00', 'q=a%0Ab', `q=${'x'.repeat(201)}`])('%s: 400', async (query) => {
+    expect((await office.call(session, 'GET', `/contractors?${query}`)).status).toBe(400)
+  })
+
+  test('with a limit they are counted, by the same filters, on every page', async () => {
+    const total = ({ headers }: Answer) => headers.get('x-total-count')
+    const first = await office.call(session, 'GET', '/contractors?limit=2&status=invited')
+    expect([fieldsOf(first, 'contractors', 'id').length, total(first)]).toEqual([2, '4'])
+    const rest = /^<([^>]*)>; rel="next"$/.exec(first.headers.get('link') ?? '')?.[1]
+    const second = await office.call(session, 'GET', `/contractors${rest}`)
+    expect([fieldsOf(second, 'contractors', 'id').length, total(second)]).toEqual([2, '4'])
+    expect(total(await office.call(session, 'GET', '/contractors'))).toBeNull()
+  })
+})
+
+describe('GET /batches', () => {
+  let desk: Desk
+  beforeAll(async () => {
+    desk = await openDesk()
+  })
+  afterAll(() => desk.close())
+
+  test('by status and by a part of the name', async () => {
+    const ada = await desk.employ('ada')
+    const [march] = await Promise.all(
+      ['March', 'Mars', 'May'].map((name) => ada.ask<Batch>('POST', '/batches', { name })),
+    )
+    await ada.ask('POST', `/batches/${march?.body.id}/ready`)
+    const names = async (query: string) => {
+      const { body } = await ada.ask<{ batches: Batch[] }>('GET', `/batches?${query}`)
+      return body.batches.map(({ name }) => name).toSorted()
+    }
+    expect(await names('q=mAr')).toEqual(['March', 'Mars'])
+    expect(await names('q=mar&status=draft')).toEqual(['Mars'])
+    expect(await names('status=ready&limit=1')).toEqual(['March'])
+    expect((await ada.ask('GET', '/batches?status=late')).status).toBe(400)
+  })
+})

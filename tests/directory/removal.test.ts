@@ -1,0 +1,169 @@
+import { eq } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { type BatchStatus, batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
+import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import { PAYOUT_MOVES } from '#lib/directory/moves.ts'
+import type { OfficeEmployer } from '../support/office.ts'
+import { type Desk, openDesk } from './desk.ts'
+
+let desk: Desk
+let ada: OfficeEmployer
+let eve: OfficeEmployer
+beforeAll(async () => {
+  desk = await openDesk()
+  ;[ada, eve] = await Promise.all([desk.employ('ada'), desk.employ('eve')])
+})
+afterAll(() => desk.close())
+
+const NOBODY = '00000000-0000-4000-8000-000000000000'
+let engaged = 0
+const engage = () => {
+  engaged += 1
+  return ada.engage(`contractor ${engaged}`)
+}
+const find = async (id: string) => (await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
+
+/** A payout in this status, and its batch as it is then. */
+async function payoutIn(status: PayoutStatus, fields: Partial<typeof payouts.$inferInsert> = {}) {
+  const contractor = await engage()
+  const { id, payouts: made } = await ada.prepare([contractor], { draft: status === 'draft' })
+  const payout = made[0]?.id ?? ''
+  const isSent = status === 'pending' || status === 'paid' || status === 'failed'
+  const paid = status === 'paid' ? { paidAt: new Date(), txHash: 'ab'.repeat(32) } : {}
+  const error = status === 'failed' ? { error: 'it failed' } : {}
+  const sent = isSent ? { transfer: 'cd'.repeat(32) } : {}
+  await desk.db
+    .update(payouts)
+    .set({ status, ...sent, ...paid, ...error, ...fields })
+    .where(eq(payouts.id, payout))
+  if (isSent) {
+    const [settledCount, failedCount] = [Number(status === 'paid'), Number(status === 'failed')]
+    const batch: BatchStatus = ({ pending: 'started', paid: 'completed', failed: 'failed' } as const)[status]
+    const counters = { status: batch, settledCount, failedCount, startedAt: new Date() }
+    await desk.db.update(batches).set(counters).where(eq(batches.id, id))
+  }
+  return { contractor, batch: id, payout }
+}
+
+const cancel = (id: string, by = ada) => by.ask('DELETE', `/payouts/${id}`)
+const remove = (id: string, by = ada) => by.ask('DELETE', `/batches/${id}`)
+
+describe('DELETE /payouts/{id}', () => {
+  test.each<[PayoutStatus, BatchStatus]>([
+    ['draft', 'draft'],
+    ['ready', 'ready'],
+    ['failed', 'failed'],
+  ])('cancels one that is %s, and counts it no more', async (status, batchStatus) => {
+    const { batch, payout } = await payoutIn(status)
+    expect(await cancel(payout)).toMatchObject({ status: 200, body: { id: payout } })
+    const found = await find(batch)
+    expect(found).toMatchObject({ status: batchStatus, payoutCount: 0, settledCount: 0, failedCount: 0 })
+    expect(found.payouts).toMatchObject([{ id: payout, status: 'canceled' }])
+    expect(found.payouts[0]).not.toHaveProperty('error')
+    const entries = await desk.db.select().from(auditLog).where(eq(auditLog.subjectId, payout))
+    expect(entries.map(({ action }) => action)).toEqual(['payout.canceled'])
+  })
+
+  test('ends one that is pending only when nothing can be learned of it any more', async () => {
+    const { batch, payout } = await payoutIn('pending', { error: 'what became of the transfer cannot be known' })
+    expect((await cancel(payout)).status).toBe(200)
+    expect(await find(batch)).toMatchObject({ status: 'failed', payoutCount: 0, failedCount: 0 })
+  })
+
+  test.each<[PayoutStatus, string]>([
+    ['pending', 'payout is on its way'],
+    ['paid', 'payout is paid'],
+    ['canceled', 'payout is canceled'],
+  ])('not one that is %s: 409', async (status, error) => {
+    const { batch, payout } = await payoutIn(status)
+    const before = await find(batch)
+    expect(await cancel(payout)).toMatchObject({ status: 409, body: { error } })
+    expect(await find(batch)).toEqual(before)
+  })
+
+  test('the others of the batch count on: it is completed when all that is left is paid', async () => {
+    const [one, two] = [await engage(), await engage()]
+    const { id, payouts: made } = await ada.prepare([one, two])
+    const paid = { status: 'paid' as const, transfer: 'cd'.repeat(32), txHash: 'ab'.repeat(32), paidAt: new Date() }
+    await desk.db
+      .update(payouts)
+      .set(paid)
+      .where(eq(payouts.id, made[0]?.id ?? ''))
+    const counters = { status: 'started' as const, settledCount: 1, startedAt: new Date() }
+    await desk.db.update(batches).set(counters).where(eq(batches.id, id))
+    expect((await cancel(made[1]?.id ?? '')).status).toBe(200)
+    expect(await find(id)).toMatchObject({ status: 'completed', payoutCount: 1, settledCount: 1 })
+  })
+
+  test('twenty at once: it is canceled once', async () => {
+    const { batch, payout } = await payoutIn('ready')
+    const answers = await Promise.all(Array.from({ length: 20 }, () => cancel(payout)))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array<number>(19).fill(409)])
+    expect((await find(batch)).payoutCount).toBe(0)
+  })
+
+  test.each([NOBODY, 'x', '%00'])('%s: 404', async (id) => {
+    expect(await cancel(id)).toMatchObject({ status: 404, body: { error: 'payout not found' } })
+  })
+
+  test('another organisation: 404, and nothing is changed', async () => {
+    const { batch, payout } = await payoutIn('ready')
+    expect((await cancel(payout, eve)).status).toBe(404)
+    expect((await find(batch)).payouts).toMatchObject([{ status: 'ready' }])
+  })
+
+  test('every move to canceled is in the table of moves', () => {
+    const from = Object.entries(PAYOUT_MOVES).filter(([, to]) => (to as readonly string[]).includes('canceled'))
+    expect(from.map(([status]) => status).toSorted()).toEqual(['draft', 'failed', 'pending', 'ready'])
+  })
+})
+
+describe('a contractor whose payout was canceled', () => {
+  test('is instructed again while the batch is a draft, once', async () => {
+    const { contractor, batch, payout } = await payoutIn('draft')
+    await cancel(payout)
+    const instructions = [1, 2].map((n) => ({ contractorId: contractor.id, encryptedAmount: `sealed ${n}` }))
+    const { body } = await ada.ask<{ errors: unknown[] }>('POST', `/batches/${batch}/instructions`, { instructions })
+    expect(body.errors).toEqual([{ contractorId: contractor.id, reason: 'contractor already in this batch' }])
+    const found = await find(batch)
+    expect(found.payoutCount).toBe(1)
+    expect(found.payouts.map(({ status }) => status)).toEqual(['canceled', 'draft'])
+  })
+})
+
+describe('DELETE /batches/{id}', () => {
+  test.each([true, false])('of which nothing was sent is gone, with its payouts (draft: %s)', async (draft) => {
+    const [one, two] = [await engage(), await engage()]
+    const { id } = await ada.prepare([one, two], { draft })
+    expect(await remove(id)).toMatchObject({ status: 200, body: { id } })
+    expect((await ada.ask('GET', `/batches/${id}`)).status).toBe(404)
+    expect(await desk.db.select().from(payouts).where(eq(payouts.batch, id))).toEqual([])
+    const entries = await desk.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)
+    expect(entries.at(-1)).toMatchObject({ action: 'batch.removed', detail: { payouts: 2 } })
+    expect((await remove(id)).status).toBe(404)
+  })
+
+  test.each<PayoutStatus>(['pending', 'paid', 'failed'])('not one with a payout that is %s: 409', async (status) => {
+    const { batch } = await payoutIn(status)
+    const before = await find(batch)
+    expect(await remove(batch)).toMatchObject({ status: 409, body: { error: 'a payout of this batch has been sent' } })
+    expect(await find(batch)).toEqual(before)
+  })
+
+  test('nor one whose payout failed and was canceled then', async () => {
+    const { batch, payout } = await payoutIn('failed')
+    await cancel(payout)
+    expect((await remove(batch)).status).toBe(409)
+  })
+
+  test.each([NOBODY, 'x'])('%s: 404', async (id) => {
+    expect(await remove(id)).toMatchObject({ status: 404, body: { error: 'batch not found' } })
+  })
+
+  test('another organisation: 404, and it stays', async () => {
+    const { id } = await ada.prepare([await engage()])
+    expect((await remove(id, eve)).status).toBe(404)
+    expect((await find(id)).status).toBe('ready')
+  })
+})
