@@ -71,6 +71,7 @@ CREATE TABLE "identities" (
 CREATE TABLE "organisations" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"name" text NOT NULL,
+	"registrations_asked_at" timestamp (3) with time zone,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
@@ -88,7 +89,6 @@ CREATE TABLE "payouts" (
 	"error" text,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"paid_at" timestamp (3) with time zone,
-	CONSTRAINT "payouts_once" UNIQUE("batch","contractor"),
 	CONSTRAINT "payouts_status" CHECK ("payouts"."status" in ('draft', 'ready', 'pending', 'paid', 'failed', 'canceled')),
 	CONSTRAINT "payouts_paid" CHECK (("payouts"."status" = 'paid') = ("payouts"."paid_at" is not null)),
 	CONSTRAINT "payouts_paid_hash" CHECK ("payouts"."status" <> 'paid' or "payouts"."tx_hash" is not null),
@@ -249,10 +249,13 @@ CREATE UNIQUE INDEX "contractors_unique_email" ON "contractors" USING btree ("or
 CREATE UNIQUE INDEX "contractors_unique_address" ON "contractors" USING btree ("organisation","address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_newest" ON "contractors" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_newest_of_all" ON "contractors" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
-CREATE INDEX "contractors_linked" ON "contractors" USING btree ("linked_kind","linked_sub") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
-CREATE INDEX "contractors_invited_email" ON "contractors" USING btree ("email_folded") WHERE "contractors"."deleted_at" is null and "contractors"."status" = 'invited';--> statement-breakpoint
-CREATE INDEX "contractors_invited_address" ON "contractors" USING btree ("address") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding');--> statement-breakpoint
+CREATE INDEX "contractors_linked" ON "contractors" USING btree ("linked_kind","linked_sub") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is not null;--> statement-breakpoint
+CREATE INDEX "contractors_unlinked_email" ON "contractors" USING btree ("email_folded") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is null and "contractors"."status" <> 'inactive';--> statement-breakpoint
+CREATE INDEX "contractors_unlinked_address" ON "contractors" USING btree ("address") WHERE "contractors"."deleted_at" is null and "contractors"."linked_kind" is null and "contractors"."status" <> 'inactive';--> statement-breakpoint
+CREATE INDEX "contractors_waiting" ON "contractors" USING btree ("organisation","sequence") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding') and "contractors"."address" is not null;--> statement-breakpoint
+CREATE INDEX "contractors_waiting_of_all" ON "contractors" USING btree ("sequence") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding') and "contractors"."address" is not null;--> statement-breakpoint
 CREATE INDEX "identities_organisation" ON "identities" USING btree ("organisation");--> statement-breakpoint
+CREATE UNIQUE INDEX "payouts_once" ON "payouts" USING btree ("batch","contractor") WHERE "payouts"."status" <> 'canceled';--> statement-breakpoint
 CREATE INDEX "payouts_newest" ON "payouts" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_status" ON "payouts" USING btree ("organisation","status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint

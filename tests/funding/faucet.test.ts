@@ -3,6 +3,9 @@ import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { GET } from '#app/api/funding/faucet/route.ts'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { verifySession } from '#lib/auth/session.ts'
+import { joinIdentity } from '#lib/directory/identities.ts'
+import { admitUser } from '#lib/directory/user.ts'
 import type { RunningService } from '#lib/server/start.ts'
 import { type FaucetTown, openFaucetTown, startAnother } from './faucet-town.ts'
 
@@ -69,6 +72,18 @@ test('not registered: 409, and the cool-down has not begun', async () => {
   expect(await town.ask(session)).toEqual(refusal)
   expect(await town.ask(session)).toEqual(refusal)
   expect(await town.grant(person)).toBeUndefined()
+})
+
+test('a user of an identity provider who has joined a wallet is given to that', async () => {
+  const person = await town.settle()
+  const session = await town.mint({ kind: 'idp', sub: 'joan', issuer: 'https://login.example' })
+  const sessions = town.service.settings.sessions
+  const now = town.service.now()
+  const joan = await admitUser(town.db, await verifySession(sessions, session, now), now)
+  const wallet = await town.mint({ kind: 'ledger', sub: person.address })
+  await joinIdentity(town.db, sessions, joan, wallet, now)
+  expect(await town.ask(session)).toMatchObject({ status: 200 })
+  expect(await town.deposits(person.address)).toHaveLength(1)
 })
 
 test('no ledger account: 409 for a user of an identity provider whom no contractor record with an address is linked to', async () => {
