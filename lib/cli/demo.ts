@@ -25,11 +25,11 @@ const BONUSES = ['100', '80.5', '120.25', '75', '60.0000001']
 
 /** Who is paid what, in test USDC. */
 const PAYROLL: readonly Payee[] = [
-  { name: 'Ada Lovelace', email: 'ada@example.com', pay: '4250' },
-  { name: 'Grace Hopper', email: 'grace@example.com', pay: '3980.5' },
-  { name: 'Alan Turing', email: 'alan@example.com', pay: '4100.25' },
-  { name: 'Katherine Johnson', email: 'katherine@example.com', pay: '4475' },
-  { name: 'Edsger Dijkstra', email: 'edsger@example.com', pay: '3720.0000001' },
+  { name: 'Ada Lovelace', pay: '4250' },
+  { name: 'Grace Hopper', pay: '3980.5' },
+  { name: 'Alan Turing', pay: '4100.25' },
+  { name: 'Katherine Johnson', pay: '4475' },
+  { name: 'Edsger Dijkstra', pay: '3720.0000001' },
 ]
 
 const say = (line = '') => console.log(line)

@@ -12,7 +12,6 @@ const INVITED = z.object({ inviteUrl: z.string() })
 /** Somebody on the payroll: `pay` is test USDC as a decimal string. */
 export interface Payee {
   name: string
-  email: string
   pay: string
 }
 
@@ -22,7 +21,7 @@ export async function importAndInvite(
   session: string,
   payees: readonly Payee[],
 ): Promise<{ id: string; token: string }[]> {
-  const rows = payees.map(({ name, email, pay }) => ({ name, email, amount: Number(pay) }))
+  const rows = payees.map(({ name, pay }) => ({ name, amount: Number(pay) }))
   const { imported, errors } = await client.ask(IMPORTED, session, '/contractors/bulk', { rows })
   if (errors.length > 0) throw new Error(`not everybody could be imported: ${JSON.stringify(errors)}`)
   return await Promise.all(
