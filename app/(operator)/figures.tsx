@@ -31,17 +31,31 @@ export function between(start: Date, end: Date): string {
   return seconds(Math.max(0, end.getTime() - start.getTime()) / 1000)
 }
 
+/** How long ago, in one unit: '12 s', '3 min', '5 h', '4 days'. */
+export function age(at: Date, now: Date): string {
+  const passed = Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000))
+  if (passed < 60) return `${passed} s`
+  if (passed < 3600) return `${Math.floor(passed / 60)} min`
+  if (passed < 48 * 3600) return `${Math.floor(passed / 3600)} h`
+  return `${Math.floor(passed / 86_400)} days`
+}
+
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** A moment in UTC: of today the time, of other days the date too. */
+/** A day as people write it: '3 Nov'. */
+export const dayOf = (at: Date): string => `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`
+
+/** How long ago, with the exact time in UTC beneath: of today the time, of other days the date too. */
 export function Moment({ at, now }: { at: Date; now: Date }) {
   const iso = at.toISOString()
   const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)
   const year = at.getUTCFullYear() === now.getUTCFullYear() ? '' : ` ${at.getUTCFullYear()}`
-  const date = `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}${year}`
   return (
     <time dateTime={iso} title={`${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`} className="whitespace-nowrap">
-      {isToday ? iso.slice(11, 19) : `${date}, ${iso.slice(11, 16)}`}
+      {age(at, now)} ago{' '}
+      <span className="text-xs text-faint">
+        {isToday ? iso.slice(11, 19) : `${dayOf(at)}${year}, ${iso.slice(11, 16)}`} UTC
+      </span>
     </time>
   )
 }

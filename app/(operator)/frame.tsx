@@ -2,6 +2,7 @@ import type { Route } from 'next'
 import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { BrandMark } from '#app/brand-mark.tsx'
+import { CopyListener } from './copy-listener.tsx'
 import { Live } from './live.tsx'
 
 const PAGES = [
@@ -9,11 +10,12 @@ const PAGES = [
   ['/batches', 'Batches'],
   ['/transfers', 'Transfers'],
   ['/contractors', 'Contractors'],
+  ['/organisations', 'Organisations'],
   ['/jobs', 'Jobs'],
   ['/audit', 'Audit log'],
 ] as const
 
-interface FrameProps {
+export interface FrameProps {
   /** which of the pages it is, or belongs to */
   here: (typeof PAGES)[number][0]
   title: string
@@ -83,7 +85,7 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
           className="w-full max-w-[76rem] flex-1 px-4 py-6 outline-none sm:px-6 lg:px-10 lg:py-8"
         >
           {above}
-          <div className="mb-6 flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
+          <div className="mb-5 flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
             <h1 className="min-w-0 text-xl font-semibold tracking-tight break-words lg:text-2xl">{title}</h1>
             <p className="flex items-center gap-4 text-xs text-faint">
               <span>
@@ -92,7 +94,7 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
               <Live />
             </p>
           </div>
-          {children}
+          <div className="figures">{children}</div>
         </main>
         <footer className="max-w-[76rem] px-4 pb-8 text-xs leading-relaxed text-faint sm:px-6 lg:px-10">
           <p className="border-t border-line pt-4">
@@ -101,6 +103,7 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
           </p>
         </footer>
       </div>
+      <CopyListener />
     </div>
   )
 }

@@ -1,26 +1,49 @@
+import type { ReactNode } from 'react'
+import { CopyButton } from './copy-button.tsx'
+
 /**
- * A hash, an address or an id, shown by its ends. The whole of it stands there: a double click selects it, and a search
- * in the page finds it.
+ * A hash, an address or an id. The page holds the whole of it as one word, so that a double click selects it and a
+ * search in the page finds it; style shows its ends. A tap shows all of it.
  */
-export function Hash({ value }: { value: string }) {
+export function Hash({ value, href }: { value: string; href?: string }) {
+  const short = <Ends value={value} />
   return (
-    <code className="inline-flex max-w-full items-baseline text-[0.8125rem] whitespace-nowrap" title={value}>
-      <span className="max-w-[7.3ch] overflow-hidden text-ellipsis">{value.slice(0, -4)}</span>
-      <span>{value.slice(-4)}</span>
+    <span className="hash">
+      {href === undefined ? short : <Leading href={href}>{short}</Leading>}
+      <CopyButton value={value} />
+    </span>
+  )
+}
+
+function Ends({ value }: { value: string }) {
+  return (
+    <code data-tail={value.slice(-4)} title={value}>
+      {value}
     </code>
   )
 }
 
-/** Where a network has a page for each transaction. */
-const EXPLORERS: Record<string, string> = { testnet: 'https://stellar.expert/explorer/testnet/tx/' }
-
-/** The hash of a transaction, which leads to the network's explorer if it has one. */
-export function TransactionHash({ hash, network }: { hash: string; network: string }) {
-  const explorer = EXPLORERS[network]
-  if (!explorer) return <Hash value={hash} />
+function Leading({ href, children }: { href: string; children: ReactNode }) {
   return (
-    <a href={`${explorer}${hash}`} rel="noreferrer" className="text-accent underline-offset-4 hover:underline">
-      <Hash value={hash} />
+    <a href={href} rel="noreferrer" className="text-accent underline-offset-4 hover:underline">
+      {children}
     </a>
   )
+}
+
+/** Where a network has pages for its accounts, contracts and transactions. */
+const EXPLORERS: Record<string, string> = { testnet: 'https://stellar.expert/explorer/testnet' }
+
+/** A G- or C-address, which leads to the network's explorer if it has one. */
+export function Address({ value, network }: { value: string; network: string }) {
+  const explorer = EXPLORERS[network]
+  const kind = value.startsWith('C') ? 'contract' : 'account'
+  const isAddress = /^[GC][A-Z2-7]{55}$/.test(value)
+  return explorer && isAddress ? <Hash value={value} href={`${explorer}/${kind}/${value}`} /> : <Hash value={value} />
+}
+
+/** The hash of a transaction, which leads to the network's explorer, or to a page of this service. */
+export function TransactionHash({ hash, network }: { hash: string; network: string }) {
+  const explorer = EXPLORERS[network]
+  return <Hash value={hash} href={explorer ? `${explorer}/tx/${hash}` : `/ledger/${hash}`} />
 }

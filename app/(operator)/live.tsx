@@ -1,46 +1,65 @@
 'use client'
 
 import { useRouter } from 'next/navigation'
-import { useEffect, useState, useTransition } from 'react'
+import { useEffect, useRef, useState, useTransition } from 'react'
 
-const EVERY_MS = 2_000
+/** How often the page asks whether anything has changed: while something is on its way, and while nothing is. */
+const BUSY_MS = 2_000
+const IDLE_MS = 15_000
+/** Ages and ledger numbers move without a record that changes: the page is read again after this time at the latest. */
+const RENEW_MS = 30_000
 /** An answer that takes longer does not come: what is on the page is old. */
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
 
+interface Pulse {
+  version: string
+  isOpen: boolean
+}
+
 /**
- * Keeps the page fresh: the next look two seconds after the last one's answer has arrived, and none while the tab is
- * hidden. A service that does not answer is waited for; asking it for a page would leave this one.
+ * Keeps the page fresh. One small request tells whether a record has changed; only then, or after half a minute, is the
+ * page read again. A hidden tab asks nothing, and a service that does not answer is waited for: asking it for a page
+ * would leave this one.
  */
 export function Live() {
   const router = useRouter()
   const [state, setState] = useState<keyof typeof WORDS>('off')
+  const [since, setSince] = useState('')
   const [isPending, startTransition] = useTransition()
+  const known = useRef<Pulse>(undefined)
+  const read = useRef(0)
 
   useEffect(() => {
     if (isPending) return
-    // The page has just arrived, the first or a fresher one.
-    let due = performance.now() + EVERY_MS
+    read.current = performance.now()
+    let due = performance.now() + (known.current?.isOpen === false ? IDLE_MS : BUSY_MS)
     let timer: number | undefined
-    let isLooking = false
+    let isAsking = false
     const ending = new AbortController()
 
-    const look = async () => {
-      isLooking = true
-      const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(PATIENCE_MS)])
-      const answer = await fetch('/api/health', { cache: 'no-store', signal }).catch(() => undefined)
-      isLooking = false
-      due = performance.now() + EVERY_MS
-      // Much may have happened meanwhile: nobody looks any more, or the page is gone.
+    const ask = async () => {
+      isAsking = true
+      const pulse = await askPulse(ending.signal)
+      isAsking = false
+      due = performance.now() + (pulse && !pulse.isOpen ? IDLE_MS : BUSY_MS)
+      // Much may have happened meanwhile: the tab is hidden, or the page is another one.
       if (ending.signal.aborted) return
-      if (!document.hidden) setState(answer?.ok ? 'live' : 'lost')
-      if (!document.hidden && answer?.ok) startTransition(() => router.refresh())
+      if (!document.hidden) {
+        setState(pulse ? 'live' : 'lost')
+        if (pulse) setSince('')
+        else setSince((before) => before || new Date().toISOString().slice(11, 19))
+      }
+      const isNews = known.current !== undefined && pulse !== undefined && pulse.version !== known.current.version
+      const isOld = performance.now() - read.current >= RENEW_MS
+      if (pulse) known.current = pulse
+      if (pulse && !document.hidden && (isNews || isOld)) startTransition(() => router.refresh())
       plan()
     }
     const plan = () => {
       window.clearTimeout(timer)
       if (document.hidden) setState('paused')
-      else if (!isLooking) timer = window.setTimeout(look, Math.max(0, due - performance.now()))
+      else if (!isAsking) timer = window.setTimeout(ask, Math.max(0, due - performance.now()))
     }
 
     setState((before) => (before === 'off' ? 'live' : before))
@@ -53,13 +72,35 @@ export function Live() {
     }
   }, [router, isPending])
 
+  useEffect(() => {
+    document.documentElement.toggleAttribute('data-stale', state === 'lost')
+    return () => document.documentElement.removeAttribute('data-stale')
+  }, [state])
+
   return (
     <span className="inline-flex items-center gap-1.5 text-xs whitespace-nowrap text-faint">
       <span
         aria-hidden="true"
         className={`size-1.5 rounded-full ${state === 'live' ? 'bg-good-fill' : state === 'lost' ? 'bg-bad-fill' : 'border border-faint'}`}
       />
-      {WORDS[state]}
+      {state === 'lost' ? (
+        <span className="font-medium text-bad">
+          {WORDS.lost} since {since} UTC: figures are old
+        </span>
+      ) : (
+        WORDS[state]
+      )}
     </span>
   )
+}
+
+/** Undefined when there is no answer. A service without its database answers 503, which is news as well. */
+async function askPulse(ending: AbortSignal): Promise<Pulse | undefined> {
+  try {
+    const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)])
+    const answer = await fetch('/pulse', { cache: 'no-store', signal })
+    return answer.ok ? await answer.json() : { version: `status ${answer.status}`, isOpen: true }
+  } catch {
+    return undefined
+  }
 }

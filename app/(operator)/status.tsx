@@ -2,15 +2,14 @@ import type { ReactNode } from 'react'
 
 type Tone = 'good' | 'busy' | 'bad' | 'idle' | 'off'
 
-/** How each status of each kind of record looks. */
-const LOOKS = {
+/** The shape, the colour and the word of each status of each kind of record. */
+const SIGNS = {
   transfer: {
-    held: ['busy', 'Held'],
-    sent: ['busy', 'In flight'],
-    success: ['good', 'Settled'],
+    open: ['busy', 'Open'],
+    succeeded: ['good', 'Succeeded'],
     failed: ['bad', 'Failed'],
-    dead: ['bad', 'Expired'],
-    refused: ['off', 'Refused'],
+    expired: ['bad', 'Expired'],
+    unknown: ['bad', 'Unknown'],
   },
   batch: {
     draft: ['idle', 'Draft'],
@@ -37,18 +36,25 @@ const LOOKS = {
   item: {
     queued: ['idle', 'Queued'],
     taken: ['busy', 'Building'],
-    signed: ['busy', 'In flight'],
+    signed: ['busy', 'Open'],
     paid: ['good', 'Paid'],
     failed: ['bad', 'Failed'],
   },
+  channel: {
+    free: ['idle', 'Free'],
+    building: ['busy', 'Building'],
+    sending: ['busy', 'Paying'],
+    faulty: ['bad', 'Faulty'],
+    stopped: ['off', 'Not running'],
+  },
 } as const satisfies Record<string, Record<string, readonly [Tone, string]>>
 
-type Looks = typeof LOOKS
+type Signs = typeof SIGNS
 
 /** A status in words, with a shape and a colour of its own. */
-export function Status<Kind extends keyof Looks>({ of, is }: { of: Kind; is: keyof Looks[Kind] & string }) {
-  const looks: Record<string, readonly [Tone, string]> = LOOKS[of]
-  const [tone, word] = looks[is] ?? (['idle', is] as const)
+export function Status<Kind extends keyof Signs>({ of, is }: { of: Kind; is: keyof Signs[Kind] & string }) {
+  const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
+  const [tone, word] = signs[is] ?? (['idle', is] as const)
   return <Sign tone={tone}>{word}</Sign>
 }
 

@@ -22,13 +22,10 @@ interface TableProps<Row> {
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   keyOf: (row: Row) => string
-  /** what to say, and to do next, when there are no rows */
-  empty: ReactNode
 }
 
 /** A list of records. */
-export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
-  if (rows.length === 0) return <Empty>{empty}</Empty>
+export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   const classOf = ({ from, isNumber }: Column<Row>) =>
     `px-3 first:pl-4 last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right' : 'text-left'}`
   return (
@@ -91,7 +88,7 @@ export function Unreachable() {
   return (
     <Empty>
       <strong>The database cannot be reached</strong>
-      <p>Nothing is lost: transfers that were accepted are settled once it is back. This page tries again by itself.</p>
+      <p>Nothing is lost: the service decides open transfers once it is back. This page tries again by itself.</p>
     </Empty>
   )
 }

@@ -1,6 +1,6 @@
 import type { Metadata } from 'next'
 import { connection } from 'next/server'
-import { readSearch } from '#app/(operator)/listing.tsx'
+import { readQuery } from '#app/(operator)/query.ts'
 import { BrandMark } from '#app/brand-mark.tsx'
 import { service } from '#lib/server/services.ts'
 
@@ -10,7 +10,7 @@ export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }
 export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>) {
   await connection()
   const { settings } = await service()
-  const { problem = '', seconds = '', to = '' } = await readSearch(searchParams)
+  const { problem = '', seconds = '', to = '' } = await readQuery(searchParams)
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center px-6 py-12">
       <p className="mb-8 flex items-center gap-2.5 font-medium">

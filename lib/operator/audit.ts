@@ -1,5 +1,6 @@
-import { and, desc, eq, lt } from 'drizzle-orm'
+import { and, count, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import {
+  ACTOR_KINDS,
   type ActorKind,
   AUDIT_ACTIONS,
   type AuditAction,
@@ -9,12 +10,14 @@ import {
 } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
+import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { containing } from './search.ts'
 
 /** An entry of the audit log. */
 export interface AuditLine {
   sequence: number
   createdAt: Date
+  organisation: string | null
   organisationName: string | null
   actorKind: ActorKind
   actorSub: string
@@ -27,33 +30,81 @@ export interface AuditLine {
 /** What entries can be about. */
 export const AUDIT_ACTION_NAMES: readonly AuditAction[] = AUDIT_ACTIONS
 
-/** The action that `text` names. */
-export function auditActionOf(text: string): AuditAction | undefined {
-  return AUDIT_ACTIONS.find((action) => action === text)
+export interface AuditFilters extends Pick<ListRequest, 'q' | 'organisation'> {
+  action: string
+  /** kind and sub of who acted, as `kind:sub` */
+  actor: string
+  /** from the beginning of this day (UTC), and until the end of that one; anything that is no date is ignored */
+  from: string
+  to: string
+}
+
+const COLUMNS = {
+  sequence: auditLog.sequence,
+  createdAt: auditLog.at,
+  organisation: auditLog.organisation,
+  organisationName: organisations.name,
+  actorKind: auditLog.actorKind,
+  actorSub: auditLog.actorSub,
+  action: auditLog.action,
+  subjectKind: auditLog.subjectKind,
+  subjectId: auditLog.subjectId,
+  detail: auditLog.detail,
 }
 
 /** Who did what to which record, newest first. */
-export async function listAudit(
-  db: Database,
-  { action }: { action: AuditAction | undefined },
-  page: PageRequest,
-): Promise<Page<AuditLine>> {
-  const rows = await db
-    .select({
-      sequence: auditLog.sequence,
-      createdAt: auditLog.at,
-      organisationName: organisations.name,
-      actorKind: auditLog.actorKind,
-      actorSub: auditLog.actorSub,
-      action: auditLog.action,
-      subjectKind: auditLog.subjectKind,
-      subjectId: auditLog.subjectId,
-      detail: auditLog.detail,
-    })
+export async function listAudit(db: Database, filters: AuditFilters, page: number): Promise<List<AuditLine>> {
+  const condition = conditionOf(filters)
+  const [counted] = await db.select({ count: count() }).from(auditLog).where(condition)
+  return await readPage(new Map([['', counted?.count ?? 0]]), { status: '', page }, ({ limit, offset }) =>
+    selectAudit(db, condition).limit(limit).offset(offset),
+  )
+}
+
+/** The entries that the filters find, newest first, in parts of at most `size`: none is skipped while new ones come. */
+export async function* readAudit(db: Database, filters: AuditFilters, size = 1_000): AsyncGenerator<AuditLine[]> {
+  const condition = conditionOf(filters)
+  let before: number | undefined
+  for (;;) {
+    const older = before === undefined ? undefined : lt(auditLog.sequence, before)
+    const lines = await selectAudit(db, and(condition, older)).limit(size)
+    yield lines
+    before = lines.at(-1)?.sequence
+    if (lines.length < size || before === undefined) return
+  }
+}
+
+function selectAudit(db: Database, condition: SQL | undefined) {
+  return db
+    .select(COLUMNS)
     .from(auditLog)
     .leftJoin(organisations, eq(organisations.id, auditLog.organisation))
-    .where(and(action && eq(auditLog.action, action), page.after && lt(auditLog.sequence, page.after.sequence)))
+    .where(condition)
     .orderBy(desc(auditLog.sequence))
-    .limit(rowsToRead(page))
-  return cutPage(rows, page)
+}
+
+function conditionOf({ q, organisation, action, actor, from, to }: AuditFilters): SQL | undefined {
+  const known = AUDIT_ACTIONS.find((name) => name === action)
+  const [first, last] = [dayOf(from), dayOf(to)]
+  return and(
+    known && eq(auditLog.action, known),
+    ofOrganisation(auditLog.organisation, organisation),
+    byActor(actor),
+    first && gte(auditLog.at, first),
+    last && lt(auditLog.at, new Date(last.getTime() + 86_400_000)),
+    containing(q, auditLog.actorSub, auditLog.subjectId, auditLog.action, auditLog.detail),
+  )
+}
+
+function byActor(actor: string): SQL | undefined {
+  if (actor === '') return undefined
+  const [, kind = '', sub = ''] = /^([a-z]+):([^\0]*)$/s.exec(actor) ?? []
+  const known = ACTOR_KINDS.find((name) => name === kind)
+  return known ? and(eq(auditLog.actorKind, known), eq(auditLog.actorSub, sub)) : sql`false`
+}
+
+/** The beginning of a day that is written as YYYY-MM-DD. */
+function dayOf(text: string): Date | undefined {
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(text) ? new Date(`${text}T00:00:00Z`) : undefined
+  return day === undefined || Number.isNaN(day.getTime()) ? undefined : day
 }

@@ -1,17 +1,18 @@
-import { and, asc, eq, gt, inArray } from 'drizzle-orm'
-import {
-  BATCH_STATUSES,
-  type BatchStatus,
-  batches,
-  contractors,
-  organisations,
-  payouts,
-} from '#drizzle/schema/directory.ts'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { and, asc, count, eq, type SQL, sql } from 'drizzle-orm'
+import { BATCH_STATUSES, batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
+import { newestFirst } from '#lib/http/paging.ts'
 import { explainTransfer } from './explanation.ts'
+import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { containing } from './search.ts'
+import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
+
+/** A payout moves when it is sent and when its transfer is settled. */
+const PROGRESSED_AT = sql<Date>`greatest(${batches.startedAt}, (
+  select max(greatest(${transferRows.createdAt}, ${transferRows.settledAt}))
+  from ${payouts} join ${transferRows} on ${paysPayout} where ${payouts.batch} = ${batches.id}
+))`.mapWith(batches.createdAt)
 
 const COLUMNS = {
   id: batches.id,
@@ -33,45 +34,61 @@ export type BatchLine = Pick<typeof batches.$inferSelect, Exclude<keyof typeof C
   organisationName: string
 }
 
-/** The status that `text` names. */
-export function batchStatusOf(text: string): BatchStatus | undefined {
-  return BATCH_STATUSES.find((status) => status === text)
-}
+/** A batch that is being paid, and when a payout of it last moved. */
+export type MovingBatch = BatchLine & { progressedAt: Date }
 
 /** The batches of all organisations, newest first. */
-export async function listAllBatches(
+export async function listBatches(db: Database, request: ListRequest): Promise<List<BatchLine>> {
+  const { q, organisation } = request
+  const status = BATCH_STATUSES.find((known) => known === request.status)
+  const within = and(
+    ofOrganisation(batches.organisation, organisation),
+    containing(q, batches.name, organisations.name, batches.id),
+  )
+  const counted = await db
+    .select({ value: batches.status, count: count() })
+    .from(batches)
+    .innerJoin(organisations, eq(organisations.id, batches.organisation))
+    .where(within)
+    .groupBy(batches.status)
+  return await readPage(countsOf(counted), { ...request, status: status ?? '' }, ({ limit, offset }) =>
+    selectBatches(db, and(within, status && eq(batches.status, status)))
+      .orderBy(...newestFirst(batches))
+      .limit(limit)
+      .offset(offset),
+  )
+}
+
+function selectBatches(db: Database, condition: SQL | undefined) {
+  return db
+    .select(COLUMNS)
+    .from(batches)
+    .innerJoin(organisations, eq(organisations.id, batches.organisation))
+    .where(condition)
+}
+
+/** The batches that are being paid, those that have stood still for longest first, and how many there are in all. */
+export async function listMovingBatches(
   db: Database,
-  { status }: { status: BatchStatus | undefined },
-  page: PageRequest,
-): Promise<Page<BatchLine>> {
-  const rows = await db
-    .select(COLUMNS)
-    .from(batches)
-    .innerJoin(organisations, eq(organisations.id, batches.organisation))
-    .where(and(status && eq(batches.status, status), afterPosition(batches, page)))
-    .orderBy(...newestFirst(batches))
-    .limit(rowsToRead(page))
-  return cutPage(rows, page)
+  limit: number,
+): Promise<{ batches: MovingBatch[]; total: number }> {
+  const started = eq(batches.status, 'started')
+  const [rows, [all]] = await Promise.all([
+    db
+      .select({ ...COLUMNS, progressedAt: PROGRESSED_AT })
+      .from(batches)
+      .innerJoin(organisations, eq(organisations.id, batches.organisation))
+      .where(started)
+      .orderBy(asc(PROGRESSED_AT), asc(batches.sequence))
+      .limit(limit),
+    db.select({ count: count() }).from(batches).where(started),
+  ])
+  return { batches: rows, total: all?.count ?? 0 }
 }
 
-/** The batches that are being paid, newest first. */
-export async function listRunningBatches(db: Database, limit: number): Promise<BatchLine[]> {
-  return await db
-    .select(COLUMNS)
-    .from(batches)
-    .innerJoin(organisations, eq(organisations.id, batches.organisation))
-    .where(inArray(batches.status, ['ready', 'started']))
-    .orderBy(...newestFirst(batches))
-    .limit(limit)
-}
-
-export async function findAnyBatch(db: Database, id: string): Promise<BatchLine | undefined> {
+export async function findBatchLine(db: Database, id: string): Promise<BatchLine | undefined> {
   if (!isId(id)) return undefined
-  const [batch] = await db
-    .select(COLUMNS)
-    .from(batches)
-    .innerJoin(organisations, eq(organisations.id, batches.organisation))
-    .where(eq(batches.id, id))
+  const [batch] = await selectBatches(db, eq(batches.id, id))
   return batch
 }
 
@@ -79,6 +96,7 @@ const PAYOUT_COLUMNS = {
   id: payouts.id,
   sequence: payouts.sequence,
   contractor: contractors.name,
+  contractorId: contractors.id,
   status: payouts.status,
   address: payouts.address,
   transfer: payouts.transfer,
@@ -86,39 +104,47 @@ const PAYOUT_COLUMNS = {
   error: payouts.error,
   createdAt: payouts.createdAt,
   paidAt: payouts.paidAt,
-  outcome: {
-    status: sponsoredTransfers.status,
-    resultCode: sponsoredTransfers.resultCode,
-    contractError: sponsoredTransfers.contractError,
-  },
+  outcome: outcomeOf,
 }
 
 /** A payout of a batch; what is paid is sealed, and not even read. */
 export type PayoutLine = Pick<
   typeof payouts.$inferSelect,
-  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'outcome'>
+  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'contractorId' | 'outcome'>
 > & {
   contractor: string
+  contractorId: string
   /** what the error means, where there is more to say */
   meaning: string
 }
 
 /** The payouts of a batch, in the order of their instructions. */
-export async function listPayoutsOf(db: Database, batch: string, page: PageRequest): Promise<Page<PayoutLine>> {
-  const rows = await db
-    .select(PAYOUT_COLUMNS)
+export async function listPayoutsOf(db: Database, batch: string, request: ListRequest): Promise<List<PayoutLine>> {
+  const { q, status } = request
+  const within = and(
+    eq(payouts.batch, batch),
+    containing(q, contractors.name, contractors.email, payouts.address, payouts.txHash, payouts.transfer),
+  )
+  const ofContractor = eq(contractors.id, payouts.contractor)
+  const counted = await db
+    .select({ value: payouts.status, count: count() })
     .from(payouts)
-    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
-    .leftJoin(sponsoredTransfers, eq(sponsoredTransfers.innerHash, payouts.transfer))
-    .where(and(eq(payouts.batch, batch), page.after && gt(payouts.sequence, page.after.sequence)))
-    .orderBy(asc(payouts.sequence))
-    .limit(rowsToRead(page))
-  const { items, next } = cutPage(rows, page)
-  return {
-    items: items.map(({ outcome, ...line }) => ({
+    .innerJoin(contractors, ofContractor)
+    .where(within)
+    .groupBy(payouts.status)
+  return await readPage(countsOf(counted), request, async ({ limit, offset }) => {
+    const rows = await db
+      .select(PAYOUT_COLUMNS)
+      .from(payouts)
+      .innerJoin(contractors, ofContractor)
+      .leftJoin(transferRows, paysPayout)
+      .where(and(within, status === '' ? undefined : sql`${payouts.status} = ${status}`))
+      .orderBy(asc(payouts.sequence))
+      .limit(limit)
+      .offset(offset)
+    return rows.map(({ outcome, ...line }) => ({
       ...line,
       meaning: line.status === 'failed' && outcome ? explainTransfer(outcome) : '',
-    })),
-    next,
-  }
+    }))
+  })
 }

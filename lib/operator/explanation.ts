@@ -1,4 +1,5 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import { stateOf } from './transfer-rows.ts'
 
 /** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
 const CONTRACT_ERRORS: Record<number, string> = {
@@ -25,11 +26,23 @@ export function explainTransfer(transfer: {
   contractError: number | null
 }): string {
   const { status, resultCode, contractError } = transfer
-  if (status === 'success') return ''
-  if (status === 'dead') {
+  const state = stateOf(status)
+  if (state === 'succeeded') return ''
+  if (state === 'expired') {
     const refused = resultCode === null ? '' : `; the network had refused it: ${inWords(resultCode)}`
     return `it expired before it reached the ledger, and nothing was paid${refused}`
   }
+  return explainResult({ resultCode, contractError })
+}
+
+/** What the ledger's own words for a failure mean; empty where it gave none. */
+export function explainResult({
+  resultCode,
+  contractError,
+}: {
+  resultCode: string | null
+  contractError: number | null
+}): string {
   if (contractError !== null) {
     const words = CONTRACT_ERRORS[contractError]
     return words ? `${words} (contract error ${contractError})` : `contract error ${contractError}`

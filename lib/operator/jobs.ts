@@ -1,19 +1,20 @@
-import { eq, inArray, sql } from 'drizzle-orm'
-import { batchItems, batchJobs, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
+import { and, count, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { identities, organisations } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
-import { isSeenLately } from '#lib/relay/state.ts'
+import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { containing } from './search.ts'
 
 const JOB_COLUMNS = {
   id: batchJobs.id,
   userKind: batchJobs.userKind,
   userSub: batchJobs.userSub,
+  organisation: organisations.id,
+  organisationName: organisations.name,
   status: batchJobs.status,
   error: batchJobs.error,
   createdAt: batchJobs.createdAt,
   endedAt: batchJobs.endedAt,
-  // Orders the jobs of one moment: the first 32 bits of the id as a number.
-  sequence: sql<number>`('x' || left(${batchJobs.id}::text, 8))::bit(32)::bigint::float8`,
 }
 
 const ITEM_COLUMNS = {
@@ -33,24 +34,70 @@ const ITEM_COLUMNS = {
 /** A transfer of a job; its amount is sealed to the relay, and not even read. */
 export type ItemLine = Pick<typeof batchItems.$inferSelect, keyof typeof ITEM_COLUMNS>
 
-/** A job of the relay's and its transfers, in order. */
-export type JobLine = typeof batchJobs.$inferSelect & { sequence: number; items: ItemLine[] }
+/** A job of the relay and its transfers, in order. */
+export type JobLine = Pick<
+  typeof batchJobs.$inferSelect,
+  Exclude<keyof typeof JOB_COLUMNS, 'organisation' | 'organisationName'>
+> & { organisation: string | null; organisationName: string | null; items: ItemLine[] }
 
-/** The jobs of everybody, newest first. */
-export async function listJobs(db: Database, page: PageRequest): Promise<Page<JobLine>> {
-  const position = { createdAt: batchJobs.createdAt, sequence: JOB_COLUMNS.sequence }
-  const rows = await db
-    .select(JOB_COLUMNS)
+/** Jobs are long: fewer of them make a page. */
+const JOBS_ON_A_PAGE = 20
+
+/** The jobs of all users, newest first. A search finds a job, its user, and what its transfers are known by. */
+export async function listJobs(db: Database, request: ListRequest): Promise<List<JobLine>> {
+  const status = JOB_STATUSES.find((known) => known === request.status)
+  const within = and(ofUsersOf(db, request.organisation), found(db, request.q))
+  const counted = await db
+    .select({ value: batchJobs.status, count: count() })
     .from(batchJobs)
-    .where(afterPosition(position, page))
-    .orderBy(...newestFirst(position))
-    .limit(rowsToRead(page))
-  const { items: jobs, next } = cutPage(rows, page)
-  const items = await itemsOf(
-    db,
-    jobs.map(({ id }) => id),
+    .where(within)
+    .groupBy(batchJobs.status)
+  return await readPage(
+    countsOf(counted),
+    { ...request, status: status ?? '' },
+    async ({ limit, offset }) => {
+      const jobs = await db
+        .select(JOB_COLUMNS)
+        .from(batchJobs)
+        .leftJoin(identities, and(eq(identities.kind, batchJobs.userKind), eq(identities.sub, batchJobs.userSub)))
+        .leftJoin(organisations, eq(organisations.id, identities.organisation))
+        .where(and(within, status && eq(batchJobs.status, status)))
+        .orderBy(desc(batchJobs.createdAt), desc(batchJobs.id))
+        .limit(limit)
+        .offset(offset)
+      const items = await itemsOf(
+        db,
+        jobs.map(({ id }) => id),
+      )
+      return jobs.map((job) => ({ ...job, items: items.get(job.id) ?? [] }))
+    },
+    JOBS_ON_A_PAGE,
   )
-  return { items: jobs.map((job) => ({ ...job, items: items.get(job.id) ?? [] })), next }
+}
+
+function ofUsersOf(db: Database, organisation: string): SQL | undefined {
+  if (organisation === '') return undefined
+  const users = db
+    .select({ kind: identities.kind, sub: identities.sub })
+    .from(identities)
+    .where(ofOrganisation(identities.organisation, organisation))
+  return sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`
+}
+
+function found(db: Database, q: string): SQL | undefined {
+  const own = containing(q, batchJobs.id, batchJobs.userSub)
+  if (!own) return undefined
+  const { job, recipient, channel, innerHash, hash } = batchItems
+  return or(
+    own,
+    inArray(
+      batchJobs.id,
+      db
+        .select({ job })
+        .from(batchItems)
+        .where(containing(q, recipient, channel, innerHash, hash)),
+    ),
+  )
 }
 
 async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<string, ItemLine[]>> {
@@ -61,46 +108,4 @@ async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<strin
     .where(inArray(batchItems.job, jobs))
     .orderBy(batchItems.job, batchItems.position)
   return Map.groupBy(rows, ({ job }) => job)
-}
-
-/** A channel account of the relay: what it is at now, and what keeps it from paying. */
-export interface LaneLine {
-  address: string
-  problem: ChannelProblem | null
-  /** when a relay last said that it has the channel's key */
-  seenAt: Date
-  /** lately enough for one to be running with it */
-  isRunning: boolean
-  /** the item that it works on */
-  job: string | null
-  position: number | null
-  status: ItemStatus | null
-}
-
-/** The lanes that run side by side, or once did. */
-export async function listLanes(db: Database, token: string, now: Date): Promise<LaneLine[]> {
-  const begun = db
-    .select({
-      channel: batchItems.channel,
-      job: batchItems.job,
-      position: batchItems.position,
-      status: batchItems.status,
-    })
-    .from(batchItems)
-    .where(inArray(batchItems.status, ['taken', 'signed']))
-    .as('begun')
-  const lanes = await db
-    .select({
-      address: relayChannels.address,
-      problem: relayChannels.problem,
-      seenAt: relayChannels.seenAt,
-      job: begun.job,
-      position: begun.position,
-      status: begun.status,
-    })
-    .from(relayChannels)
-    .leftJoin(begun, eq(begun.channel, relayChannels.address))
-    .where(eq(relayChannels.token, token))
-    .orderBy(sql`${relayChannels.address}`)
-  return lanes.map((lane) => ({ ...lane, isRunning: isSeenLately(lane.seenAt, now) }))
 }

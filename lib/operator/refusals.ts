@@ -1,9 +1,10 @@
-import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
+import { and, count, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
+import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { cutPage, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
-import { soughtIn } from './search.ts'
+import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { containing, wholeNameOf } from './search.ts'
 
 /** A transfer that the sponsor did not pay for. */
 export interface RefusalLine {
@@ -12,47 +13,56 @@ export interface RefusalLine {
   account: string
   /** hash of the inner transaction, hex */
   innerHash: string
+  organisation: string | null
+  organisationName: string | null
   /** the code of the reason, and its words */
   reason: string
   words: string
 }
 
-export interface RefusalFilters {
-  /** the account that was to pay, or the hash of what it signed; empty for all, and anything else finds nothing */
-  search: string
+type RefusalRequest = Pick<ListRequest, 'q' | 'organisation' | 'page'>
+
+/** What the sponsor refused, newest first, as the audit log has it. */
+export async function listRefusals(db: Database, request: RefusalRequest): Promise<List<RefusalLine>> {
+  const condition = refusalsOf(request)
+  const counts = new Map([['', await countRefusals(db, request)]])
+  return await readPage(counts, { status: '', page: request.page }, async ({ limit, offset }) => {
+    const rows = await db
+      .select({
+        sequence: auditLog.sequence,
+        createdAt: auditLog.at,
+        account: auditLog.actorSub,
+        innerHash: auditLog.subjectId,
+        organisation: auditLog.organisation,
+        organisationName: organisations.name,
+        detail: auditLog.detail,
+      })
+      .from(auditLog)
+      .leftJoin(organisations, eq(organisations.id, auditLog.organisation))
+      .where(condition)
+      .orderBy(desc(auditLog.sequence))
+      .limit(limit)
+      .offset(offset)
+    return rows.map(({ detail, ...line }) => ({ ...line, ...wordsOf(detail.reason) }))
+  })
 }
 
-/** What the sponsor has refused, newest first, as the audit log has it. */
-export async function listRefusals(
-  db: Database,
-  page: PageRequest,
-  { search }: RefusalFilters = { search: '' },
-): Promise<Page<RefusalLine>> {
-  const rows = await db
-    .select({
-      sequence: auditLog.sequence,
-      createdAt: auditLog.at,
-      account: auditLog.actorSub,
-      innerHash: auditLog.subjectId,
-      detail: auditLog.detail,
-    })
-    .from(auditLog)
-    .where(
-      and(
-        eq(auditLog.action, 'transfer.refused'),
-        search === '' ? undefined : about(search),
-        page.after && lt(auditLog.sequence, page.after.sequence),
-      ),
-    )
-    .orderBy(desc(auditLog.sequence))
-    .limit(rowsToRead(page))
-  const { items, next } = cutPage(rows, page)
-  return { items: items.map(({ detail, ...line }) => ({ ...line, ...wordsOf(detail.reason) })), next }
+/** How many refusals a search finds. */
+export async function countRefusals(db: Database, request: Omit<RefusalRequest, 'page'>): Promise<number> {
+  const [counted] = await db.select({ count: count() }).from(auditLog).where(refusalsOf(request))
+  return counted?.count ?? 0
 }
 
-function about(search: string): SQL | undefined {
-  const sought = soughtIn(search)
-  if (!sought) return sql`false`
+function refusalsOf({ q, organisation }: Omit<RefusalRequest, 'page'>): SQL | undefined {
+  const sought = wholeNameOf(q)
+  return and(
+    eq(auditLog.action, 'transfer.refused'),
+    ofOrganisation(auditLog.organisation, organisation),
+    sought ? named(sought) : containing(q, auditLog.actorSub, auditLog.subjectId, sql`${auditLog.detail} ->> 'reason'`),
+  )
+}
+
+function named(sought: NonNullable<ReturnType<typeof wholeNameOf>>): SQL | undefined {
   return 'hash' in sought
     ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, sought.hash))
     : eq(auditLog.actorSub, sought.account)

@@ -1,7 +1,8 @@
 import { and, eq, gte, min, ne, sql } from 'drizzle-orm'
-import { quotas, sponsoredTransfers, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
+import { transferRows } from './transfer-rows.ts'
 
 /** What an account has used of today, in stroops and transfers. */
 export interface QuotaUse {
@@ -53,17 +54,17 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
 }
 
 async function readRate(db: Database, sponsor: string, now: Date): Promise<bigint> {
-  const { createdAt, feeCharged } = sponsoredTransfers
-  const isIts = eq(sponsoredTransfers.sponsor, sponsor)
+  const { createdAt, feeCharged } = transferRows
+  const isIts = eq(transferRows.sponsor, sponsor)
   const dayAgo = new Date(now.getTime() - Number(DAY_MS))
   const [[spent], [first]] = await Promise.all([
     db
       .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
-      .from(sponsoredTransfers)
+      .from(transferRows)
       .where(and(isIts, gte(createdAt, dayAgo))),
     db
       .select({ at: min(createdAt) })
-      .from(sponsoredTransfers)
+      .from(transferRows)
       .where(isIts),
   ])
   const inService = BigInt(now.getTime() - (first?.at ?? dayAgo).getTime())

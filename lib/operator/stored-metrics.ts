@@ -1,10 +1,11 @@
 import { count, eq, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
-import { quotas, sponsoredTransfers, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { distributionSamples, type Family } from '#lib/observability/prometheus.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
+import { transferRows as sponsoredTransfers } from './transfer-rows.ts'
 
 const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
 

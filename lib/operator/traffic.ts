@@ -1,65 +1,71 @@
-import { gte, sql } from 'drizzle-orm'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { gte, inArray, sql } from 'drizzle-orm'
 import type { Database } from '#lib/db/connection.ts'
+import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
-const HOUR_MS = 3_600_000
-const HOURS = 24
+/** The times that charts can show, each in parts of one length. Days begin at midnight UTC. */
+export const RANGES = {
+  '24h': { parts: 24, seconds: 3_600, words: 'the last 24 hours' },
+  '30d': { parts: 30, seconds: 86_400, words: 'the last 30 days' },
+} as const
+export type Range = keyof typeof RANGES
 
-/** What became of the transfers that were accepted in one hour. */
-export interface TrafficHour {
+/** What became of the transfers that were accepted in one part of a range: an hour, or a day. */
+export interface TrafficPart {
   /** its beginning */
   at: Date
   succeeded: number
-  /** failed on the ledger, or can no longer get there */
+  /** failed on the ledger, or expired */
   failed: number
   open: number
   /** seconds from acceptance to settlement, as half of them took at most; undefined where none was settled */
   medianSeconds: number | undefined
 }
 
-/** A day of the sponsor's work. */
 export interface Traffic {
-  /** 24 of them, oldest first; the last one is still going on */
-  hours: TrafficHour[]
+  range: Range
+  /** oldest first; the last one is still going on */
+  parts: TrafficPart[]
   /** over all that succeeded; undefined without any */
   medianSeconds: number | undefined
   /** as 95 of 100 took at most */
   slowSeconds: number | undefined
 }
 
-/** The transfers of the last 24 hours, in one query. */
-export async function readTraffic(db: Database, now: Date): Promise<Traffic> {
-  const current = Math.floor(now.getTime() / HOUR_MS)
-  const first = new Date((current - HOURS + 1) * HOUR_MS)
-  const { status, createdAt, settledAt } = sponsoredTransfers
-  const hour = sql`floor(extract(epoch from ${createdAt}) / 3600)`
+/** The transfers of a range, in one query. */
+export async function readTraffic(db: Database, now: Date, range: Range = '24h'): Promise<Traffic> {
+  const { parts, seconds } = RANGES[range]
+  const current = Math.floor(now.getTime() / 1000 / seconds)
+  const first = current - parts + 1
+  const { status, createdAt, settledAt } = transferRows
+  const part = sql`floor(extract(epoch from ${createdAt}) / ${sql.raw(String(seconds))})`
   const took = sql`extract(epoch from ${settledAt} - ${createdAt})`
-  const succeeded = sql`${status} = 'success'`
-  const percentile = (part: number) =>
+  const isOne = (view: keyof typeof TRANSFER_VIEWS) => inArray(status, [...TRANSFER_VIEWS[view]])
+  const counted = (view: keyof typeof TRANSFER_VIEWS) => sql<number>`(count(*) filter (where ${isOne(view)}))::int`
+  const percentile = (share: number) =>
     sql<
       number | null
-    >`(percentile_cont(${sql.raw(String(part))}) within group (order by ${took}) filter (where ${succeeded}))::float8`
+    >`(percentile_cont(${sql.raw(String(share))}) within group (order by ${took}) filter (where ${isOne('succeeded')}))::float8`
   const rows = await db
     .select({
-      // null is the line of all hours together
-      hour: sql<number | null>`${hour}::int`,
-      succeeded: sql<number>`(count(*) filter (where ${succeeded}))::int`,
-      failed: sql<number>`(count(*) filter (where ${status} in ('failed', 'dead')))::int`,
-      open: sql<number>`(count(*) filter (where ${status} in ('held', 'sent')))::int`,
+      // null is the line of all parts together
+      part: sql<number | null>`${part}::int`,
+      succeeded: counted('succeeded'),
+      failed: counted('failed'),
+      open: counted('open'),
       medianSeconds: percentile(0.5),
       slowSeconds: percentile(0.95),
     })
-    .from(sponsoredTransfers)
-    .where(gte(createdAt, first))
-    .groupBy(sql`grouping sets ((${hour}), ())`)
-  const byHour = new Map(rows.map((row) => [row.hour, row]))
-  const all = byHour.get(null)
+    .from(transferRows)
+    .where(gte(createdAt, new Date(first * seconds * 1000)))
+    .groupBy(sql`grouping sets ((${part}), ())`)
+  const byPart = new Map(rows.map((row) => [row.part, row]))
+  const all = byPart.get(null)
   return {
-    hours: Array.from({ length: HOURS }, (_, position) => {
-      const of = current - HOURS + 1 + position
-      const row = byHour.get(of)
+    range,
+    parts: Array.from({ length: parts }, (_, position) => {
+      const row = byPart.get(first + position)
       return {
-        at: new Date(of * HOUR_MS),
+        at: new Date((first + position) * seconds * 1000),
         succeeded: row?.succeeded ?? 0,
         failed: row?.failed ?? 0,
         open: row?.open ?? 0,

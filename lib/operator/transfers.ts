@@ -1,113 +1,160 @@
-import { and, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
-import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
-import { sponsoredTransfers, TRANSFER_STATUSES, type TransferStatus } from '#drizzle/schema/transfers.ts'
+import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
-import { soughtIn } from './search.ts'
-
-/** The transfers that can be asked for at once, each with the statuses that belong to it. */
-export const TRANSFER_VIEWS = {
-  all: TRANSFER_STATUSES,
-  open: ['held', 'sent'],
-  settled: ['success'],
-  failed: ['failed'],
-  dead: ['dead'],
-} as const satisfies Record<string, readonly TransferStatus[]>
-export type TransferView = keyof typeof TRANSFER_VIEWS
+import { isId } from '#lib/directory/ids.ts'
+import { newestFirst } from '#lib/http/paging.ts'
+import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { containing, type Sought, wholeNameOf } from './search.ts'
+import { stateOf, TRANSFER_VIEWS, type TransferState, type TransferView, transferRows } from './transfer-rows.ts'
 
 const COLUMNS = {
-  innerHash: sponsoredTransfers.innerHash,
-  outerHash: sponsoredTransfers.outerHash,
-  ledgerHash: sponsoredTransfers.ledgerHash,
-  account: sponsoredTransfers.account,
-  recipient: sponsoredTransfers.recipient,
-  quotaAccount: sponsoredTransfers.quotaAccount,
-  status: sponsoredTransfers.status,
-  resultCode: sponsoredTransfers.resultCode,
-  contractError: sponsoredTransfers.contractError,
-  bid: sponsoredTransfers.bid,
-  feeCharged: sponsoredTransfers.feeCharged,
-  ledger: sponsoredTransfers.ledger,
-  createdAt: sponsoredTransfers.createdAt,
-  settledAt: sponsoredTransfers.settledAt,
-  sequence: sponsoredTransfers.sequence,
+  innerHash: transferRows.innerHash,
+  outerHash: transferRows.outerHash,
+  ledgerHash: transferRows.ledgerHash,
+  account: transferRows.account,
+  recipient: transferRows.recipient,
+  quotaAccount: transferRows.quotaAccount,
+  status: transferRows.status,
+  resultCode: transferRows.resultCode,
+  contractError: transferRows.contractError,
+  bid: transferRows.bid,
+  feeCharged: transferRows.feeCharged,
+  ledger: transferRows.ledger,
+  createdAt: transferRows.createdAt,
+  settledAt: transferRows.settledAt,
+  sequence: transferRows.sequence,
+  organisation: transferRows.organisation,
+  organisationName: organisations.name,
   batch: batches.id,
   batchName: batches.name,
-  contractor: contractors.name,
+  contractor: contractors.id,
+  contractorName: contractors.name,
 }
 
-/** A line of the sponsor's ledger: hashes in hex, fees in stroops. */
-export type TransferLine = Pick<
-  typeof sponsoredTransfers.$inferSelect,
-  Exclude<keyof typeof COLUMNS, 'batch' | 'batchName' | 'contractor'>
-> & {
+/** A transfer that the sponsor agreed to pay for: hashes in hex, fees in stroops. */
+export interface TransferLine
+  extends Pick<
+    typeof transferRows.$inferSelect,
+    Exclude<keyof typeof COLUMNS, 'organisationName' | 'batch' | 'batchName' | 'contractor' | 'contractorName'>
+  > {
+  state: TransferState
+  organisationName: string | null
   /** the batch of the payout that it pays, and whom that is for; null where it pays none */
   batch: string | null
   batchName: string | null
   contractor: string | null
+  contractorName: string | null
+  /** the relay's job that it belongs to */
+  job: string | null
 }
 
-export interface TransferFilters {
-  view: TransferView
-  /** an account that pays, is paid or is counted against, or a hash; empty for all, and anything else finds nothing */
-  search: string
+export interface TransferRequest extends Omit<ListRequest, 'status'> {
+  view: TransferView | ''
+  /** id of a contractor whose payouts it pays */
+  contractor: string
 }
 
-/** What the sponsor has agreed to pay for, of everybody, newest first. */
-export async function listTransfers(
-  db: Database,
-  { view, search }: TransferFilters,
-  page: PageRequest,
-): Promise<Page<TransferLine>> {
+/** What the sponsor agreed to pay for, of all organisations, newest first. */
+export async function listTransfers(db: Database, request: TransferRequest): Promise<List<TransferLine>> {
+  const { view, page } = request
+  const within = filtered(db, request)
+  const sought = wholeNameOf(request.q)
+  const counts = await countViews(db, and(within, sought ? named(sought) : containingText(db, request.q)))
+  return await readPage(counts, { status: view, page }, async ({ limit, offset }) => {
+    const shown = and(ofView(view), within)
+    const rows = await db
+      .select(COLUMNS)
+      .from(transferRows)
+      .leftJoin(organisations, eq(organisations.id, transferRows.organisation))
+      .leftJoin(payouts, eq(payouts.id, transferRows.payout))
+      .leftJoin(batches, eq(batches.id, payouts.batch))
+      .leftJoin(contractors, eq(contractors.id, payouts.contractor))
+      .where(sought ? firstNamed(db, sought, shown, limit + offset) : and(shown, containingText(db, request.q)))
+      .orderBy(...newestFirst(transferRows))
+      .limit(limit)
+      .offset(offset)
+    const jobs = await findJobs(
+      db,
+      rows.map(({ innerHash }) => innerHash),
+    )
+    return rows.map((row) => ({ ...row, state: stateOf(row.status), job: jobs.get(row.innerHash) ?? null }))
+  })
+}
+
+/** How many transfers each view has; '' is all of them. */
+async function countViews(db: Database, condition: SQL | undefined): Promise<Map<string, number>> {
   const rows = await db
-    .select(COLUMNS)
-    .from(sponsoredTransfers)
-    .leftJoin(payouts, eq(payouts.id, sponsoredTransfers.payout))
-    .leftJoin(batches, eq(batches.id, payouts.batch))
-    .leftJoin(contractors, eq(contractors.id, payouts.contractor))
-    .where(search === '' ? within(view, page) : found(db, { view, search }, page))
-    .orderBy(...newestFirst(sponsoredTransfers))
-    .limit(rowsToRead(page))
-  return cutPage(rows, page)
+    .select({ status: transferRows.status, count: count() })
+    .from(transferRows)
+    .where(condition)
+    .groupBy(transferRows.status)
+  const sumOf = (statuses: readonly string[] | undefined) =>
+    rows.reduce((sum, row) => (statuses?.includes(row.status) === false ? sum : sum + row.count), 0)
+  const views = Object.entries(TRANSFER_VIEWS).map(([view, statuses]) => [view, sumOf(statuses)] as const)
+  return new Map([['', sumOf(undefined)], ...views])
 }
 
-/** The transfers of `view` that come after those of the pages before. */
-function within(view: TransferView, page: PageRequest): SQL | undefined {
-  return and(ofView(view), afterPosition(sponsoredTransfers, page))
+function ofView(view: TransferView | ''): SQL | undefined {
+  return view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view]])
 }
 
-function ofView(view: TransferView): SQL | undefined {
-  const statuses = TRANSFER_VIEWS[view]
-  const [only] = statuses
-  if (view === 'all') return undefined
-  return statuses.length === 1 ? eq(sponsoredTransfers.status, only) : inArray(sponsoredTransfers.status, statuses)
+function filtered(db: Database, { organisation, contractor }: TransferRequest): SQL | undefined {
+  const isPossible = contractor === '' || isId(contractor)
+  const paid = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.contractor, contractor))
+  return and(
+    ofOrganisation(transferRows.organisation, organisation),
+    contractor === '' ? undefined : isPossible ? inArray(transferRows.payout, paid) : sql`false`,
+  )
 }
 
-function found(db: Database, { view, search }: TransferFilters, page: PageRequest): SQL | undefined {
-  const sought = soughtIn(search)
-  if (!sought) return sql`false`
-  return 'hash' in sought
-    ? and(hasHash(sought.hash), within(view, page))
-    : inArray(sponsoredTransfers.innerHash, ofAccount(db, sought.account, view, page))
+/** Part of a hash or an address, or of the name or the email of somebody who is paid, or of a batch. */
+function containingText(db: Database, q: string): SQL | undefined {
+  const { innerHash, outerHash, ledgerHash, account, recipient, quotaAccount } = transferRows
+  const paid = db
+    .select({ id: payouts.id })
+    .from(payouts)
+    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .innerJoin(batches, eq(batches.id, payouts.batch))
+    .where(containing(q, contractors.name, contractors.email, batches.name))
+  const own = containing(q, innerHash, outerHash, ledgerHash, account, recipient, quotaAccount)
+  return own && or(own, inArray(transferRows.payout, paid))
+}
+
+function named(sought: Sought): SQL | undefined {
+  const { account, recipient, quotaAccount } = transferRows
+  if ('hash' in sought) return hasHash(sought.hash)
+  return or(eq(account, sought.account), eq(recipient, sought.account), eq(quotaAccount, sought.account))
 }
 
 /** The ledger's own hash is one of the other two, or else has an index of its own. */
 function hasHash(hash: string): SQL | undefined {
-  const { innerHash, outerHash, ledgerHash } = sponsoredTransfers
+  const { innerHash, outerHash, ledgerHash } = transferRows
   const other = and(eq(ledgerHash, hash), ne(ledgerHash, innerHash), ne(ledgerHash, outerHash))
   return or(eq(innerHash, hash), eq(outerHash, hash), other)
 }
 
-/** Of each part that an account can have in a transfer a page, by the index of that part: among them is the page of all. */
-function ofAccount(db: Database, sought: string, view: TransferView, page: PageRequest) {
-  const { account, recipient, quotaAccount, innerHash } = sponsoredTransfers
+/** Of each part that an account can have in a transfer the newest, by the index of that part: the page is among them. */
+function firstNamed(db: Database, sought: Sought, within: SQL | undefined, most: number): SQL | undefined {
+  if ('hash' in sought) return and(hasHash(sought.hash), within)
+  const { account, recipient, quotaAccount, innerHash } = transferRows
   const having = (part: AnyPgColumn) =>
     db
       .select({ innerHash })
-      .from(sponsoredTransfers)
-      .where(and(eq(part, sought), within(view, page)))
-      .orderBy(...newestFirst(sponsoredTransfers))
-      .limit(rowsToRead(page))
-  return union(having(account), having(recipient), having(quotaAccount))
+      .from(transferRows)
+      .where(and(eq(part, sought.account), within))
+      .orderBy(...newestFirst(transferRows))
+      .limit(most)
+  return inArray(innerHash, union(having(account), having(recipient), having(quotaAccount)))
+}
+
+/** The jobs of the relay that transfers belong to, by inner hash. */
+async function findJobs(db: Database, innerHashes: readonly string[]): Promise<Map<string, string>> {
+  if (innerHashes.length === 0) return new Map()
+  const rows = await db
+    .select({ innerHash: batchItems.innerHash, job: batchItems.job })
+    .from(batchItems)
+    .where(inArray(batchItems.innerHash, innerHashes))
+  return new Map(rows.map(({ innerHash, job }) => [innerHash ?? '', job]))
 }

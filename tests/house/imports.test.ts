@@ -165,7 +165,7 @@ describe('every page of the operator’s', () => {
   test.each(pages)('%s asks for the operator before anything else', (file) => {
     const [, body = ''] = (sources.get(file) ?? '').split(/^export default async function /m)
     const awaited = [...body.matchAll(/await ([\w.]+)/g)].map(([, what]) => what)
-    const asked = awaited.filter((what) => what !== 'readSearch' && what !== 'params')
+    const asked = awaited.filter((what) => what !== 'readQuery' && what !== 'params')
     expect(asked[0]).toBe('requireOperator')
   })
 

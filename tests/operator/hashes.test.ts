@@ -1,7 +1,8 @@
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { describe, expect, test } from 'vitest'
-import { Hashes } from '#app/(operator)/transfers/hashes.tsx'
+import { Address } from '#app/(operator)/hash.tsx'
+import { TransferHashes } from '#app/(operator)/transfers/transfer-hashes.tsx'
 
 const OUTER = 'b'.repeat(64)
 const INNER = 'a'.repeat(64)
@@ -11,7 +12,7 @@ const EXPLORER = 'https://stellar.expert/explorer/testnet/tx/'
 /** What is shown of a transfer that stands on the ledger under `ledgerHash`, one text per hash. */
 function show(ledgerHash: string | null, network = 'testnet') {
   const transfer = { outerHash: OUTER, innerHash: INNER, ledgerHash }
-  const html = renderToStaticMarkup(createElement(Hashes, { transfer, network }))
+  const html = renderToStaticMarkup(createElement(TransferHashes, { transfer, network }))
   return {
     html,
     linked: [...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href),
@@ -29,7 +30,11 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
   test('the client’s own transaction, which it sent by itself', () => {
     const { linked, items } = show(INNER)
     expect(linked).toEqual([`${EXPLORER}${INNER}`])
-    expect(items).toEqual([`${OUTER} outer`, `${INNER} inner, on the ledger`, 'It got there without the sponsor'])
+    expect(items).toEqual([
+      `${OUTER} outer`,
+      `${INNER} inner, on the ledger`,
+      'It reached the ledger without the sponsor',
+    ])
   })
 
   test('another one than both, which is shown as well', () => {
@@ -44,9 +49,21 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
     expect(html).not.toContain('on the ledger')
   })
 
-  test('nothing where the network has no explorer, though it is said', () => {
+  test('a page of this service where the network has no explorer', () => {
     const { linked, items } = show(OUTER, 'local')
-    expect(linked).toEqual([])
+    expect(linked).toEqual([`/ledger/${OUTER}`])
     expect(items[0]).toContain('on the ledger')
   })
+})
+
+test.each([
+  [`G${'A'.repeat(55)}`, 'testnet', `https://stellar.expert/explorer/testnet/account/G${'A'.repeat(55)}`],
+  [`C${'A'.repeat(55)}`, 'testnet', `https://stellar.expert/explorer/testnet/contract/C${'A'.repeat(55)}`],
+  [`G${'A'.repeat(55)}`, 'local', undefined],
+  ['no address', 'testnet', undefined],
+])('%s on %s leads to %s; the page has the whole of it as one word', (value, network, href) => {
+  const html = renderToStaticMarkup(createElement(Address, { value, network }))
+  expect(/href="([^"]*)"/.exec(html)?.[1]).toBe(href)
+  expect(html).toContain(`>${value}</code>`)
+  expect(html).toContain(`aria-label="Copy ${value}"`)
 })

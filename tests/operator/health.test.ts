@@ -57,7 +57,7 @@ test.each<[Check, words: string, tone: string]>([
 
 test.each<[Check, words: string]>([
   [READY.sponsor, 'Paying float is sufficient'],
-  [{ ok: false, problem: 'the float is low' }, 'In trouble the float is low'],
+  [{ ok: false, problem: 'the float is low' }, 'Cannot pay the float is low'],
   [{ ok: true, configured: false }, 'Off set SPONSOR_SEED to pay fees'],
   [
     {

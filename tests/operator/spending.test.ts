@@ -66,6 +66,8 @@ test.each([
   }
   const spending = await readSpending(db, sponsor, NOW)
   const limits = { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 1n }
-  const html = renderToStaticMarkup(createElement(SpendingCards, { spending, vault: 'none', ready, limits }))
+  const html = renderToStaticMarkup(
+    createElement(SpendingCards, { spending, vault: 'none', ready, limits, network: 'local' }),
+  )
   expect(html.replace(/<[^>]+>/g, '')).toContain(words)
 })

@@ -1,49 +1,86 @@
 import type { Metadata } from 'next'
-import { type AuditLine, auditActionOf, listAudit } from '#lib/operator/audit.ts'
+import Link from 'next/link'
+import { AUDIT_ACTION_NAMES, type AuditLine, listAudit } from '#lib/operator/audit.ts'
+import { findOrganisationName } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import { Moment } from '../figures.tsx'
-import { Frame } from '../frame.tsx'
-import { Hash } from '../hash.tsx'
-import { addressOf, Pager, pageOf, readSearch } from '../listing.tsx'
+import { Address, Hash } from '../hash.tsx'
+import { ListView } from '../list-view.tsx'
+import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
-import { type Column, Table, Unreachable } from '../table.tsx'
-import { ActionForm } from './action-form.tsx'
+import { FIELD } from '../search-form.tsx'
+import type { Column } from '../table.tsx'
+import { auditFilters } from './audit-filters.ts'
 
 export const metadata: Metadata = { title: 'Audit log' }
 
 /** Who did what to which record, and when. */
 export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
-  const query = await readSearch(searchParams)
+  const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/audit', query))
-  const action = auditActionOf(query.action ?? '')
-  const found = await readIfReachable(database, (db) => listAudit(db, { action }, pageOf(query)))
+  const filters = auditFilters(query)
+  const network = settings.network.name
+  const found = await readIfReachable(database, async (db) => ({
+    list: await listAudit(db, filters, pageNumber(query)),
+    organisation: await findOrganisationName(db, filters.organisation),
+  }))
   return (
-    <Frame here="/audit" title="Audit log" network={settings.network.name}>
-      <ActionForm chosen={action} />
-      {found ? (
+    <ListView
+      here="/audit"
+      title="Audit log"
+      network={network}
+      path="/audit"
+      query={query}
+      list={found?.list}
+      nouns={['entry', 'entries']}
+      searches="actor, record, action or detail"
+      filters={[
+        ...(filters.organisation
+          ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? filters.organisation }]
+          : []),
+        ...(filters.actor ? [{ name: 'actor', label: 'By', value: filters.actor }] : []),
+      ]}
+      fields={<Fields {...filters} />}
+      csv={{ path: '/audit.csv', of: 'These entries' }}
+      columns={columnsFor(network, now())}
+      keyOf={({ sequence }) => String(sequence)}
+      empty={
         <>
-          <Table
-            caption="Entries of the audit log, newest first"
-            columns={columnsAt(now())}
-            rows={found.items}
-            keyOf={({ sequence }) => String(sequence)}
-            empty={
-              <>
-                <strong>No entries</strong>
-                <p>Every change of a record is noted here, and can neither be changed nor removed.</p>
-              </>
-            }
-          />
-          <Pager path="/audit" query={query} next={found.next} />
+          <strong>No entries</strong>
+          <p>Every change of a record is noted here, and can neither be changed nor removed.</p>
         </>
-      ) : (
-        <Unreachable />
-      )}
-    </Frame>
+      }
+    />
   )
 }
 
-const columnsAt = (now: Date): Column<AuditLine>[] => [
+function Fields({ action, from, to }: { action: string; from: string; to: string }) {
+  return (
+    <>
+      <select name="action" aria-label="Action" key={`action ${action}`} defaultValue={action} className={FIELD}>
+        <option value="">All actions</option>
+        {AUDIT_ACTION_NAMES.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <input
+        type="date"
+        name="from"
+        aria-label="From day (UTC)"
+        key={`from ${from}`}
+        defaultValue={from}
+        className={FIELD}
+      />
+      <span className="text-faint">to</span>
+      <input type="date" name="to" aria-label="To day (UTC)" key={`to ${to}`} defaultValue={to} className={FIELD} />
+    </>
+  )
+}
+
+const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
   { head: 'When', cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
   {
     head: 'Action',
@@ -51,7 +88,6 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
       <>
         <span className="font-medium">{entry.action}</span>
         <div className="text-xs [overflow-wrap:anywhere] text-faint">
-          <span className="sm:hidden">{actor(entry)} </span>
           {Object.entries(entry.detail).map(([name, value]) => (
             <span key={name} className="mr-3">
               {name}: <Detail value={Array.isArray(value) ? value.join(', ') : String(value)} />
@@ -61,7 +97,7 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
       </>
     ),
   },
-  { head: 'By', from: 'sm', cell: actor },
+  { head: 'By', from: 'sm', isRepeated: true, cell: (entry) => <Actor entry={entry} network={network} /> },
   {
     head: 'Record',
     from: 'md',
@@ -69,7 +105,7 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
     cell: ({ subjectKind, subjectId }) => (
       <>
         <span className="text-soft">{subjectKind}</span>{' '}
-        {subjectId.length > 20 ? <Hash value={subjectId} /> : subjectId}
+        {subjectId.length > 20 ? <Address value={subjectId} network={network} /> : subjectId}
       </>
     ),
   },
@@ -77,8 +113,12 @@ const columnsAt = (now: Date): Column<AuditLine>[] => [
     head: 'Organisation',
     from: 'lg',
     isRepeated: true,
-    cell: ({ organisationName }) =>
-      organisationName === null ? '–' : <span className="[overflow-wrap:anywhere]">{organisationName}</span>,
+    cell: ({ organisation, organisationName }) =>
+      organisation === null || organisationName === null ? (
+        '–'
+      ) : (
+        <OrganisationLink id={organisation} name={organisationName} path="/audit" />
+      ),
   },
 ]
 
@@ -87,8 +127,19 @@ function Detail({ value }: { value: string }) {
   return /^[0-9a-f-]{36,64}$/.test(value) ? <Hash value={value} /> : value
 }
 
-function actor({ actorKind, actorSub }: AuditLine) {
-  if (actorKind === 'operator') return 'operator'
-  if (actorSub.length > 20) return <Hash value={actorSub} />
-  return <span className="whitespace-nowrap">{`${actorKind === 'service' ? 'service: ' : ''}${actorSub}`}</span>
+function Actor({ entry: { actorKind, actorSub }, network }: { entry: AuditLine; network: string }) {
+  const isLong = actorSub.length > 20
+  return (
+    <span className="inline-flex flex-wrap items-baseline gap-x-2">
+      {isLong ? <Address value={actorSub} network={network} /> : <span className="whitespace-nowrap">{actorSub}</span>}
+      <Link
+        href={addressOf('/audit', { actor: `${actorKind}:${actorSub}` })}
+        prefetch={false}
+        aria-label={`All entries by ${actorSub}`}
+        className="text-xs text-soft underline underline-offset-4 hover:text-accent"
+      >
+        {actorKind === 'ledger' ? 'wallet' : actorKind === 'idp' ? 'email' : actorKind}
+      </Link>
+    </span>
+  )
 }

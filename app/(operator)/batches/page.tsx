@@ -1,14 +1,16 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
-import { type BatchLine, batchStatusOf, listAllBatches } from '#lib/operator/batches.ts'
+import { type BatchLine, listBatches } from '#lib/operator/batches.ts'
+import { findOrganisationName } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import { between, Moment } from '../figures.tsx'
-import { Frame } from '../frame.tsx'
-import { addressOf, Pager, pageOf, readSearch, Tabs } from '../listing.tsx'
+import { ListView } from '../list-view.tsx'
 import { Progress } from '../progress.tsx'
+import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { BatchLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Status } from '../status.tsx'
-import { type Column, Table, Unreachable } from '../table.tsx'
+import type { Column } from '../table.tsx'
 
 export const metadata: Metadata = { title: 'Batches' }
 
@@ -23,28 +25,34 @@ const TABS = [
 
 /** The batches of all organisations. */
 export default async function BatchesPage({ searchParams }: PageProps<'/batches'>) {
-  const query = await readSearch(searchParams)
+  const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/batches', query))
-  const status = batchStatusOf(query.status ?? '')
-  const found = await readIfReachable(database, (db) => listAllBatches(db, { status }, pageOf(query)))
+  const { q = '', status = '', organisation = '' } = query
+  const found = await readIfReachable(database, async (db) => ({
+    list: await listBatches(db, { q, status, organisation, page: pageNumber(query) }),
+    organisation: await findOrganisationName(db, organisation),
+  }))
   return (
-    <Frame here="/batches" title="Batches" network={settings.network.name}>
-      <Tabs label="Status" path="/batches" name="status" chosen={status ?? ''} tabs={TABS} />
-      {found ? (
-        <>
-          <Table
-            caption="Batches, newest first"
-            columns={columnsAt(now())}
-            rows={found.items}
-            keyOf={({ id }) => id}
-            empty={<NoBatches isFiltered={status !== undefined} network={settings.network.name} />}
-          />
-          <Pager path="/batches" query={query} next={found.next} />
-        </>
-      ) : (
-        <Unreachable />
-      )}
-    </Frame>
+    <ListView
+      here="/batches"
+      title="Batches"
+      network={settings.network.name}
+      path="/batches"
+      query={query}
+      list={found?.list}
+      nouns={['batch', 'batches']}
+      searches="batch or organisation"
+      tabs={{ label: 'Status', name: 'status', tabs: TABS }}
+      filters={
+        organisation
+          ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? organisation }]
+          : []
+      }
+      csv={{ path: '/payouts.csv', of: organisation ? 'Payouts of the organisation' : 'All payouts' }}
+      columns={columnsAt(now())}
+      keyOf={({ id }) => id}
+      empty={<NoBatches network={settings.network.name} />}
+    />
   )
 }
 
@@ -53,14 +61,10 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
     head: 'Batch',
     cell: (batch) => (
       <div className="max-w-72 min-w-0">
-        <Link
-          href={`/batches/${batch.id}` as Route}
-          prefetch={false}
-          className="font-medium break-words underline-offset-4 hover:text-accent hover:underline"
-        >
-          {batch.name}
-        </Link>
-        <div className="text-xs break-words text-faint">{batch.organisationName}</div>
+        <BatchLink id={batch.id} name={batch.name} />
+        <div className="text-xs text-faint">
+          <OrganisationLink id={batch.organisation} name={batch.organisationName} path="/batches" />
+        </div>
         <div className="mt-1.5 md:hidden">
           <BatchProgress batch={batch} />
         </div>
@@ -84,8 +88,7 @@ function BatchProgress({ batch }: { batch: BatchLine }) {
   return <Progress label={name} settled={settledCount} failed={failedCount} total={payoutCount} />
 }
 
-function NoBatches({ isFiltered, network }: { isFiltered: boolean; network: string }) {
-  if (isFiltered) return <strong>No batch has this status</strong>
+function NoBatches({ network }: { network: string }) {
   return (
     <>
       <strong>No batches yet</strong>

@@ -1,14 +1,16 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
-import { type ContractorLine, contractorStatusOf, listAllContractors } from '#lib/operator/contractors.ts'
+import { type ContractorLine, listContractors } from '#lib/operator/contractors.ts'
+import { findOrganisationName } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import { Moment } from '../figures.tsx'
-import { Frame } from '../frame.tsx'
-import { Hash } from '../hash.tsx'
-import { addressOf, Pager, pageOf, readSearch, Tabs } from '../listing.tsx'
+import { Address } from '../hash.tsx'
+import { ListView } from '../list-view.tsx'
+import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { ContractorLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Sign, Status } from '../status.tsx'
-import { type Column, Table, Unreachable } from '../table.tsx'
+import type { Column } from '../table.tsx'
 
 export const metadata: Metadata = { title: 'Contractors' }
 
@@ -20,51 +22,68 @@ const TABS = [
   ['inactive', 'Inactive'],
 ] as const
 
-/** The directories of all organisations. */
+/** The contractors of all organisations. */
 export default async function ContractorsPage({ searchParams }: PageProps<'/contractors'>) {
-  const query = await readSearch(searchParams)
+  const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/contractors', query))
-  const status = contractorStatusOf(query.status ?? '')
-  const found = await readIfReachable(database, (db) => listAllContractors(db, { status }, pageOf(query)))
+  const { q = '', status = '', organisation = '' } = query
+  const network = settings.network.name
+  const found = await readIfReachable(database, async (db) => ({
+    list: await listContractors(db, { q, status, organisation, page: pageNumber(query) }),
+    organisation: await findOrganisationName(db, organisation),
+  }))
   return (
-    <Frame here="/contractors" title="Contractors" network={settings.network.name}>
-      <Tabs label="Status" path="/contractors" name="status" chosen={status ?? ''} tabs={TABS} />
-      {found ? (
-        <>
-          <Table
-            caption="Contractors, newest first"
-            columns={columnsAt(now())}
-            rows={found.items}
-            keyOf={({ id }) => id}
-            empty={<NoContractors isFiltered={status !== undefined} />}
-          />
-          <Pager path="/contractors" query={query} next={found.next} />
-        </>
-      ) : (
-        <Unreachable />
-      )}
-    </Frame>
+    <ListView
+      here="/contractors"
+      title="Contractors"
+      network={network}
+      path="/contractors"
+      query={query}
+      list={found?.list}
+      nouns={['contractor', 'contractors']}
+      searches="name, email, address or organisation"
+      tabs={{ label: 'Status', name: 'status', tabs: TABS }}
+      filters={
+        organisation
+          ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? organisation }]
+          : []
+      }
+      columns={columnsFor(network, now())}
+      keyOf={({ id }) => id}
+      empty={<NoContractors />}
+    />
   )
 }
 
-const columnsAt = (now: Date): Column<ContractorLine>[] => [
+const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
   {
     head: 'Contractor',
-    cell: ({ name, email, organisationName }) => (
+    cell: ({ id, name, email, organisation, organisationName }) => (
       <div className="min-w-0 [overflow-wrap:anywhere]">
-        <div className="font-medium">{name}</div>
+        <div className="font-medium">
+          <ContractorLink id={id} name={name} />
+        </div>
         {email && <div className="text-xs text-faint">{email}</div>}
-        <div className="text-xs text-faint md:hidden">{organisationName}</div>
+        <div className="text-xs text-faint md:hidden">
+          <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
+        </div>
       </div>
     ),
   },
   {
     head: 'Organisation',
     from: 'md',
-    cell: ({ organisationName }) => <span className="[overflow-wrap:anywhere]">{organisationName}</span>,
+    cell: ({ organisation, organisationName }) => (
+      <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
+    ),
   },
   { head: 'Status', cell: ({ status }) => <Status of="contractor" is={status} /> },
-  { head: 'Account', from: 'sm', isRepeated: true, cell: ({ address }) => (address ? <Hash value={address} /> : '–') },
+  {
+    head: 'Account',
+    from: 'sm',
+    isRepeated: true,
+    cell: ({ address }) => (address ? <Address value={address} network={network} /> : '–'),
+  },
   {
     head: 'On the ledger',
     from: 'md',
@@ -83,8 +102,7 @@ const columnsAt = (now: Date): Column<ContractorLine>[] => [
   },
 ]
 
-function NoContractors({ isFiltered }: { isFiltered: boolean }) {
-  if (isFiltered) return <strong>No contractor has this status</strong>
+function NoContractors() {
   return (
     <>
       <strong>No contractors yet</strong>

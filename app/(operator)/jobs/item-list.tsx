@@ -1,9 +1,9 @@
 import type { ItemLine } from '#lib/operator/jobs.ts'
 import { between } from '../figures.tsx'
-import { Hash, TransactionHash } from '../hash.tsx'
+import { Address, TransactionHash } from '../hash.tsx'
 import { Status } from '../status.tsx'
 
-/** The transfers of a job: who pays on which lane, how long each waited and how long the ledger took. */
+/** The transfers of a job: which channel pays, how long each waited and how long the ledger took. */
 export function ItemList({ items, network }: { items: readonly ItemLine[]; network: string }) {
   return (
     <table className="w-full">
@@ -12,7 +12,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
         <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium">
           <th scope="col">Transfer</th>
           <th scope="col" className="max-md:hidden">
-            Lane
+            Channel
           </th>
           <th scope="col" className="max-lg:hidden">
             Recipient
@@ -31,9 +31,16 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
               <span className="mr-2 text-faint">{item.position + 1}</span>
               <Status of="item" is={item.status} />
               {item.error && <p className="text-xs text-bad">{item.error}</p>}
+              {item.hash && (
+                <div className="sm:hidden">
+                  <TransactionHash hash={item.hash} network={network} />
+                </div>
+              )}
             </td>
-            <td className="max-md:hidden">{item.channel ? <Hash value={item.channel} /> : '–'}</td>
-            <td className="max-lg:hidden">{item.recipient ? <Hash value={item.recipient} /> : 'another lane'}</td>
+            <td className="max-md:hidden">{item.channel ? <Address value={item.channel} network={network} /> : '–'}</td>
+            <td className="max-lg:hidden">
+              {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
+            </td>
             <td className="max-sm:hidden">
               {item.hash ? <TransactionHash hash={item.hash} network={network} /> : '–'}
             </td>

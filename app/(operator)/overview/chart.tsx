@@ -1,55 +1,83 @@
 import type { ReactNode } from 'react'
+import { RANGES, type Range } from '#lib/operator/traffic.ts'
+import { dayOf } from '../figures.tsx'
 
-/** Width of one hour and height of the whole, in units of the drawing, which is stretched to its place. */
-export const HOUR = 10
+/** Width of one part and height of the whole, in units of the drawing, which is stretched to its place. */
+export const PART = 10
 export const HEIGHT = 100
+
+/** What a colour in the drawing stands for. */
+export interface LegendEntry {
+  word: string
+  fill: string
+}
 
 interface ChartProps {
   title: string
   /** what it shows, in a sentence */
   summary: string
-  /** the value at the top of the drawing */
+  range: Range
+  /** the value at the top of the drawing, and the one at its bottom */
   top: string
-  hours: readonly Date[]
-  /** SVG, 24 × HOUR wide and HEIGHT high */
+  zero: string
+  /** where the parts begin */
+  starts: readonly Date[]
+  /** SVG, as many parts wide and HEIGHT high */
   drawing: ReactNode
-  /** the same as a table: heads, and a row for each hour */
+  legend: readonly LegendEntry[]
+  /** the same as a table: heads, and a row for each part */
   heads: readonly string[]
   rows: readonly (readonly string[])[]
 }
 
-/** A small chart of the last 24 hours, with its figures as a table beneath. */
-export function Chart({ title, summary, top, hours, drawing, heads, rows }: ChartProps) {
-  const hourOf = (at: Date | undefined) => at?.toISOString().slice(11, 16) ?? ''
+/** A small chart whose figures are shown under the pointer, and as a table beneath. */
+export function Chart(props: ChartProps) {
+  const { title, summary, range, top, zero, starts, drawing, legend, heads, rows } = props
+  const { parts } = RANGES[range]
   return (
     <section className="rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
-      <h2 className="font-semibold">{title}</h2>
+      <div className="flex flex-wrap items-baseline justify-between gap-x-4">
+        <h2 className="font-semibold">{title}</h2>
+        <ul aria-label="Legend" className="flex flex-wrap gap-x-3 text-xs text-soft">
+          {legend.map(({ word, fill }) => (
+            <li key={word}>
+              <span aria-hidden="true" className="mr-1.5 inline-block size-2 rounded-xs" style={{ background: fill }} />
+              {word}
+            </li>
+          ))}
+        </ul>
+      </div>
       <p className="text-[0.8125rem] text-soft">{summary}</p>
       <div className="mt-4 text-[0.6875rem] text-faint" aria-hidden="true">
-        <div className="flex items-center gap-2 leading-none">
-          {top}
-          <span className="h-px flex-1 bg-line" />
+        <AxisLine value={top} />
+        <div className="relative">
+          <svg
+            aria-hidden="true"
+            viewBox={`0 0 ${parts * PART} ${HEIGHT}`}
+            preserveAspectRatio="none"
+            className="h-28 w-full overflow-visible"
+          >
+            {drawing}
+          </svg>
+          <div className="absolute inset-0 flex">
+            {rows.map((row, index) => (
+              <Reading key={row[0]} heads={heads} row={row} isLate={index >= parts / 2} />
+            ))}
+          </div>
         </div>
-        <svg
-          aria-hidden="true"
-          viewBox={`0 0 ${24 * HOUR} ${HEIGHT}`}
-          preserveAspectRatio="none"
-          className="h-28 w-full overflow-visible"
-        >
-          {drawing}
-        </svg>
-        <div className="flex justify-between border-t border-edge pt-1">
-          <span>{hourOf(hours[0])}</span>
-          <span>{hourOf(hours[6])}</span>
-          <span>{hourOf(hours[12])}</span>
-          <span>{hourOf(hours[18])}</span>
-          <span>now</span>
+        <AxisLine value={zero} />
+        <div className="flex justify-between pt-1">
+          {[0, 1, 2, 3].map((quarter) => (
+            <span key={quarter}>{labelOf(starts[Math.round((quarter * parts) / 4)], range)}</span>
+          ))}
+          <span>now, UTC</span>
         </div>
       </div>
       <details className="mt-2 text-[0.8125rem]">
         <summary className="w-fit rounded text-faint hover:text-ink">As a table</summary>
         <div className="mt-2">
           <table className="w-full">
+            <caption className="sr-only">{title}</caption>
             <thead>
               <tr className="text-left text-xs text-faint">
                 {heads.map((head) => (
@@ -72,5 +100,38 @@ export function Chart({ title, summary, top, hours, drawing, heads, rows }: Char
         </div>
       </details>
     </section>
+  )
+}
+
+/** The beginning of a part, as the axis and the table name it, in UTC. */
+export function labelOf(at: Date | undefined, range: Range): string {
+  if (at === undefined) return ''
+  return range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at)
+}
+
+function AxisLine({ value }: { value: string }) {
+  return (
+    <div className="flex items-center gap-2 leading-none">
+      {value}
+      <span className="h-px flex-1 bg-edge" />
+    </div>
+  )
+}
+
+/** The values of one part, shown while the pointer is over it. */
+function Reading({ heads, row, isLate }: { heads: readonly string[]; row: readonly string[]; isLate: boolean }) {
+  return (
+    <div className="group relative h-full flex-1 hover:bg-accent-wash/60">
+      <div
+        className={`pointer-events-none absolute bottom-full z-10 mb-1 hidden rounded-md border border-line bg-surface px-2.5 py-1.5 text-xs whitespace-nowrap text-ink shadow-card group-hover:block ${isLate ? 'right-0' : 'left-0'}`}
+      >
+        {row.map((value, column) => (
+          <div key={heads[column]} className="flex justify-between gap-4">
+            <span className="text-faint">{heads[column]}</span>
+            {value}
+          </div>
+        ))}
+      </div>
+    </div>
   )
 }

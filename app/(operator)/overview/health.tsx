@@ -51,7 +51,7 @@ export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
 
 function sponsorLight(sponsor: Readiness['sponsor']): Light {
   if (sponsor.configured === false) return ['off', 'Off', `${sponsor.problem ?? 'set SPONSOR_SEED to pay fees'}`]
-  return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'In trouble', `${sponsor.problem}`]
+  return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'Cannot pay', `${sponsor.problem}`]
 }
 
 function relayLight(
@@ -61,7 +61,7 @@ function relayLight(
   if (configured === false) return ['off', 'Off', 'batch execution is disabled']
   if (relays === undefined) return ['off', 'Unknown', 'the database knows']
   if (relays === 0 && startsRelay) return ['busy', 'Starting', 'soon after the service']
-  // Beside an embedded database nobody but the service can start one.
+  // Beside an embedded database only the service can start one.
   if (relays === 0) return ['bad', 'None running', embedsDatabase ? 'the log says why' : 'start one: npm run relay']
   const hosts = relays === 1 ? 'one host' : `${relays} hosts`
   if (problem === undefined) return ['good', 'Running', hosts]

@@ -1,5 +1,4 @@
 import type { Settings } from '#lib/server/settings.ts'
-import { paysForAnything } from '#lib/sponsor/policy.ts'
 
 /** What is off, and the variables that turn it on. */
 interface Gap {
@@ -7,7 +6,7 @@ interface Gap {
   variables: string[]
 }
 
-/** A missing key turns its feature off: which those are, and what that costs. */
+/** Features that a payroll can do without: a missing key turns one off. */
 export function NotConfigured({ settings }: { settings: Settings }) {
   const gaps = gapsOf(settings)
   if (gaps.length === 0) return null
@@ -37,22 +36,15 @@ export function NotConfigured({ settings }: { settings: Settings }) {
 }
 
 function gapsOf(settings: Settings): Gap[] {
-  const { sponsor, token, provider, faucet, batch, mail, cronSecret, metricsToken } = settings
+  const { token, provider, faucet, batch, mail, cronSecret, metricsToken } = settings
   const tokenToo = token ? [] : ['CONFIDENTIAL_TOKEN']
   const gap = (is: boolean, loss: string, ...variables: string[]) => (is ? [{ loss, variables }] : [])
   return [
-    ...gap(!sponsor, 'No fees are paid: every transfer is turned away.', 'SPONSOR_SEED', ...tokenToo),
-    ...gap(
-      sponsor !== undefined && !paysForAnything(sponsor.rules),
-      'Every transfer is refused: there is nothing to pay for.',
-      token ? 'SPONSOR_CONTRACTS' : 'CONFIDENTIAL_TOKEN',
-    ),
-    ...gap(!token, 'No contractor becomes ready, and there is no vault.', 'CONFIDENTIAL_TOKEN'),
-    ...gap(!provider, 'Nobody signs in by e-mail, only with a wallet.', 'IDP_ISSUER', 'IDP_AUDIENCE'),
+    ...gap(!provider, 'Users sign in with a wallet only, not by email.', 'IDP_ISSUER', 'IDP_AUDIENCE'),
     ...gap(!faucet, 'The faucet gives no test money.', 'FAUCET_SEED', ...tokenToo),
     ...gap(!batch, 'No batch jobs are taken for relays.', 'BATCH_ENABLED', 'RELAY_PUBLIC_KEY', ...tokenToo),
     ...gap(!mail, 'Invites are not mailed: employers pass the links on.', 'SMTP_URL', 'MAIL_FROM'),
     ...gap(!cronSecret, 'No scheduler may sweep: /api/cron/sweep is closed.', 'CRON_SECRET'),
-    ...gap(!metricsToken, 'Nobody reads the metrics: /api/metrics is closed.', 'METRICS_TOKEN'),
+    ...gap(!metricsToken, 'No metrics are read: /api/metrics is closed.', 'METRICS_TOKEN'),
   ]
 }

@@ -1,75 +1,130 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
-import { type BatchLine, listRunningBatches } from '#lib/operator/batches.ts'
+import { listMovingBatches } from '#lib/operator/batches.ts'
+import { type ChannelLine, listChannels } from '#lib/operator/channels.ts'
+import { readAttention } from '#lib/operator/overview.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import { readSpending } from '#lib/operator/spending.ts'
-import { readTraffic, type TrafficHour } from '#lib/operator/traffic.ts'
-import { listTroubles } from '#lib/operator/troubles.ts'
+import { type Range, readTraffic, type Traffic } from '#lib/operator/traffic.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import type { Service } from '#lib/server/services.ts'
 import { Frame } from '../frame.tsx'
+import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { Unreachable } from '../table.tsx'
+import { Tabs } from '../tabs.tsx'
+import { AttentionList } from './attention-list.tsx'
 import { Health } from './health.tsx'
+import { MovingBatches } from './moving-batches.tsx'
 import { NotConfigured } from './not-configured.tsx'
-import { RunningBatches } from './running-batches.tsx'
+import { serviceAttention } from './service-attention.ts'
 import { SettlementChart } from './settlement-chart.tsx'
 import { SpendingCards } from './spending-cards.tsx'
 import { TrafficChart } from './traffic-chart.tsx'
-import { Troubles } from './troubles.tsx'
 import { readVault } from './vault-reading.ts'
 
 export const metadata: Metadata = { title: 'Overview' }
 
-/** Whether payroll flows, what the sponsor spends, and what failed lately. */
 /** How long the service may take until its own relay is heard of. */
 const RELAY_START_SECONDS = 60
 
-export default async function OverviewPage() {
-  const service = await requireOperator('/overview')
+const MOVING_SHOWN = 20
+
+/** What needs a person first, then what is under way, then figures and charts. */
+export default async function OverviewPage({ searchParams }: PageProps<'/overview'>) {
+  const query = await readQuery(searchParams)
+  const service = await requireOperator(addressOf('/overview', query))
   const now = service.now()
-  const { embedsDatabase, relay } = service.settings
-  const startsRelay = embedsDatabase && relay !== undefined && process.uptime() < RELAY_START_SECONDS
+  const range: Range = query.range === '30d' ? '30d' : '24h'
+  const { settings, sponsor } = service
+  const startsRelay = settings.embedsDatabase && settings.relay !== undefined && process.uptime() < RELAY_START_SECONDS
   const [ready, vault, figures] = await Promise.all([
     readiness(service),
     readVault(service),
-    readIfReachable(service.database, (db) => readFigures(db, service, now)),
+    readIfReachable(service.database, (db) => readFigures(db, service, now, range)),
   ])
+  const limits = sponsor?.limits
+  const { spending, channels = [] } = figures ?? {}
+  const ofService = serviceAttention({ ready, settings, spending, limits, channels, startsRelay })
   return (
-    <Frame here="/overview" title="Overview" network={service.settings.network.name}>
-      <Health ready={ready} embedsDatabase={embedsDatabase} startsRelay={startsRelay} />
+    <Frame here="/overview" title="Overview" network={settings.network.name}>
+      {figures && isUnused(figures) && <FirstSteps network={settings.network.name} />}
+      <AttentionList
+        items={[...ofService, ...(figures?.attention.items ?? [])]}
+        olderFailedBatches={figures?.attention.olderFailedBatches ?? 0}
+        now={now}
+      />
+      {figures && <MovingBatches batches={figures.moving.batches} total={figures.moving.total} now={now} />}
+      <Health ready={ready} embedsDatabase={settings.embedsDatabase} startsRelay={startsRelay} />
       {figures ? (
         <>
-          {isQuiet(figures) && <FirstSteps network={service.settings.network.name} />}
-          <SpendingCards spending={figures.spending} vault={vault} ready={ready} limits={service.sponsor?.limits} />
-          <div className="mt-4 grid gap-4 xl:grid-cols-2">
+          <SpendingCards
+            spending={figures.spending}
+            vault={vault}
+            ready={ready}
+            limits={limits}
+            network={settings.network.name}
+          />
+          <div className="mt-8">
+            <Tabs
+              label="Time shown"
+              path="/overview"
+              name="range"
+              query={{ range: range === '24h' ? '' : range }}
+              tabs={[
+                ['', '24 hours'],
+                ['30d', '30 days'],
+              ]}
+              counts={undefined}
+            />
+          </div>
+          <div className="grid gap-4 xl:grid-cols-2">
             <TrafficChart traffic={figures.traffic} />
             <SettlementChart traffic={figures.traffic} />
-          </div>
-          <div className="mt-8 grid gap-x-8 gap-y-8 xl:grid-cols-2">
-            <Troubles troubles={figures.troubles} now={now} />
-            <RunningBatches batches={figures.running} now={now} />
           </div>
         </>
       ) : (
         <Unreachable />
       )}
-      <NotConfigured settings={service.settings} />
+      <NotConfigured settings={settings} />
     </Frame>
   )
 }
 
-/** Nothing was ever asked of the sponsor, as far as the page can tell. */
-function isQuiet({ traffic, troubles, running }: Figures): boolean {
-  return troubles.length === 0 && running.length === 0 && traffic.hours.every(isEmptyHour)
+interface Figures {
+  spending: Awaited<ReturnType<typeof readSpending>> | undefined
+  traffic: Traffic
+  attention: Awaited<ReturnType<typeof readAttention>>
+  moving: Awaited<ReturnType<typeof listMovingBatches>>
+  channels: ChannelLine[]
 }
 
-const isEmptyHour = ({ succeeded, failed, open }: TrafficHour) => succeeded + failed + open === 0
+async function readFigures(
+  db: Parameters<typeof readTraffic>[0],
+  { sponsor, settings }: Service,
+  now: Date,
+  range: Range,
+): Promise<Figures> {
+  const payer = sponsor?.keypair.publicKey()
+  const moving = await listMovingBatches(db, MOVING_SHOWN)
+  const [spending, traffic, attention, channels] = await Promise.all([
+    payer === undefined ? undefined : readSpending(db, payer, now),
+    readTraffic(db, now, range),
+    readAttention(db, moving.batches, now),
+    settings.token === undefined ? [] : listChannels(db, settings.token, now),
+  ])
+  return { spending, traffic, attention, moving, channels }
+}
+
+/** Nothing was ever asked of the sponsor, as far as the page can tell. */
+function isUnused({ traffic, moving }: Figures): boolean {
+  return moving.total === 0 && traffic.parts.every(({ succeeded, failed, open }) => succeeded + failed + open === 0)
+}
 
 function FirstSteps({ network }: { network: string }) {
   return (
-    <p className="mb-4 rounded-lg bg-accent-wash px-4 py-3 sm:px-5">
-      Nothing has been paid in the last 24 hours.{' '}
+    <p className="mb-6 rounded-lg bg-accent-wash px-4 py-3 sm:px-5">
+      Nothing was paid lately.{' '}
       {network === 'local' && (
         <>
           To see a payroll go through, run <code>npm run demo</code>.{' '}
@@ -82,22 +137,4 @@ function FirstSteps({ network }: { network: string }) {
       .
     </p>
   )
-}
-
-interface Figures {
-  spending: Awaited<ReturnType<typeof readSpending>> | undefined
-  traffic: Awaited<ReturnType<typeof readTraffic>>
-  troubles: Awaited<ReturnType<typeof listTroubles>>
-  running: BatchLine[]
-}
-
-async function readFigures(db: Parameters<typeof readTraffic>[0], service: Service, now: Date): Promise<Figures> {
-  const sponsor = service.sponsor?.keypair.publicKey()
-  const [spending, traffic, troubles, running] = await Promise.all([
-    sponsor === undefined ? undefined : readSpending(db, sponsor, now),
-    readTraffic(db, now),
-    listTroubles(db, 5),
-    listRunningBatches(db, 5),
-  ])
-  return { spending, traffic, troubles, running }
 }

@@ -1,31 +1,34 @@
-import type { Traffic } from '#lib/operator/traffic.ts'
+import { RANGES, type Traffic } from '#lib/operator/traffic.ts'
 import { seconds } from '../figures.tsx'
-import { Chart, HEIGHT, HOUR } from './chart.tsx'
+import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
 
-/** How long it took from acceptance to settlement: the median of each hour. */
-export function SettlementChart({ traffic: { hours, medianSeconds, slowSeconds } }: { traffic: Traffic }) {
-  const most = Math.max(1, ...hours.map((hour) => hour.medianSeconds ?? 0)) * 1.15
-  const places = hours.flatMap(({ medianSeconds: median }, position) =>
+/** How long it took from acceptance to settlement: the median of each part. */
+export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSeconds } }: { traffic: Traffic }) {
+  const most = Math.max(1, ...parts.map((part) => part.medianSeconds ?? 0)) * 1.15
+  const places = parts.flatMap(({ medianSeconds: median }, position) =>
     median === undefined
       ? []
       : [
           {
-            x: position * HOUR + HOUR / 2,
+            x: position * PART + PART / 2,
             y: HEIGHT * (1 - median / most),
-            isFirst: hours[position - 1]?.medianSeconds === undefined,
+            isFirst: parts[position - 1]?.medianSeconds === undefined,
           },
         ],
   )
   const summary =
     medianSeconds === undefined || slowSeconds === undefined
-      ? 'Nothing settled in the last 24 hours'
-      : `Half within ${seconds(medianSeconds)}, 95 of 100 within ${seconds(slowSeconds)}`
+      ? `Nothing settled in ${RANGES[range].words}`
+      : `Half within ${seconds(medianSeconds)}, 95 of 100 within ${seconds(slowSeconds)}, in ${RANGES[range].words}`
   return (
     <Chart
       title="Settlement time"
       summary={summary}
+      range={range}
       top={places.length === 0 ? '' : seconds(most)}
-      hours={hours.map(({ at }) => at)}
+      zero="0 s"
+      starts={parts.map(({ at }) => at)}
+      legend={[{ word: 'Median, from acceptance to the ledger', fill: 'var(--accent)' }]}
       drawing={
         <g fill="none" stroke="var(--accent)" strokeLinecap="round" strokeLinejoin="round">
           <path
@@ -33,7 +36,7 @@ export function SettlementChart({ traffic: { hours, medianSeconds, slowSeconds }
             strokeWidth="2"
             vectorEffect="non-scaling-stroke"
           />
-          {/* Points of no length: round whatever the drawing is stretched to. */}
+          {/* Points of no length: round in a drawing that is stretched. */}
           <path
             d={places.map(({ x, y }) => `M${x} ${y}h0`).join('')}
             strokeWidth="6"
@@ -41,10 +44,10 @@ export function SettlementChart({ traffic: { hours, medianSeconds, slowSeconds }
           />
         </g>
       }
-      heads={['From', 'Median']}
-      rows={hours.map((hour) => [
-        hour.at.toISOString().slice(11, 16),
-        hour.medianSeconds === undefined ? '–' : seconds(hour.medianSeconds),
+      heads={['From (UTC)', 'Median']}
+      rows={parts.map((part) => [
+        labelOf(part.at, range),
+        part.medianSeconds === undefined ? '–' : seconds(part.medianSeconds),
       ])}
     />
   )

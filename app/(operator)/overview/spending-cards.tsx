@@ -3,7 +3,7 @@ import type { Readiness } from '#lib/server/readiness.ts'
 import type { QuotaLimits } from '#lib/sponsor/quota.ts'
 import { parseUnits } from '#lib/text/money.ts'
 import { groupDigits, readable, xlm } from '../figures.tsx'
-import { Hash } from '../hash.tsx'
+import { Address } from '../hash.tsx'
 import { Card } from './card.tsx'
 import { Meter } from './meter.tsx'
 import type { VaultReading } from './vault-reading.ts'
@@ -13,23 +13,24 @@ interface SpendingCardsProps {
   vault: VaultReading
   ready: Readiness
   limits: QuotaLimits | undefined
+  network: string
 }
 
 /** What the sponsor has and spends, what of today's quotas is used, and what the vault holds. */
-export function SpendingCards({ spending, vault, ready, limits }: SpendingCardsProps) {
+export function SpendingCards({ spending, vault, ready, limits, network }: SpendingCardsProps) {
   return (
     <div className="grid gap-4 md:grid-cols-3">
       {spending && limits ? (
         <>
           <BalanceCard spending={spending} balance={balanceOf(ready)} />
-          <BudgetCard spending={spending} limits={limits} />
+          <BudgetCard spending={spending} limits={limits} network={network} />
         </>
       ) : (
         <Card title="Sponsor" figure="Off">
           <p>No fees are paid: there is no sponsor key.</p>
         </Card>
       )}
-      <VaultCard vault={vault} />
+      <VaultCard vault={vault} network={network} />
     </div>
   )
 }
@@ -58,7 +59,13 @@ function daysLeft(balance: bigint, perDay: bigint): string {
   return `Lasts ${days === 0n ? 'less than a day' : left} at ${xlm(perDay, 4)} XLM a day`
 }
 
-function BudgetCard({ spending: { everybody, busiest }, limits }: { spending: Spending; limits: QuotaLimits }) {
+interface BudgetCardProps {
+  spending: Spending
+  limits: QuotaLimits
+  network: string
+}
+
+function BudgetCard({ spending: { everybody, busiest }, limits, network }: BudgetCardProps) {
   const used = everybody.used + everybody.held
   return (
     <Card title="Used of today’s budget" figure={xlm(used, 4)} unit={`of ${xlm(limits.dailyBudget, 2)} XLM`}>
@@ -70,7 +77,7 @@ function BudgetCard({ spending: { everybody, busiest }, limits }: { spending: Sp
         <ul aria-label="Busiest accounts">
           {busiest.map(({ account, count }) => (
             <li key={account} className="flex justify-between gap-3">
-              <Hash value={account} />
+              <Address value={account} network={network} />
               <span className="text-faint">
                 {groupDigits(count)} of {groupDigits(limits.transfersPerAccount)}
               </span>
@@ -82,7 +89,7 @@ function BudgetCard({ spending: { everybody, busiest }, limits }: { spending: Sp
   )
 }
 
-function VaultCard({ vault }: { vault: VaultReading }) {
+function VaultCard({ vault, network }: { vault: VaultReading; network: string }) {
   if (vault === 'none') {
     return (
       <Card title="Vault" figure="None">
@@ -96,7 +103,7 @@ function VaultCard({ vault }: { vault: VaultReading }) {
         <>
           <p>Backs all confidential balances together; public by construction.</p>
           <p>
-            <Hash value={vault.vault} />
+            <Address value={vault.vault} network={network} />
           </p>
         </>
       ) : (

@@ -1,48 +1,60 @@
-import type { Traffic, TrafficHour } from '#lib/operator/traffic.ts'
+import { RANGES, type Traffic, type TrafficPart } from '#lib/operator/traffic.ts'
 import { groupDigits } from '../figures.tsx'
-import { Chart, HEIGHT, HOUR } from './chart.tsx'
+import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
 
-/** How many transfers were accepted in each hour, and what became of them. */
-export function TrafficChart({ traffic: { hours } }: { traffic: Traffic }) {
-  const sum = (part: 'succeeded' | 'failed' | 'open') => hours.reduce((total, hour) => total + hour[part], 0)
-  const most = Math.max(1, ...hours.map(allOf))
+const LEGEND = [
+  { word: 'Succeeded', fill: 'var(--accent)' },
+  { word: 'Open', fill: 'var(--busy-fill)' },
+  { word: 'Failed', fill: 'var(--bad-fill)' },
+] as const
+
+/** How many transfers were accepted in each part, and what became of them. */
+export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }) {
+  const sum = (part: 'succeeded' | 'failed' | 'open') => parts.reduce((total, one) => total + one[part], 0)
+  const most = Math.max(1, ...parts.map(allOf))
   const [succeeded, failed, open] = [sum('succeeded'), sum('failed'), sum('open')]
-  const said = `${groupDigits(succeeded)} settled, ${groupDigits(failed)} failed, ${groupDigits(open)} in flight`
+  const isEmpty = succeeded + failed + open === 0
+  const said = `${groupDigits(succeeded)} succeeded, ${groupDigits(failed)} failed, ${groupDigits(open)} open`
+  const { words } = RANGES[range]
   return (
     <Chart
-      title="Transfers per hour"
-      summary={succeeded + failed + open === 0 ? 'None in the last 24 hours' : `${said} in the last 24 hours`}
-      top={succeeded + failed + open === 0 ? '' : groupDigits(most)}
-      hours={hours.map(({ at }) => at)}
-      drawing={hours.map((hour, position) => (
-        <Bar key={hour.at.getTime()} hour={hour} left={position * HOUR} most={most} />
+      title={range === '24h' ? 'Transfers per hour' : 'Transfers per day'}
+      summary={isEmpty ? `None in ${words}` : `${said} in ${words}`}
+      range={range}
+      top={isEmpty ? '' : groupDigits(most)}
+      zero="0"
+      starts={parts.map(({ at }) => at)}
+      legend={LEGEND}
+      drawing={parts.map((part, position) => (
+        <Bar key={part.at.getTime()} part={part} left={position * PART} most={most} />
       ))}
-      heads={['From', 'Settled', 'Failed', 'In flight']}
-      rows={hours.map((hour) => [
-        hour.at.toISOString().slice(11, 16),
-        String(hour.succeeded),
-        String(hour.failed),
-        String(hour.open),
+      heads={['From (UTC)', 'Succeeded', 'Open', 'Failed']}
+      rows={parts.map((part) => [
+        labelOf(part.at, range),
+        groupDigits(part.succeeded),
+        groupDigits(part.open),
+        groupDigits(part.failed),
       ])}
     />
   )
 }
 
-const allOf = ({ succeeded, failed, open }: TrafficHour) => succeeded + failed + open
+const allOf = ({ succeeded, failed, open }: TrafficPart) => succeeded + failed + open
 
-function Bar({ hour, left, most }: { hour: TrafficHour; left: number; most: number }) {
+function Bar({ part, left, most }: { part: TrafficPart; left: number; most: number }) {
   const high = (count: number) => (HEIGHT * count) / most
-  const parts = [
-    ['succeeded', hour.succeeded, 'var(--accent)'],
-    ['open', hour.open, 'var(--busy-fill)'],
-    ['failed', hour.failed, 'var(--bad-fill)'],
+  const [succeeded, open, failed] = LEGEND
+  const stack = [
+    [part.succeeded, succeeded],
+    [part.open, open],
+    [part.failed, failed],
   ] as const
   let top = HEIGHT
   return (
     <g>
-      {parts.map(([name, count, fill]) => {
+      {stack.map(([count, { word, fill }]) => {
         top -= high(count)
-        return count > 0 && <rect key={name} x={left + 1.5} width={HOUR - 3} y={top} height={high(count)} fill={fill} />
+        return count > 0 && <rect key={word} x={left + 1.5} width={PART - 3} y={top} height={high(count)} fill={fill} />
       })}
     </g>
   )

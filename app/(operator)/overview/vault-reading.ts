@@ -9,15 +9,15 @@ const FRESH_MS = 5_000
 
 let known: { vault: Service['vault']; at: number; reading: Promise<VaultReading> } | undefined
 
-/** Looks at the vault, at most once in five seconds in this process, however many pages are open. */
+/** Reads the vault, at most once in five seconds in this process, however many pages are open. */
 export function readVault({ vault, now }: Pick<Service, 'vault' | 'now'>): Promise<VaultReading> {
   const at = now().getTime()
   if (known && known.vault === vault && at - known.at < FRESH_MS) return known.reading
-  known = { vault, at, reading: look(vault) }
+  known = { vault, at, reading: read(vault) }
   return known.reading
 }
 
-async function look(vault: Service['vault']): Promise<VaultReading> {
+async function read(vault: Service['vault']): Promise<VaultReading> {
   if (!vault) return 'none'
   try {
     return await vault.read()

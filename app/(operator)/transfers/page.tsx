@@ -1,91 +1,88 @@
 import type { Metadata } from 'next'
+import { findContractorName } from '#lib/operator/contractors.ts'
+import { findOrganisationName } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
-import { listRefusals } from '#lib/operator/refusals.ts'
-import { listTransfers, type TransferView } from '#lib/operator/transfers.ts'
-import type { Service } from '#lib/server/services.ts'
-import { Frame } from '../frame.tsx'
-import { addressOf, Pager, pageOf, type Query, readSearch, Tabs } from '../listing.tsx'
+import { countRefusals, listRefusals } from '#lib/operator/refusals.ts'
+import { listTransfers } from '#lib/operator/transfers.ts'
+import { ListView } from '../list-view.tsx'
+import { addressOf, pageNumber, type Query, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
-import { Table, Unreachable } from '../table.tsx'
-import { NothingFound } from './nothing-found.tsx'
-import { RefusalTable } from './refusal-table.tsx'
-import { SearchForm } from './search-form.tsx'
+import { refusalColumns } from './refusal-columns.tsx'
 import { transferColumns } from './transfer-columns.tsx'
 
 export const metadata: Metadata = { title: 'Transfers' }
 
 const TABS = [
   ['', 'All'],
-  ['open', 'In flight'],
-  ['settled', 'Settled'],
+  ['open', 'Open'],
+  ['succeeded', 'Succeeded'],
   ['failed', 'Failed'],
-  ['dead', 'Expired'],
   ['refused', 'Refused'],
 ] as const
 
-/** The sponsor's ledger: what it has paid for, for whom, and what it has refused. */
+type Db = Parameters<typeof listTransfers>[0]
+
+/** What the sponsor paid for, for whom, and what it refused. */
 export default async function TransfersPage({ searchParams }: PageProps<'/transfers'>) {
-  const query = await readSearch(searchParams)
-  const service = await requireOperator(addressOf('/transfers', query))
-  const view = TABS.find(([value]) => value === query.view)?.[0] ?? ''
-  const asked = { service, query, search: (query.search ?? '').trim() }
-  return (
-    <Frame here="/transfers" title="Transfers" network={service.settings.network.name}>
-      <Tabs label="Result" path="/transfers" name="view" chosen={view} tabs={TABS} query={{ search: asked.search }} />
-      <SearchForm search={asked.search} view={view} />
-      {view === 'refused' ? <Refused {...asked} /> : <Accepted {...asked} view={view || 'all'} />}
-    </Frame>
-  )
-}
-
-interface Asked {
-  service: Service
-  query: Query
-  /** without spaces around it */
-  search: string
-}
-
-async function Refused({ service: { database, now }, query, search }: Asked) {
-  const found = await readIfReachable(database, (db) => listRefusals(db, pageOf(query), { search }))
-  if (!found) return <Unreachable />
-  return (
-    <>
-      <RefusalTable rows={found.items} now={now()} search={search} />
-      <Pager path="/transfers" query={query} next={found.next} />
-    </>
-  )
-}
-
-async function Accepted({ service: { database, settings, now }, query, view, search }: Asked & { view: TransferView }) {
-  const found = await readIfReachable(database, (db) => listTransfers(db, { view, search }, pageOf(query)))
-  if (!found) return <Unreachable />
-  return (
-    <>
-      <Table
-        caption="Sponsored transfers, newest first"
-        columns={transferColumns(settings.network.name, now())}
-        rows={found.items}
-        keyOf={({ innerHash }) => innerHash}
-        empty={
-          view === 'all' && search === '' ? (
-            <NoTransfers network={settings.network.name} />
-          ) : (
-            <NoneFound search={search} />
-          )
-        }
+  const query = await readQuery(searchParams)
+  const { database, settings, now } = await requireOperator(addressOf('/transfers', query))
+  const network = settings.network.name
+  const found = await readIfReachable(database, (db) => readFound(db, query))
+  const { organisation = '', contractor = '' } = query
+  const page = {
+    here: '/transfers',
+    title: 'Transfers',
+    network,
+    path: '/transfers',
+    query,
+    searches: 'name, email, address or hash',
+    tabs: { label: 'Result', name: 'view', tabs: TABS },
+    filters: [
+      ...(organisation
+        ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? organisation }]
+        : []),
+      ...(contractor ? [{ name: 'contractor', label: 'Contractor', value: found?.contractor ?? contractor }] : []),
+    ],
+  } as const
+  if (found?.refusals) {
+    return (
+      <ListView
+        {...page}
+        list={{ ...found.refusals, counts: found.counts }}
+        nouns={['refusal', 'refusals']}
+        columns={refusalColumns(network, now())}
+        keyOf={({ sequence }) => String(sequence)}
+        empty={<NoRefusals />}
       />
-      <Pager path="/transfers" query={query} next={found.next} />
-    </>
+    )
+  }
+  return (
+    <ListView
+      {...page}
+      list={found && { ...found.transfers, counts: found.counts }}
+      nouns={['transfer', 'transfers']}
+      columns={transferColumns(network, now())}
+      keyOf={({ innerHash }) => innerHash}
+      empty={<NoTransfers network={network} />}
+    />
   )
 }
 
-function NoneFound({ search }: { search: string }) {
-  return (
-    <NothingFound search={search}>
-      A search finds the whole address of who pays, who is paid or whose quota it is (G… or C…), and a whole hash, outer
-      or inner.
-    </NothingFound>
-  )
+/** A refused transfer pays nobody, so that refusals have no contractor. */
+async function readFound(db: Db, query: Query) {
+  const { q = '', organisation = '', contractor = '' } = query
+  const view = TABS.find(([value]) => value === query.view)?.[0] ?? ''
+  const page = pageNumber(query)
+  const isRefused = view === 'refused'
+  const transfers = await listTransfers(db, { q, organisation, contractor, view: isRefused ? '' : view, page })
+  const counts = new Map(transfers.counts).set('refused', await countRefusals(db, { q, organisation }))
+  return {
+    transfers,
+    counts,
+    refusals: isRefused ? await listRefusals(db, { q, organisation, page }) : undefined,
+    organisation: await findOrganisationName(db, organisation),
+    contractor: contractor === '' ? undefined : await findContractorName(db, contractor),
+  }
 }
 
 function NoTransfers({ network }: { network: string }) {
@@ -101,6 +98,15 @@ function NoTransfers({ network }: { network: string }) {
           </>
         )}
       </p>
+    </>
+  )
+}
+
+function NoRefusals() {
+  return (
+    <>
+      <strong>Nothing was refused</strong>
+      <p>What the sponsor’s policy, its quotas or its float do not allow is listed here with the reason.</p>
     </>
   )
 }

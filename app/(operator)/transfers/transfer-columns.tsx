@@ -1,13 +1,19 @@
-import type { Route } from 'next'
 import Link from 'next/link'
 import { explainTransfer } from '#lib/operator/explanation.ts'
 import type { TransferLine } from '#lib/operator/transfers.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { between, Moment } from '../figures.tsx'
-import { Hash } from '../hash.tsx'
+import { Address } from '../hash.tsx'
+import { addressOf } from '../query.ts'
+import { BatchLink, ContractorLink, OrganisationLink } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
-import { Hashes } from './hashes.tsx'
+import { TransferHashes } from './transfer-hashes.tsx'
+
+interface Shown {
+  transfer: TransferLine
+  network: string
+}
 
 /** How a transfer is listed. What a narrow page has no column for stands in the first one. */
 export const transferColumns = (network: string, now: Date): Column<TransferLine>[] => [
@@ -17,12 +23,12 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
       <>
         <Moment at={transfer.createdAt} now={now} />
         <div className="md:hidden">
-          <Parties transfer={transfer} />
+          <Parties transfer={transfer} network={network} />
           <Payout transfer={transfer} />
         </div>
         <details className="mt-0.5 lg:hidden">
           <summary className="w-fit py-0.5 text-xs text-soft">Hashes</summary>
-          <Hashes transfer={transfer} network={network} />
+          <TransferHashes transfer={transfer} network={network} />
         </details>
       </>
     ),
@@ -32,7 +38,7 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
     from: 'md',
     cell: (transfer) => (
       <>
-        <Parties transfer={transfer} />
+        <Parties transfer={transfer} network={network} />
         <div className="xl:hidden">
           <Payout transfer={transfer} />
         </div>
@@ -46,8 +52,8 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
       const why = explainTransfer(transfer)
       return (
         <>
-          <Status of="transfer" is={transfer.status} />
-          {transfer.settledAt && transfer.status === 'success' && (
+          <Status of="transfer" is={transfer.state} />
+          {transfer.settledAt && transfer.state === 'succeeded' && (
             <span className="ml-2 text-xs whitespace-nowrap text-faint max-sm:hidden">
               {between(transfer.createdAt, transfer.settledAt)}
             </span>
@@ -62,7 +68,7 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
       )
     },
   },
-  { head: 'Hashes', from: 'lg', cell: (transfer) => <Hashes transfer={transfer} network={network} /> },
+  { head: 'Hashes', from: 'lg', cell: (transfer) => <TransferHashes transfer={transfer} network={network} /> },
   {
     head: 'Charged, XLM',
     from: 'sm',
@@ -76,16 +82,33 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
   },
 ]
 
-function Parties({ transfer: { account, recipient, quotaAccount } }: { transfer: TransferLine }) {
+function Parties({ transfer, network }: Shown) {
+  const { account, recipient, quotaAccount, job, organisation, organisationName } = transfer
   return (
     <>
-      <Hash value={account} />{' '}
-      <span className="whitespace-nowrap">
-        <span className="text-faint">→</span> <Hash value={recipient} />
+      {organisation && organisationName && (
+        <div className="text-xs text-soft">
+          <OrganisationLink id={organisation} name={organisationName} path="/transfers" />
+        </div>
+      )}
+      <Address value={account} network={network} />{' '}
+      <span className="inline-flex max-w-full items-baseline gap-1">
+        <span className="text-faint">→</span> <Address value={recipient} network={network} />
       </span>
       {quotaAccount && (
         <div className="text-xs text-faint">
-          relay, for <Hash value={quotaAccount} />
+          {job ? (
+            <Link
+              href={addressOf('/jobs', { q: job })}
+              prefetch={false}
+              className="text-soft underline underline-offset-4 hover:text-accent"
+            >
+              relay job
+            </Link>
+          ) : (
+            'relay'
+          )}
+          , for <Address value={quotaAccount} network={network} />
         </div>
       )}
     </>
@@ -93,19 +116,13 @@ function Parties({ transfer: { account, recipient, quotaAccount } }: { transfer:
 }
 
 /** Whom it pays, and the batch of that payout, if it is for one. */
-function Payout({ transfer: { batch, batchName, contractor } }: { transfer: TransferLine }) {
-  if (!batch) return null
+function Payout({ transfer: { batch, batchName, contractor, contractorName } }: Pick<Shown, 'transfer'>) {
+  if (!batch || !contractor) return null
   return (
-    <div className="max-w-56 leading-snug [overflow-wrap:anywhere]">
-      {contractor}
+    <div className="max-w-56 leading-snug">
+      <ContractorLink id={contractor} name={contractorName ?? ''} />
       <div className="text-xs text-soft">
-        <Link
-          href={`/batches/${batch}` as Route}
-          prefetch={false}
-          className="underline underline-offset-4 hover:text-accent"
-        >
-          {batchName}
-        </Link>
+        <BatchLink id={batch} name={batchName ?? ''} />
       </div>
     </div>
   )

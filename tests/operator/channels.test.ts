@@ -1,10 +1,10 @@
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Lanes } from '#app/(operator)/jobs/lanes.tsx'
+import { Channels } from '#app/(operator)/jobs/channels.tsx'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { listLanes } from '#lib/operator/jobs.ts'
+import { listChannels } from '#lib/operator/channels.ts'
 import { readRelayState } from '#lib/relay/state.ts'
 import { cloneDatabase } from '../support/database.ts'
 
@@ -36,11 +36,11 @@ beforeAll(async () => {
 })
 afterAll(() => clone.drop())
 
-test('a lane of which no relay has spoken for five minutes does not run, whatever it was at', async () => {
-  const lanes = await listLanes(db, TOKEN, NOW)
-  const shown = lanes.map((lane) => {
-    const html = renderToStaticMarkup(createElement(Lanes, { lanes: [lane], now: NOW }))
-    return [lane.address, /Free|Held up|Building|In flight|Not running/.exec(html)?.[0]]
+test('a channel of which no relay has spoken for five minutes does not run, whatever it was doing', async () => {
+  const channels = await listChannels(db, TOKEN, NOW)
+  const shown = channels.map((channel) => {
+    const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))
+    return [channel.address, />(Free|Faulty|Building|Paying|Not running)</.exec(html)?.[1]]
   })
   expect(new Map(shown as [string, string][])).toEqual(
     new Map([
@@ -49,10 +49,9 @@ test('a lane of which no relay has spoken for five minutes does not run, whateve
       ['GGONE', 'Not running'],
       ['GGONE, short', 'Not running'],
       ['GGONE, with an item', 'Not running'],
-      ['GSHORT', 'Held up'],
+      ['GSHORT', 'Faulty'],
     ]),
   )
-  // As many as the readiness of the service counts.
-  const { channels } = await readRelayState(db, TOKEN, NOW)
-  expect(lanes.filter(({ isRunning }) => isRunning)).toHaveLength(channels)
+  // The readiness of the relay counts the very same channels.
+  expect((await readRelayState(db, TOKEN, NOW)).channels).toBe(channels.filter(({ isRunning }) => isRunning).length)
 })

@@ -1,16 +1,16 @@
 import type { TransferLine } from '#lib/operator/transfers.ts'
 import { Hash, TransactionHash } from '../hash.tsx'
 
-interface HashesProps {
+interface TransferHashesProps {
   transfer: Pick<TransferLine, 'innerHash' | 'outerHash' | 'ledgerHash'>
   network: string
 }
 
 /**
  * The hashes of a transfer: the sponsor's envelope, the client's own transaction in it, and what stands on the ledger,
- * which is one of them as a rule. That one alone has a page at the explorer, whichever of them it is.
+ * which is one of them as a rule. That one alone has a page, whichever of them it is.
  */
-export function Hashes({ transfer: { innerHash, outerHash, ledgerHash }, network }: HashesProps) {
+export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash }, network }: TransferHashesProps) {
   const isOther = ledgerHash !== null && ledgerHash !== outerHash && ledgerHash !== innerHash
   const hashes = [
     ...(isOther ? [['ledger', ledgerHash] as const] : []),
@@ -21,18 +21,18 @@ export function Hashes({ transfer: { innerHash, outerHash, ledgerHash }, network
     <ul>
       {hashes.map(([role, hash]) =>
         hash === ledgerHash ? (
-          <li key={role} className="whitespace-nowrap">
+          <li key={role}>
             <TransactionHash hash={hash} network={network} /> <span className="text-xs text-faint">{role}</span>
             <span className="sr-only">, on the ledger</span>
           </li>
         ) : (
-          <li key={role} className="whitespace-nowrap text-faint">
+          <li key={role} className="text-faint">
             <Hash value={hash} /> <span className="text-xs">{role}</span>
           </li>
         ),
       )}
       {ledgerHash !== null && ledgerHash !== outerHash && (
-        <li className="text-xs text-soft">It got there without the sponsor</li>
+        <li className="text-xs text-soft">It reached the ledger without the sponsor</li>
       )}
     </ul>
   )

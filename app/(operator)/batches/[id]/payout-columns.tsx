@@ -1,0 +1,57 @@
+import type { PayoutLine } from '#lib/operator/batches.ts'
+import { Moment } from '../../figures.tsx'
+import { Address, Hash, TransactionHash } from '../../hash.tsx'
+import { ContractorLink } from '../../record-links.tsx'
+import { Status } from '../../status.tsx'
+import type { Column } from '../../table.tsx'
+
+/** How a payout is listed: whom it is for, and why it failed if it did. */
+export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] => [
+  {
+    head: 'Contractor',
+    cell: (payout) => (
+      <div className="min-w-0">
+        <div className="font-medium">
+          <ContractorLink id={payout.contractorId} name={payout.contractor} />
+        </div>
+        {payout.error && <p className="mt-0.5 max-w-prose text-bad">{payout.error}</p>}
+        {payout.meaning && <p className="max-w-prose text-xs text-soft">{payout.meaning}</p>}
+        {payout.txHash && (
+          <div className="mt-0.5 md:hidden">
+            <TransactionHash hash={payout.txHash} network={network} />
+          </div>
+        )}
+      </div>
+    ),
+  },
+  { head: 'Status', cell: ({ status }) => <Status of="payout" is={status} /> },
+  {
+    head: 'Account',
+    from: 'lg',
+    isRepeated: true,
+    cell: ({ address }) => (address ? <Address value={address} network={network} /> : '–'),
+  },
+  {
+    head: 'Transaction',
+    from: 'md',
+    cell: ({ txHash, transfer }) => {
+      if (txHash) return <TransactionHash hash={txHash} network={network} />
+      return transfer ? <InnerHash hash={transfer} /> : '–'
+    },
+  },
+  {
+    head: 'Paid',
+    from: 'sm',
+    isRepeated: true,
+    cell: ({ paidAt }) => (paidAt ? <Moment at={paidAt} now={now} /> : '–'),
+  },
+]
+
+/** The hash of a transfer that does not stand on the ledger, or not as a success. */
+function InnerHash({ hash }: { hash: string }) {
+  return (
+    <span className="text-faint">
+      <Hash value={hash} /> <span className="text-xs">inner</span>
+    </span>
+  )
+}

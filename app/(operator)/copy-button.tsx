@@ -1,0 +1,19 @@
+/** Copies a value; `CopyListener` of the frame answers for all of them. Without JavaScript it is not shown. */
+export function CopyButton({ value }: { value: string }) {
+  return (
+    <button type="button" data-copy={value} aria-label={`Copy ${value}`} className="copy">
+      <svg
+        width="12"
+        height="12"
+        viewBox="0 0 12 12"
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="1.2"
+        aria-hidden="true"
+      >
+        <rect x="4" y="4" width="7" height="7" rx="1.5" />
+        <path d="M8 4V2.5A1.5 1.5 0 0 0 6.5 1h-4A1.5 1.5 0 0 0 1 2.5v4A1.5 1.5 0 0 0 2.5 8H4" />
+      </svg>
+    </button>
+  )
+}

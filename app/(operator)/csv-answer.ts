@@ -1,0 +1,24 @@
+import { Refusal } from '#lib/http/refusal.ts'
+import { type CsvValue, csvStream } from '#lib/operator/csv.ts'
+import type { Service } from '#lib/server/services.ts'
+import { readOperator } from './require-operator.ts'
+
+/**
+ * A CSV file for the operator.
+ * @throws Refusal unauthenticated
+ */
+export async function answerCsv(
+  name: string,
+  head: readonly string[],
+  read: (service: Service) => Promise<AsyncIterable<CsvValue[][]>>,
+): Promise<Response> {
+  const service = await readOperator()
+  if (!service) throw new Refusal('unauthenticated', 'sign in to the dashboard first')
+  const day = service.now().toISOString().slice(0, 10)
+  return new Response(csvStream(head, await read(service)), {
+    headers: {
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': `attachment; filename="${name}-${day}.csv"`,
+    },
+  })
+}

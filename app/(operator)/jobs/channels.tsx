@@ -1,0 +1,52 @@
+import Link from 'next/link'
+import { CHANNEL_FAULTS, type ChannelLine, channelState } from '#lib/operator/channels.ts'
+import { Moment } from '../figures.tsx'
+import { Address } from '../hash.tsx'
+import { addressOf } from '../query.ts'
+import { Status } from '../status.tsx'
+
+interface ChannelsProps {
+  channels: readonly ChannelLine[]
+  network: string
+  now: Date
+}
+
+/** The channel accounts that pay side by side: what each is doing, or why it is not. */
+export function Channels({ channels, network, now }: ChannelsProps) {
+  return (
+    <section aria-labelledby="channels" className="mb-8">
+      <h2 id="channels" className="mb-3 font-semibold">
+        Channels
+      </h2>
+      <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-3">
+        {channels.map((channel) => (
+          <li key={channel.address} className="rounded-lg border border-line bg-surface px-4 py-3 shadow-card">
+            <div className="flex items-center justify-between gap-3">
+              <Address value={channel.address} network={network} />
+              <Status of="channel" is={channelState(channel)} />
+            </div>
+            <div className="mt-1 text-xs text-faint">
+              {channel.problem && (
+                <>
+                  <p className="text-bad">{CHANNEL_FAULTS[channel.problem].meaning}</p>
+                  <p className="text-soft">{CHANNEL_FAULTS[channel.problem].remedy}</p>
+                </>
+              )}
+              {channel.job && channel.position !== null && (
+                <p>
+                  transfer {channel.position + 1} of{' '}
+                  <Link href={addressOf('/jobs', { q: channel.job })} prefetch={false} className="underline">
+                    its job
+                  </Link>
+                </p>
+              )}
+              <p>
+                last seen <Moment at={channel.seenAt} now={now} />
+              </p>
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

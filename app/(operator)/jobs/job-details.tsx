@@ -1,0 +1,56 @@
+import type { JobLine } from '#lib/operator/jobs.ts'
+import { between, Moment } from '../figures.tsx'
+import { Address, Hash } from '../hash.tsx'
+import { Progress } from '../progress.tsx'
+import { OrganisationLink } from '../record-links.tsx'
+import { Status } from '../status.tsx'
+import { ItemList } from './item-list.tsx'
+
+interface JobDetailsProps {
+  job: JobLine
+  network: string
+  now: Date
+  /** whether its transfers are shown at once */
+  isOpen: boolean
+}
+
+/** One job of the relay: how far it is, and on demand each of its transfers. */
+export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
+  const count = (status: string) => job.items.filter((item) => item.status === status).length
+  return (
+    <details open={isOpen} className="group rounded-lg border border-line bg-surface shadow-card">
+      <summary className="grid list-none grid-cols-[1fr_auto] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised sm:grid-cols-[13rem_minmax(8rem,1fr)_7rem_9rem] [&::-webkit-details-marker]:hidden">
+        <span>
+          <span aria-hidden="true" className="mr-1.5 inline-block text-faint transition-transform group-open:rotate-90">
+            ›
+          </span>
+          <Moment at={job.createdAt} now={now} />
+          <span className="block pl-3 text-xs text-faint [overflow-wrap:anywhere]">
+            {job.organisationName ?? `job ${job.id.slice(0, 8)}`}
+          </span>
+        </span>
+        <span className="max-sm:order-last max-sm:col-span-2">
+          <Progress label="Transfers" settled={count('paid')} failed={count('failed')} total={job.items.length} />
+        </span>
+        <Status of="job" is={job.status} />
+        <span className="text-right text-soft max-sm:hidden">
+          {job.endedAt ? `took ${between(job.createdAt, job.endedAt)}` : `since ${between(job.createdAt, now)}`}
+        </span>
+      </summary>
+      <div className="border-t border-line px-4 py-3">
+        {job.error && <p className="mb-3 text-bad">{job.error}</p>}
+        <ItemList items={job.items} network={network} />
+        <p className="mt-3 text-xs text-faint">
+          Job <Hash value={job.id} /> for{' '}
+          {job.organisation && job.organisationName && (
+            <>
+              <OrganisationLink id={job.organisation} name={job.organisationName} path="/jobs" />,{' '}
+            </>
+          )}
+          <Address value={job.userSub} network={network} /> ({job.userKind === 'ledger' ? 'wallet' : 'email'}). The
+          amounts are sealed to the relay.
+        </p>
+      </div>
+    </details>
+  )
+}

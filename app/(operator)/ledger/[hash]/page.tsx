@@ -1,0 +1,121 @@
+import type { Metadata } from 'next'
+import Link from 'next/link'
+import { notFound } from 'next/navigation'
+import type { ReactNode } from 'react'
+import { Refusal } from '#lib/http/refusal.ts'
+import { explainResult } from '#lib/operator/explanation.ts'
+import { type LedgerTransaction, readLedgerTransaction } from '#lib/operator/ledger-transaction.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import { groupDigits, Moment } from '../../figures.tsx'
+import { Frame } from '../../frame.tsx'
+import { Address, Hash } from '../../hash.tsx'
+import { addressOf } from '../../query.ts'
+import { requireOperator } from '../../require-operator.ts'
+import { Status } from '../../status.tsx'
+import { Empty } from '../../table.tsx'
+
+export const metadata: Metadata = { title: 'A transaction' }
+
+/** One transaction of the ledger, for networks that have no explorer. */
+export default async function TransactionPage({ params }: PageProps<'/ledger/[hash]'>) {
+  const { hash } = await params
+  const { network, settings, now } = await requireOperator(`/ledger/${encodeURIComponent(hash)}`)
+  if (!/^[0-9a-f]{64}$/.test(hash)) notFound()
+  const name = settings.network.name
+  const found = await readIfAnswering(network, hash)
+  return (
+    <Frame
+      here="/transfers"
+      title="A transaction"
+      network={name}
+      above={
+        <p className="mb-1">
+          <Link
+            href={addressOf('/transfers', { q: hash })}
+            prefetch={false}
+            className="text-soft underline-offset-4 hover:underline"
+          >
+            <span aria-hidden="true">← </span>Its transfer
+          </Link>
+        </p>
+      }
+    >
+      {found === undefined ? (
+        <Empty>
+          <strong>The ledger cannot be reached</strong>
+          <p>Nothing is lost. This page tries again by itself.</p>
+        </Empty>
+      ) : 'oldestLedger' in found ? (
+        <Empty>
+          <strong>The ledger does not know this transaction</strong>
+          <p>
+            It never got there, or longer ago than ledger {groupDigits(found.oldestLedger)}, where the history begins.
+          </p>
+        </Empty>
+      ) : (
+        <Facts hash={hash} found={found} network={name} now={now()} />
+      )}
+    </Frame>
+  )
+}
+
+async function readIfAnswering(network: Network, hash: string) {
+  try {
+    return await readLedgerTransaction(network, hash)
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'unavailable') return undefined
+    throw error
+  }
+}
+
+interface FactsProps {
+  hash: string
+  found: LedgerTransaction
+  network: string
+  now: Date
+}
+
+function Facts({ hash, found, network, now }: FactsProps) {
+  const why = found.succeeded ? '' : explainResult(found)
+  const facts: [string, ReactNode][] = [
+    ['Result', <Status key="result" of="transfer" is={found.succeeded ? 'succeeded' : 'failed'} />],
+    ...(why ? [['Why', why] as [string, ReactNode]] : []),
+    ['Hash', <Hash key="hash" value={hash} />],
+    ['Ledger', groupDigits(found.ledger)],
+    ['Closed', <Moment key="closed" at={found.closedAt} now={now} />],
+    ['Source', <Address key="source" value={found.source} network={network} />],
+    [
+      'Fee',
+      <span key="fee">
+        {formatUnits(found.feeCharged)} XLM, paid by <Address value={found.feeSource} network={network} />
+        {found.isFeeBump && ' (fee bump)'}
+      </span>,
+    ],
+    ...found.operations.map((operation, index): [string, ReactNode] => [
+      `Operation ${index + 1}`,
+      operation.call ? (
+        <span key={operation.call.name}>
+          <code>{operation.call.name}</code> of <Address value={operation.call.contract} network={network} />
+          {[...new Set(operation.call.addresses)].map((address) => (
+            <span key={address} className="block text-soft">
+              argument <Address value={address} network={network} />
+            </span>
+          ))}
+        </span>
+      ) : (
+        <code key={operation.type}>{operation.type}</code>
+      ),
+    ]),
+  ]
+  return (
+    <dl className="divide-y divide-line rounded-lg border border-line bg-surface px-4 shadow-card sm:px-5">
+      {facts.map(([term, value]) => (
+        <div key={term} className="grid gap-x-6 gap-y-0.5 py-3 sm:grid-cols-[8rem_minmax(0,1fr)]">
+          <dt className="text-soft">{term}</dt>
+          <dd className="min-w-0">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}

@@ -1,0 +1,109 @@
+import Link from 'next/link'
+import type { ReactNode } from 'react'
+import type { List } from '#lib/operator/list.ts'
+import { groupDigits } from './figures.tsx'
+import { Frame, type FrameProps } from './frame.tsx'
+import { Pager } from './pager.tsx'
+import { addressOf, type Query } from './query.ts'
+import { SearchForm } from './search-form.tsx'
+import { type Column, Empty, Table, Unreachable } from './table.tsx'
+import { type Tab, Tabs } from './tabs.tsx'
+
+/** A filter that is on, with its name as people know it. */
+export interface Filter {
+  /** the parameter of the query */
+  name: string
+  label: string
+  value: string
+}
+
+interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'network' | 'above'> {
+  path: string
+  query: Query
+  /** undefined while the database cannot be reached */
+  list: List<Row> | undefined
+  /** what one of the records is called, and many of them */
+  nouns: readonly [one: string, many: string]
+  /** what a search looks at */
+  searches: string
+  tabs?: { label: string; name: string; tabs: readonly Tab[] }
+  filters?: readonly Filter[]
+  /** further fields of the search form */
+  fields?: ReactNode
+  /** where the list can be had as a CSV file, and of what */
+  csv?: { path: string; of: string }
+  /** stands between the title and the list */
+  before?: ReactNode
+  /** what to say, and to do next, where there is nothing at all */
+  empty: ReactNode
+  /** the records as a table, or in a form of their own */
+  columns?: readonly Column<Row>[]
+  keyOf?: (row: Row) => string
+  children?: (rows: readonly Row[]) => ReactNode
+}
+
+/** Every list of the dashboard: search, filters, tabs with counts, the records, totals and pages. */
+export function ListView<Row>(props: ListViewProps<Row>) {
+  const { here, title, network, above, path, query, list, searches, tabs, filters = [], fields, csv, before } = props
+  const isFiltered = Object.entries(query).some(([name, value]) => name !== 'page' && value !== '')
+  return (
+    <Frame here={here} title={title} network={network} above={above}>
+      {before}
+      {tabs && <Tabs {...tabs} path={path} query={query} counts={list?.counts} />}
+      <SearchForm path={path} query={query} searches={searches} tab={tabs?.name} filters={filters}>
+        {fields}
+      </SearchForm>
+      {list ? (
+        <>
+          <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
+            <p role="status">{totalOf(list, props.nouns, isFiltered)}</p>
+            {csv && list.total > 0 && (
+              <a
+                href={addressOf(csv.path, withoutPage(query))}
+                download
+                className="text-accent underline-offset-4 hover:underline"
+              >
+                {csv.of} as CSV
+              </a>
+            )}
+          </div>
+          {list.rows.length === 0 ? (
+            <Empty>{isFiltered ? <NothingFound path={path} searches={searches} /> : props.empty}</Empty>
+          ) : props.children ? (
+            props.children(list.rows)
+          ) : (
+            <Table
+              caption={`${title}, page ${list.page} of ${list.pages}`}
+              columns={props.columns ?? []}
+              rows={list.rows}
+              keyOf={props.keyOf ?? String}
+            />
+          )}
+          <Pager path={path} query={query} page={list.page} pages={list.pages} />
+        </>
+      ) : (
+        <Unreachable />
+      )}
+    </Frame>
+  )
+}
+
+const withoutPage = ({ page: _, ...query }: Query): Query => query
+
+function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
+  return `${groupDigits(total)} ${total === 1 ? one : many}${isFiltered ? ' found' : ''}`
+}
+
+function NothingFound({ path, searches }: { path: string; searches: string }) {
+  return (
+    <>
+      <strong>Nothing found</strong>
+      <p>A search looks at {searches}.</p>
+      <p>
+        <Link href={addressOf(path, {})} prefetch={false}>
+          Show all
+        </Link>
+      </p>
+    </>
+  )
+}

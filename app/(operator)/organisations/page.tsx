@@ -1,0 +1,100 @@
+import type { Metadata } from 'next'
+import Link from 'next/link'
+import { listOrganisations, type OrganisationLine } from '#lib/operator/organisations.ts'
+import { readIfReachable } from '#lib/operator/reading.ts'
+import { groupDigits, Moment } from '../figures.tsx'
+import { Address } from '../hash.tsx'
+import { ListView } from '../list-view.tsx'
+import { addressOf, pageNumber, readQuery } from '../query.ts'
+import { OrganisationLink } from '../record-links.tsx'
+import { requireOperator } from '../require-operator.ts'
+import type { Column } from '../table.tsx'
+
+export const metadata: Metadata = { title: 'Organisations' }
+
+/** Everybody who pays, and how much work there is of each. */
+export default async function OrganisationsPage({ searchParams }: PageProps<'/organisations'>) {
+  const query = await readQuery(searchParams)
+  const { database, settings, now } = await requireOperator(addressOf('/organisations', query))
+  const network = settings.network.name
+  const list = await readIfReachable(database, (db) =>
+    listOrganisations(db, { q: query.q ?? '', page: pageNumber(query) }),
+  )
+  return (
+    <ListView
+      here="/organisations"
+      title="Organisations"
+      network={network}
+      path="/organisations"
+      query={query}
+      list={list}
+      nouns={['organisation', 'organisations']}
+      searches="name, email or wallet"
+      columns={columnsFor(network, now())}
+      keyOf={({ id }) => id}
+      empty={
+        <>
+          <strong>No organisations yet</strong>
+          <p>A user who signs in for the first time founds one.</p>
+        </>
+      }
+    />
+  )
+}
+
+/** A figure that leads to what it counts. */
+function Count({ id, count, path, status = '' }: { id: string; count: number; path: string; status?: string }) {
+  if (count === 0) return <span className="text-faint">0</span>
+  return (
+    <Link
+      href={addressOf(path, { organisation: id, status })}
+      prefetch={false}
+      className="underline underline-offset-4 hover:text-accent"
+    >
+      {groupDigits(count)}
+    </Link>
+  )
+}
+
+const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
+  {
+    head: 'Organisation',
+    cell: ({ id, name }) => (
+      <span className="font-medium">
+        <OrganisationLink id={id} name={name} path="/batches" />
+      </span>
+    ),
+  },
+  {
+    head: 'Users',
+    from: 'md',
+    isRepeated: true,
+    cell: ({ users }) =>
+      users.length === 0
+        ? '–'
+        : users.map((user) => (
+            <span key={user} className="mr-3 [overflow-wrap:anywhere]">
+              {user.length > 40 && !user.includes('@') ? <Address value={user} network={network} /> : user}
+            </span>
+          )),
+  },
+  {
+    head: 'Contractors',
+    isNumber: true,
+    cell: ({ id, contractors }) => <Count id={id} count={contractors} path="/contractors" />,
+  },
+  { head: 'Batches', isNumber: true, cell: ({ id, batches }) => <Count id={id} count={batches} path="/batches" /> },
+  {
+    head: 'Under way',
+    from: 'sm',
+    isNumber: true,
+    cell: ({ id, started }) => <Count id={id} count={started} path="/batches" status="started" />,
+  },
+  {
+    head: 'Last paid',
+    from: 'lg',
+    isRepeated: true,
+    cell: ({ lastPaidAt }) => (lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never'),
+  },
+  { head: 'Founded', from: 'lg', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
+]

@@ -1,0 +1,110 @@
+import type { Route } from 'next'
+import Link from 'next/link'
+import type { Attention } from '#lib/operator/attention.ts'
+import { age, Moment } from '../figures.tsx'
+import { addressOf } from '../query.ts'
+import { BatchLink, ContractorLink, OrganisationLink } from '../record-links.tsx'
+import { Shape } from '../status.tsx'
+
+interface AttentionListProps {
+  items: readonly Attention[]
+  olderFailedBatches: number
+  now: Date
+}
+
+/** What needs a person: what it is, of whom, since when, why, and what to do. One quiet line when all is well. */
+export function AttentionList({ items, olderFailedBatches, now }: AttentionListProps) {
+  return (
+    <section aria-labelledby="attention" className="mb-8">
+      <h2 id="attention" className="mb-2 font-semibold">
+        Needs a person
+        {items.length > 0 && <span className="ml-2 font-normal text-faint">{items.length}</span>}
+      </h2>
+      {items.length === 0 ? (
+        <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
+          <Shape tone="good" />
+          All is well: nothing waits for you.
+        </p>
+      ) : (
+        <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
+          {items.map((item) => (
+            <li key={item.key}>
+              <AttentionItem item={item} now={now} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {olderFailedBatches > 0 && (
+        <p className="mt-2 text-[0.8125rem] text-faint">
+          <Link
+            href={addressOf('/batches', { status: 'failed' })}
+            prefetch={false}
+            className="underline underline-offset-4 hover:text-accent"
+          >
+            {olderFailedBatches === 1 ? 'One more batch has' : `${olderFailedBatches} more batches have`} payouts that
+            failed more than 7 days ago
+          </Link>
+        </p>
+      )}
+    </section>
+  )
+}
+
+function AttentionItem({ item, now }: { item: Attention; now: Date }) {
+  const { level, since, what, why, remedy, page } = item
+  return (
+    <div className="grid gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_auto] sm:px-5">
+      <div className="min-w-0">
+        <p className="font-medium">
+          <Shape tone={level} />
+          {page ? (
+            <Link
+              href={page as Route}
+              prefetch={false}
+              className="underline-offset-4 hover:text-accent hover:underline"
+            >
+              {what}
+            </Link>
+          ) : (
+            what
+          )}
+        </p>
+        <Of item={item} />
+        {why && <p className="text-soft [overflow-wrap:anywhere]">{why}</p>}
+        <p className="mt-1 [overflow-wrap:anywhere]">
+          <span className="text-faint">To do: </span>
+          {remedy}
+        </p>
+      </div>
+      {since && (
+        <p className="text-[0.8125rem] text-soft sm:text-right">
+          <span className="sr-only">for {age(since, now)}, </span>
+          <Moment at={since} now={now} />
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** Whom it concerns, each by name: a name leads to what belongs to it. */
+function Of({ item: { organisation, batch, contractors = [], moreContractors = 0 } }: { item: Attention }) {
+  if (!organisation && !batch && contractors.length === 0) return null
+  return (
+    <p className="text-soft">
+      {organisation && <OrganisationLink {...organisation} path="/batches" />}
+      {batch && (
+        <>
+          {organisation && ' · '}
+          <BatchLink {...batch} />
+        </>
+      )}
+      {contractors.map((contractor, index) => (
+        <span key={contractor.id}>
+          {index === 0 ? ' · ' : ', '}
+          <ContractorLink {...contractor} />
+        </span>
+      ))}
+      {moreContractors > 0 && ` and ${moreContractors} more`}
+    </p>
+  )
+}

@@ -1,0 +1,66 @@
+import Link from 'next/link'
+import type { MovingBatch } from '#lib/operator/batches.ts'
+import { Moment } from '../figures.tsx'
+import { Progress } from '../progress.tsx'
+import { addressOf } from '../query.ts'
+import { BatchLink, OrganisationLink } from '../record-links.tsx'
+
+interface MovingBatchesProps {
+  batches: readonly MovingBatch[]
+  /** how many there are in all */
+  total: number
+  now: Date
+}
+
+/** The batches that are being paid: the one that has stood still for longest comes first. */
+export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
+  return (
+    <section aria-labelledby="moving" className="mb-8">
+      <h2 id="moving" className="mb-2 font-semibold">
+        Batches under way
+        {total > 0 && <span className="ml-2 font-normal text-faint">{total}</span>}
+      </h2>
+      {batches.length === 0 ? (
+        <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
+          None. A batch appears here with its first payment, and leaves when everything is paid.
+        </p>
+      ) : (
+        <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
+          {batches.map((batch) => (
+            <li
+              key={batch.id}
+              className="grid items-center gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_minmax(0,1fr)_13rem] sm:px-5"
+            >
+              <div className="min-w-0">
+                <BatchLink id={batch.id} name={batch.name} />
+                <div className="text-xs text-faint">
+                  <OrganisationLink id={batch.organisation} name={batch.organisationName} path="/batches" />
+                </div>
+              </div>
+              <Progress
+                label={batch.name}
+                settled={batch.settledCount}
+                failed={batch.failedCount}
+                total={batch.payoutCount}
+              />
+              <p className="text-[0.8125rem] text-soft sm:text-right">
+                <span className="text-xs text-faint">moved</span> <Moment at={batch.progressedAt} now={now} />
+              </p>
+            </li>
+          ))}
+        </ul>
+      )}
+      {total > batches.length && (
+        <p className="mt-2 text-[0.8125rem]">
+          <Link
+            href={addressOf('/batches', { status: 'started' })}
+            prefetch={false}
+            className="text-soft underline underline-offset-4 hover:text-accent"
+          >
+            {total - batches.length} more, which moved later
+          </Link>
+        </p>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,16 @@
+import { Refusal } from '#lib/http/refusal.ts'
+import { resource } from '#lib/http/resource.ts'
+import { readPulse } from '#lib/operator/pulse.ts'
+import { readOperator } from '../require-operator.ts'
+
+/** Whether an open page of the dashboard is still true. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
+  {
+    GET: async () => {
+      const service = await readOperator()
+      if (!service) throw new Refusal('unauthenticated', 'sign in to the dashboard first')
+      return await readPulse(await service.database())
+    },
+  },
+  { readers: 'ourselves' },
+)

@@ -1,0 +1,31 @@
+import Link from 'next/link'
+import { addressOf } from './query.ts'
+
+const NAME = 'underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
+
+/** The name of an organisation, which leads to what `path` lists of it. */
+export function OrganisationLink({ id, name, path }: { id: string; name: string; path: string }) {
+  return (
+    <Link href={addressOf(path, { organisation: id })} prefetch={false} className={NAME}>
+      {name}
+    </Link>
+  )
+}
+
+/** The name of a contractor, which leads to the transfers that paid it. */
+export function ContractorLink({ id, name }: { id: string; name: string }) {
+  return (
+    <Link href={addressOf('/transfers', { contractor: id })} prefetch={false} className={NAME}>
+      {name}
+    </Link>
+  )
+}
+
+/** The name of a batch, which leads to its page. */
+export function BatchLink({ id, name }: { id: string; name: string }) {
+  return (
+    <Link href={addressOf(`/batches/${id}`, {})} prefetch={false} className={`${NAME} font-medium`}>
+      {name}
+    </Link>
+  )
+}

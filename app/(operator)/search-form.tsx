@@ -1,0 +1,89 @@
+import Link from 'next/link'
+import type { ReactNode } from 'react'
+import type { Filter } from './list-view.tsx'
+import { addressOf, type Query } from './query.ts'
+import { SearchKey } from './search-key.tsx'
+
+interface SearchFormProps {
+  path: string
+  query: Query
+  searches: string
+  /** the parameter that the tabs set, which a search keeps */
+  tab: string | undefined
+  filters: readonly Filter[]
+  children?: ReactNode
+}
+
+export const FIELD = 'min-w-0 rounded-md border border-edge bg-surface px-3 py-1.5 placeholder:text-faint'
+
+/** Searches a list within its filters, with or without JavaScript. */
+export function SearchForm({ path, query, searches, tab, filters, children }: SearchFormProps) {
+  const kept = [...filters.map(({ name }) => name), ...(tab === undefined ? [] : [tab])]
+  const q = query.q ?? ''
+  return (
+    <search>
+      <form action={path} method="get" className="mb-3 flex flex-wrap items-center gap-2">
+        {kept.map((name) => query[name] && <input key={name} type="hidden" name={name} value={query[name]} />)}
+        <label htmlFor="q" className="sr-only">
+          Search
+        </label>
+        <span className="relative min-w-48 flex-1 basis-64 sm:max-w-md">
+          <input
+            id="q"
+            name="q"
+            type="search"
+            key={q}
+            defaultValue={q}
+            placeholder={`Search ${searches}`}
+            aria-keyshortcuts="/"
+            spellCheck={false}
+            autoComplete="off"
+            className={`${FIELD} w-full pr-9`}
+          />
+          <span
+            aria-hidden="true"
+            className="pointer-events-none absolute top-1/2 right-2 -translate-y-1/2 rounded border border-edge px-1.5 font-mono text-xs text-faint max-sm:hidden"
+          >
+            /
+          </span>
+        </span>
+        {children}
+        <button
+          type="submit"
+          className="rounded-md border border-edge bg-surface px-3 py-1.5 hover:border-accent hover:text-accent"
+        >
+          Search
+        </button>
+        {q !== '' && (
+          <Link
+            href={addressOf(path, { ...query, q: '', page: '' })}
+            prefetch={false}
+            className="px-1 text-soft underline-offset-4 hover:underline"
+          >
+            Clear
+          </Link>
+        )}
+      </form>
+      {filters.length > 0 && (
+        <ul aria-label="Filters" className="mb-3 flex flex-wrap gap-2">
+          {filters.map(({ name, label, value }) => (
+            <li key={name}>
+              <Link
+                href={addressOf(path, { ...query, [name]: '', page: '' })}
+                prefetch={false}
+                aria-label={`Remove the filter ${label}: ${value}`}
+                className="inline-flex max-w-full items-baseline gap-2 rounded-full bg-accent-wash px-3 py-1 text-[0.8125rem] text-accent-strong hover:underline"
+              >
+                <span className="min-w-0 [overflow-wrap:anywhere]">
+                  {label}: <span className="font-medium">{value}</span>
+                </span>
+                <span aria-hidden="true">×</span>
+              </Link>
+            </li>
+          ))}
+        </ul>
+      )}
+      <SearchKey />
+    </search>
+  )
+}

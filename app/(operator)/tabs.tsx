@@ -1,0 +1,46 @@
+import Link from 'next/link'
+import { groupDigits } from './figures.tsx'
+import { addressOf, type Query } from './query.ts'
+
+/** A part of a list: the value in the query, '' for all, and its word. */
+export type Tab = readonly [value: string, word: string]
+
+interface TabsProps {
+  label: string
+  path: string
+  /** the parameter of the query that chooses */
+  name: string
+  tabs: readonly Tab[]
+  query: Query
+  /** how many records each part has, where that is known */
+  counts: ReadonlyMap<string, number> | undefined
+}
+
+/** Parts of a list, one of which is shown. */
+export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
+  const asked = query[name] ?? ''
+  const chosen = tabs.some(([value]) => value === asked) ? asked : ''
+  return (
+    <nav aria-label={label} className="-mx-1 mb-4 flex flex-wrap gap-x-1 gap-y-0.5">
+      {tabs.map(([value, word]) => (
+        <Link
+          key={value}
+          href={addressOf(path, { ...query, [name]: value, page: '' })}
+          prefetch={false}
+          aria-current={value === chosen ? 'true' : undefined}
+          className="group rounded-full px-3 py-1 whitespace-nowrap text-soft transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-ink aria-[current]:text-page"
+        >
+          {word}
+          {counts && (
+            <>
+              {' '}
+              <span className="ml-0.5 text-xs text-faint group-aria-[current]:text-page">
+                {groupDigits(counts.get(value) ?? 0)}
+              </span>
+            </>
+          )}
+        </Link>
+      ))}
+    </nav>
+  )
+}

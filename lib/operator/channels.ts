@@ -1,0 +1,74 @@
+import { eq, inArray, sql } from 'drizzle-orm'
+import { batchItems, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { isSeenLately } from '#lib/relay/state.ts'
+
+/** A channel account of the relay: what it works on, and what keeps it from paying. */
+export interface ChannelLine {
+  address: string
+  problem: ChannelProblem | null
+  /** when a relay last said that it has the channel's key */
+  seenAt: Date
+  /** lately enough for a relay to be running with it */
+  isRunning: boolean
+  /** the item that it works on */
+  job: string | null
+  position: number | null
+  status: ItemStatus | null
+}
+
+/** The channels of a token, by address. */
+export async function listChannels(db: Database, token: string, now: Date): Promise<ChannelLine[]> {
+  const begun = db
+    .select({
+      channel: batchItems.channel,
+      job: batchItems.job,
+      position: batchItems.position,
+      status: batchItems.status,
+    })
+    .from(batchItems)
+    .where(inArray(batchItems.status, ['taken', 'signed']))
+    .as('begun')
+  const channels = await db
+    .select({
+      address: relayChannels.address,
+      problem: relayChannels.problem,
+      seenAt: relayChannels.seenAt,
+      job: begun.job,
+      position: begun.position,
+      status: begun.status,
+    })
+    .from(relayChannels)
+    .leftJoin(begun, eq(begun.channel, relayChannels.address))
+    .where(eq(relayChannels.token, token))
+    .orderBy(sql`${relayChannels.address}`)
+  return channels.map((channel) => ({ ...channel, isRunning: isSeenLately(channel.seenAt, now) }))
+}
+
+/** What a channel is doing, in one word. */
+export type ChannelState = 'free' | 'building' | 'sending' | 'faulty' | 'stopped'
+
+export function channelState({ isRunning, problem, job, status }: ChannelLine): ChannelState {
+  if (!isRunning) return 'stopped'
+  if (problem !== null) return 'faulty'
+  if (job === null) return 'free'
+  return status === 'taken' ? 'building' : 'sending'
+}
+
+/** What each fault of a channel means, and what ends it. */
+export const CHANNEL_FAULTS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
+  account: { meaning: 'It has no account on the ledger', remedy: 'Run npm run relay:setup: it makes the account' },
+  registration: {
+    meaning: 'It is not registered with the token',
+    remedy: 'Run npm run relay:setup: it registers the account',
+  },
+  sequence: { meaning: 'Its sequence number has run out', remedy: 'Replace its seed in CHANNEL_SEEDS' },
+  balance: {
+    meaning: 'Its balance is too small for some items',
+    remedy: 'Send a confidential transfer to its address, or run npm run relay:setup',
+  },
+  history: {
+    meaning: 'Its balance cannot be read back from the ledger',
+    remedy: 'The RPC keeps too little history: name one that reaches further back in STELLAR_RPC_URL',
+  },
+}

@@ -1,0 +1,35 @@
+/**
+ * A spreadsheet runs a cell that begins with one of these as a formula (OWASP, "CSV Injection"). A leading apostrophe
+ * makes it text. Line breaks count too: some programs trim them first.
+ */
+const FORMULA = /^[\s]*[=+\-@\t\r]/
+
+/** One field of a CSV file (RFC 4180), neutralised. */
+export function csvField(value: string | number | boolean | Date | null | undefined): string {
+  if (value === null || value === undefined) return ''
+  const text = value instanceof Date ? value.toISOString() : String(value)
+  const safe = typeof value === 'string' && FORMULA.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+export type CsvValue = Parameters<typeof csvField>[0]
+
+/** One record of a CSV file. */
+export const csvRecord = (values: readonly CsvValue[]): string => `${values.map(csvField).join(',')}\r\n`
+
+/** A CSV file that is written while it is read from the database, so that its size does not matter. */
+export function csvStream(head: readonly string[], parts: AsyncIterable<readonly CsvValue[][]>): ReadableStream {
+  const iterator = parts[Symbol.asyncIterator]()
+  const encoder = new TextEncoder()
+  return new ReadableStream({
+    start: (controller) => controller.enqueue(encoder.encode(csvRecord(head))),
+    pull: async (controller) => {
+      const { done, value } = await iterator.next()
+      if (done) controller.close()
+      else controller.enqueue(encoder.encode(value.map(csvRecord).join('')))
+    },
+    cancel: async () => {
+      await iterator.return?.()
+    },
+  })
+}

@@ -1,0 +1,86 @@
+import { and, count, desc, eq, max, or, sql } from 'drizzle-orm'
+import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { type List, type ListRequest, readPage } from './list.ts'
+import { containing } from './search.ts'
+
+/** An organisation and how much it has. */
+export interface OrganisationLine {
+  id: string
+  name: string
+  createdAt: Date
+  /** the wallets and emails of its users */
+  users: string[]
+  contractors: number
+  batches: number
+  /** batches that are being paid */
+  started: number
+  lastPaidAt: Date | null
+}
+
+/** All organisations, newest first. */
+export async function listOrganisations(
+  db: Database,
+  { q, page }: Pick<ListRequest, 'q' | 'page'>,
+): Promise<List<OrganisationLine>> {
+  const ofUser = db
+    .select({ id: identities.organisation })
+    .from(identities)
+    .where(containing(q, identities.email, identities.sub))
+  const own = containing(q, organisations.name, organisations.id)
+  const within = own && or(own, sql`${organisations.id} in ${ofUser}`)
+  const [counted] = await db.select({ count: count() }).from(organisations).where(within)
+  return await readPage(new Map([['', counted?.count ?? 0]]), { status: '', page }, async ({ limit, offset }) => {
+    const shown = await db
+      .select({ id: organisations.id, name: organisations.name, createdAt: organisations.createdAt })
+      .from(organisations)
+      .where(within)
+      .orderBy(desc(organisations.createdAt), desc(organisations.id))
+      .limit(limit)
+      .offset(offset)
+    const ids = shown.map(({ id }) => id)
+    const [users, staff, work] = await Promise.all([usersOf(db, ids), contractorsOf(db, ids), batchesOf(db, ids)])
+    return shown.map((organisation) => ({
+      ...organisation,
+      users: users.get(organisation.id) ?? [],
+      contractors: staff.get(organisation.id)?.count ?? 0,
+      lastPaidAt: staff.get(organisation.id)?.lastPaidAt ?? null,
+      batches: work.get(organisation.id)?.count ?? 0,
+      started: work.get(organisation.id)?.started ?? 0,
+    }))
+  })
+}
+
+async function usersOf(db: Database, ids: string[]): Promise<Map<string, string[]>> {
+  const rows = await db
+    .select({ organisation: identities.organisation, sub: identities.sub, email: identities.email })
+    .from(identities)
+    .where(sql`${identities.organisation} = any(${asArray(ids)})`)
+    .orderBy(identities.createdAt, identities.sub)
+  const grouped = Map.groupBy(rows, ({ organisation }) => organisation ?? '')
+  return new Map([...grouped].map(([id, users]) => [id, users.map(({ email, sub }) => email ?? sub)]))
+}
+
+async function contractorsOf(db: Database, ids: string[]) {
+  const rows = await db
+    .select({ organisation: contractors.organisation, count: count(), lastPaidAt: max(contractors.lastPaidAt) })
+    .from(contractors)
+    .where(and(sql`${contractors.organisation} = any(${asArray(ids)})`, sql`${contractors.deletedAt} is null`))
+    .groupBy(contractors.organisation)
+  return new Map(rows.map((row) => [row.organisation, row]))
+}
+
+async function batchesOf(db: Database, ids: string[]) {
+  const rows = await db
+    .select({
+      organisation: batches.organisation,
+      count: count(),
+      started: sql`count(*) filter (where ${eq(batches.status, 'started')})`.mapWith(Number),
+    })
+    .from(batches)
+    .where(sql`${batches.organisation} = any(${asArray(ids)})`)
+    .groupBy(batches.organisation)
+  return new Map(rows.map((row) => [row.organisation, row]))
+}
+
+const asArray = (ids: readonly string[]) => sql`${`{${ids.join(',')}}`}::uuid[]`

@@ -1,0 +1,31 @@
+import { max, sql } from 'drizzle-orm'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { batches } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+
+/** What an open page asks between two readings of itself. */
+export interface Pulse {
+  /** another one means that a record has changed */
+  version: string
+  /** something is on its way, so that changes are near */
+  isOpen: boolean
+}
+
+/** Every change of a record appends to the audit log, but for the items of jobs. */
+export async function readPulse(db: Database): Promise<Pulse> {
+  const [row] = await db
+    .select({
+      audit: db
+        .select({ last: max(auditLog.sequence) })
+        .from(auditLog)
+        .getSQL()
+        .mapWith(String),
+      items: sql<string>`(select concat(count(*), ' ', max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt})))
+      from ${batchItems} join ${batchJobs} on ${batchJobs.id} = ${batchItems.job} where ${batchJobs.status} = 'running')`,
+      isOpen: sql<boolean>`exists (select 1 from ${batches} where ${batches.status} = 'started')
+      or exists (select 1 from ${batchJobs} where ${batchJobs.status} = 'running')`,
+    })
+    .from(sql`(select 1) as one`)
+  return { version: `${row?.audit} ${row?.items}`, isOpen: row?.isOpen ?? false }
+}

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '#lib/db/connection.ts'
+import { listMovingBatches } from '#lib/operator/batches.ts'
+import { readAttention } from '#lib/operator/overview.ts'
+import { readTraffic } from '#lib/operator/traffic.ts'
+import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
+
+const NOW = new Date('2026-11-20T12:30:00Z')
+const before = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000)
+
+let database: CapturedDatabase
+let db: Database
+let organisation: string
+
+async function batch(
+  name: string,
+  status: string,
+  started: number,
+  counts: [payouts: number, settled: number, failed: number],
+) {
+  const { rows } = await database.pool.query(
+    `INSERT INTO batches (organisation, name, status, created_at, started_at, payout_count, settled_count, failed_count)
+     VALUES ($1, $2, $3, $4, $4, $5, $6, $7) RETURNING id`,
+    [organisation, name, status, before(started), ...counts],
+  )
+  return rows[0].id as string
+}
+
+/** A payout and its transfer, accepted and perhaps settled so many minutes ago. */
+async function payout(
+  of: string,
+  name: string,
+  given: { status: string; transfer: string; at: number; settled?: number; error?: string },
+) {
+  const { status, transfer, at, settled, error } = given
+  const hash = `${name} ${of}`
+  const { rows } = await database.pool.query(
+    `WITH c AS (INSERT INTO contractors (organisation, name, status, invite_expires_at) VALUES ($1, $2, 'ready', now()) RETURNING id)
+     INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, transfer, tx_hash, paid_at, error)
+     SELECT $1, $3, id, 'x', $4, $5, $5, CASE WHEN $4 = 'paid' THEN $6::timestamptz END, $7 FROM c RETURNING id`,
+    [organisation, name, of, status, hash, NOW, error ?? null],
+  )
+  await database.pool.query(
+    `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, sponsor, envelope, bid, max_time, quota_day,
+       since_ledger, status, result_code, organisation, payout, created_at, settled_at)
+     VALUES ($1, 'outer ' || $1, 'G', 'G', 'S', 'x', 1, 0, 'd', 1, $2, CASE WHEN $2 = 'dead' THEN 'txBadSeq' END, $3, $4, $5, $6)`,
+    [hash, transfer, organisation, rows[0].id, before(at), settled === undefined ? null : before(settled)],
+  )
+}
+
+beforeAll(async () => {
+  database = await openCaptured()
+  db = database.db
+  const { rows } = await database.pool.query(`INSERT INTO organisations (name) VALUES ('Northwind') RETURNING id`)
+  organisation = rows[0].id
+  const moving = await batch('Moving', 'started', 600, [3, 1, 0])
+  await payout(moving, 'Ada', { status: 'paid', transfer: 'success', at: 2, settled: 1 })
+  const still = await batch('Still', 'started', 500, [9, 4, 0])
+  await payout(still, 'Grace', { status: 'paid', transfer: 'success', at: 181, settled: 180 })
+  const failed = await batch('Failed', 'failed', 400, [2, 0, 2])
+  await payout(failed, 'Alan', { status: 'failed', transfer: 'dead', at: 60, settled: 50, error: 'expired' })
+  await payout(failed, 'Edsger', { status: 'failed', transfer: 'failed', at: 60, settled: 55, error: 'failed' })
+  const open = await batch('Open', 'started', 300, [1, 0, 0])
+  await payout(open, 'Katherine', { status: 'pending', transfer: 'sent', at: 7 })
+  const old = await batch('Old', 'failed', 20_000, [1, 0, 1])
+  await payout(old, 'Joan', { status: 'failed', transfer: 'failed', at: 15_000, settled: 15_000, error: 'failed' })
+  for (let n = 0; n < 30; n += 1) await batch(`Newer ${n}`, 'started', 5 - n / 10, [1, 0, 0])
+}, 120_000)
+afterAll(() => database.close())
+
+test('batches under way come by the age of their last progress, and newer ones hide none', async () => {
+  const { batches, total } = await listMovingBatches(db, 5)
+  expect(total).toBe(33)
+  expect(batches.map(({ name }) => name)).toEqual(['Still', 'Open', 'Newer 0', 'Newer 1', 'Newer 2'])
+  expect(batches[0]?.progressedAt).toEqual(before(180))
+})
+
+test('what failed, stands still or is open for too long is told once, by name, the oldest first', async () => {
+  const { batches } = await listMovingBatches(db, 100)
+  const { items, olderFailedBatches } = await readAttention(db, batches, NOW)
+  const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
+    what,
+    batch?.name,
+    of?.name,
+    contractors?.map(({ name }) => name).join(', '),
+    since && (NOW.getTime() - since.getTime()) / 60_000,
+  ])
+  expect(told).toEqual([
+    ['The batch stands still', 'Still', 'Northwind', undefined, 180],
+    ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
+    ['A transfer is open for longer than it can be valid', 'Open', 'Northwind', 'Katherine', 7],
+  ])
+  expect(items[1]?.why).toMatch(/^expired: it expired .* sequence number/)
+  expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
+  expect(olderFailedBatches).toBe(1)
+})
+
+test('a job of the relay that failed or stands still is told with its organisation', async () => {
+  await database.pool.query(`INSERT INTO identities (kind, sub, issuer, organisation) VALUES ('idp', 'ada', 'i', $1)`, [
+    organisation,
+  ])
+  await database.pool.query(
+    `INSERT INTO batch_jobs (id, user_kind, user_sub, status, error, created_at, ended_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'failed', 'no channel has enough', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'running', NULL, $1, NULL)`,
+    [before(20)],
+  )
+  await database.pool.query(
+    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, queued_at, settled_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'x', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', $1, NULL)`,
+    [before(20)],
+  )
+  const { items } = await readAttention(db, [], NOW)
+  const jobs = items.filter(({ page }) => page.startsWith('/jobs'))
+  expect(jobs.map(({ what, organisation: of, why }) => [what, of?.name, why])).toEqual(
+    expect.arrayContaining([
+      ['1 transfer of 1 of a relay job failed', 'Northwind', 'no channel has enough'],
+      ['A relay job stands still', undefined, '1 of its transfers have not ended'],
+    ]),
+  )
+})
+
+test('the traffic of a day has 24 hours, that of a month 30 days; what expired has failed', async () => {
+  const day = await readTraffic(db, NOW, '24h')
+  expect(day.parts).toHaveLength(24)
+  expect(day.parts.at(-1)).toMatchObject({ at: new Date('2026-11-20T12:00:00Z'), succeeded: 1, failed: 0, open: 1 })
+  expect(day.parts.at(-2)).toMatchObject({ succeeded: 0, failed: 2, open: 0, medianSeconds: undefined })
+  expect([day.medianSeconds, day.slowSeconds]).toEqual([60, 60])
+  const month = await readTraffic(db, NOW, '30d')
+  expect(month.parts).toHaveLength(30)
+  expect(month.parts.at(-1)).toMatchObject({ at: new Date('2026-11-20T00:00:00Z'), succeeded: 2, failed: 2, open: 1 })
+  expect(month.parts.reduce((sum, { failed }) => sum + failed, 0)).toBe(3)
+  const nothing = await readTraffic(db, new Date('2030-01-01T00:00:00Z'))
+  expect([nothing.medianSeconds, nothing.parts.every(({ succeeded }) => succeeded === 0)]).toEqual([undefined, true])
+})

@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { listAudit, readAudit } from '#lib/operator/audit.ts'
+import { listBatches, listPayoutsOf } from '#lib/operator/batches.ts'
+import { listContractors } from '#lib/operator/contractors.ts'
+import { explainTransfer } from '#lib/operator/explanation.ts'
+import { listJobs } from '#lib/operator/jobs.ts'
+import { type List, type ListRequest, PAGE_SIZE } from '#lib/operator/list.ts'
+import { listOrganisations } from '#lib/operator/organisations.ts'
+import { readPayouts } from '#lib/operator/payouts.ts'
+import { listRefusals } from '#lib/operator/refusals.ts'
+import { listTransfers, type TransferRequest } from '#lib/operator/transfers.ts'
+import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
+
+const NOW = new Date('2026-11-20T12:30:00Z')
+const ALL = 10_000
+const ACCOUNT = (n: number) =>
+  `G${String(n)
+    .padStart(4, 'A')
+    .replace(/\d/g, (digit) => 'BCDEFGHIJK'[Number(digit)] ?? '')}${'A'.repeat(51)}`
+const hashOf = (kind: string, n: number) => `${kind}${n.toString(16).padStart(63, '0')}`
+
+let database: CapturedDatabase
+let db: Database
+let ids: { one: string; other: string }
+
+beforeAll(async () => {
+  database = await openCaptured()
+  db = database.db
+  const { pool } = database
+  const { rows: made } = await pool.query(
+    `INSERT INTO organisations (name, created_at) VALUES ('Northwind', now()), ('Contoso_100%', now() - interval '1 day') RETURNING id`,
+  )
+  ids = { one: made[0].id, other: made[1].id }
+  await pool.query(
+    `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES ('idp', 'ada', 'i', 'ada@northwind.example', $1)`,
+    [ids.one],
+  )
+  await pool.query(
+    `INSERT INTO batches (organisation, name, status, created_at)
+     SELECT CASE WHEN n % 4 = 0 THEN $2::uuid ELSE $1::uuid END, 'Payroll ' || n, CASE WHEN n % 100 = 0 THEN 'failed' ELSE 'completed' END,
+       $3::timestamptz - n * interval '1 minute' FROM generate_series(0, ${ALL - 1}) n`,
+    [ids.one, ids.other, NOW],
+  )
+  await pool.query(
+    `INSERT INTO contractors (organisation, name, email, email_folded, address, status, invite_expires_at, created_at)
+     SELECT $1, 'Contractor ' || n, 'c' || n || '@example.com', 'c' || n || '@example.com', 'GADDRESS' || n,
+       CASE WHEN n % 10 = 0 THEN 'ready' ELSE 'invited' END, now(), $2::timestamptz - n / 3 * interval '1 minute'
+     FROM generate_series(0, ${ALL - 1}) n`,
+    [ids.one, NOW],
+  )
+  await pool.query(
+    `INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, error)
+     SELECT $1, (SELECT id FROM batches WHERE name = 'Payroll 1'), id, 'x', CASE WHEN name LIKE '%7' THEN 'failed' ELSE 'ready' END, CASE WHEN name LIKE '%7' THEN '=1+1' END
+     FROM contractors WHERE name LIKE 'Contractor 1%'`,
+    [ids.one],
+  )
+  await pool.query(
+    `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, quota_account, sponsor, envelope, bid,
+       max_time, quota_day, since_ledger, status, ledger_hash, organisation, payout, created_at, settled_at)
+     SELECT 'a' || lpad(to_hex(n), 63, '0'), 'b' || lpad(to_hex(n), 63, '0'), $2, CASE WHEN n % 100 = 0 THEN $3 ELSE 'G' END,
+       NULL, 'S', 'x', 200, 0, 'd', 1, CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 1000 = 4 THEN 'dead' ELSE 'success' END,
+       CASE WHEN n = 5 THEN 'c' WHEN n % 2 = 0 THEN 'a' ELSE 'b' END || lpad(to_hex(n), 63, '0'), $1,
+       CASE WHEN n = 9 THEN (SELECT p.id FROM payouts p JOIN contractors c ON c.id = p.contractor WHERE c.name = 'Contractor 12') END,
+       $4::timestamptz - n * interval '1 minute', $4 FROM generate_series(0, ${ALL - 1}) n`,
+    [ids.one, ACCOUNT(1), ACCOUNT(2), NOW],
+  )
+  await pool.query(
+    `INSERT INTO batch_jobs (id, user_kind, user_sub, status, created_at, ended_at)
+     SELECT gen_random_uuid(), 'idp', CASE WHEN n = 7 THEN 'ada' ELSE 'user ' || n END, 'failed', $1, $1 FROM generate_series(1, 45) n`,
+    [NOW],
+  )
+  await pool.query(
+    `INSERT INTO batch_items (job, position, status, quota_account, inner_hash, hash, queued_at, settled_at)
+     SELECT id, 0, 'paid', user_sub, CASE WHEN user_sub = 'ada' THEN $1 END, 'hash of ' || user_sub, created_at, created_at FROM batch_jobs`,
+    [hashOf('a', 9)],
+  )
+  await recordAudit(
+    db,
+    NOW,
+    ...Array.from({ length: 2_500 }, (_, n) => ({
+      organisation: n % 2 === 0 ? ids.one : undefined,
+      actor: { kind: 'ledger' as const, sub: `G${n % 100}` },
+      action: n % 100 === 0 ? ('transfer.refused' as const) : ('transfer.sponsored' as const),
+      subject: { kind: 'transfer' as const, id: hashOf('d', n) },
+      ...(n % 100 === 0 && { detail: { reason: 'memo' } }),
+    })),
+  )
+  await pool.query('ANALYZE')
+}, 240_000)
+afterAll(() => database.close())
+
+const ask = (request: Partial<ListRequest> = {}): ListRequest => ({
+  q: '',
+  status: '',
+  organisation: '',
+  page: 1,
+  ...request,
+})
+const transfers = (request: Partial<TransferRequest> = {}) =>
+  listTransfers(db, { q: '', organisation: '', contractor: '', view: '', page: 1, ...request })
+const AUDIT = { q: '', organisation: '', action: '', actor: '', from: '', to: '' }
+
+/** Every page of a list, one after the other. */
+async function readAll<Row>(list: (page: number) => Promise<List<Row>>): Promise<Row[]> {
+  const first = await list(1)
+  const rows = [...first.rows]
+  for (let page = 2; page <= first.pages; page += 1) rows.push(...(await list(page)).rows)
+  expect(rows).toHaveLength(first.total)
+  return rows
+}
+
+describe('a list is complete over its pages, and nothing is in it twice', () => {
+  test.each<[string, (page: number) => Promise<List<unknown>>, number]>([
+    ['failed batches', (page) => listBatches(db, ask({ status: 'failed', page })), ALL / 100],
+    ['ready contractors, three of a moment', (page) => listContractors(db, ask({ status: 'ready', page })), ALL / 10],
+    ['failed transfers, expired ones among them', (page) => transfers({ view: 'failed', page }), ALL / 500],
+    ['transfers to an account', (page) => transfers({ q: ACCOUNT(2), page }), ALL / 100],
+    ['jobs of one moment', (page) => listJobs(db, ask({ page })), 45],
+    ['refusals', (page) => listRefusals(db, ask({ page })), 25],
+    ['entries of an actor', (page) => listAudit(db, { ...AUDIT, actor: 'ledger:G7' }, page), 25],
+  ])('%s', async (_, list, count) => {
+    const rows = await readAll(list)
+    expect(rows).toHaveLength(count)
+    const told = rows.map((row) => JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value)))
+    expect(new Set(told).size).toBe(count)
+  })
+
+  test('the counts of the tabs are those of the search and the filters', async () => {
+    const { counts, total, pages, rows } = await listBatches(db, ask({ organisation: ids.other, status: 'failed' }))
+    expect([counts.get(''), counts.get('failed'), counts.get('completed')]).toEqual([2_500, 100, 2_400])
+    expect([total, pages, rows.length]).toEqual([100, 2, PAGE_SIZE])
+    expect(rows.every(({ organisation }) => organisation === ids.other)).toBe(true)
+  })
+
+  test('a page beyond the end is the last one', async () => {
+    const { page, pages, rows } = await listContractors(db, ask({ page: 9_999 }))
+    expect([page, pages, rows.length]).toEqual([200, 200, PAGE_SIZE])
+  })
+})
+
+describe('a search finds', () => {
+  test('a batch by its name or its organisation, and takes signs of patterns as they are', async () => {
+    expect((await listBatches(db, ask({ q: 'payroll 9999' }))).rows).toMatchObject([{ name: 'Payroll 9999' }])
+    expect((await listBatches(db, ask({ q: 'o_100%' }))).total).toBe(2_500)
+    expect((await listBatches(db, ask({ q: 'Payroll%9999' }))).total).toBe(0)
+    expect((await listBatches(db, ask({ q: `\0' or true --` }))).total).toBe(0)
+  })
+
+  test('a contractor by part of the email or of the address', async () => {
+    expect((await listContractors(db, ask({ q: 'C77@EXAMPLE' }))).rows).toMatchObject([{ name: 'Contractor 77' }])
+    expect((await listContractors(db, ask({ q: 'address9998' }))).rows).toMatchObject([{ name: 'Contractor 9998' }])
+  })
+
+  test('an organisation by the email of a user', async () => {
+    expect((await listOrganisations(db, { q: 'ada@north', page: 1 })).rows).toMatchObject([
+      { name: 'Northwind', contractors: ALL, batches: 7_500, users: ['ada@northwind.example'] },
+    ])
+  })
+
+  test.each([
+    ['the client’s', 'a', 77],
+    ['the sponsor’s', 'b', 77],
+    ['the ledger’s', 'c', 5],
+  ])('a transfer by %s hash, whole or in part, in any case', async (_, kind, n) => {
+    const hash = hashOf(kind, n)
+    for (const q of [hash, hash.toUpperCase(), ` ${hash}\n`]) {
+      const found = await transfers({ q })
+      expect([found.total, found.rows]).toMatchObject([1, [{ innerHash: hashOf('a', n), state: 'succeeded' }]])
+      expect((await transfers({ q, view: 'failed' })).total).toBe(0)
+    }
+    expect((await transfers({ q: hash.slice(30) })).rows.map(({ innerHash }) => innerHash)).toContain(hashOf('a', n))
+  })
+
+  test('a transfer by whom it pays, and names its batch and its job', async () => {
+    const { rows } = await transfers({ q: 'contractor 12', view: 'succeeded' })
+    expect(rows).toMatchObject([
+      { innerHash: hashOf('a', 9), contractorName: 'Contractor 12', batchName: 'Payroll 1', job: expect.any(String) },
+    ])
+    const [line] = rows
+    expect((await transfers({ contractor: line?.contractor ?? '' })).total).toBe(1)
+    expect((await listJobs(db, ask({ q: line?.job ?? '' }))).rows).toMatchObject([{ organisationName: 'Northwind' }])
+    expect((await transfers({ contractor: 'no id' })).total).toBe(0)
+  })
+
+  test('a job by its user, its hash or its organisation', async () => {
+    expect((await listJobs(db, ask({ q: 'user 31' }))).total).toBe(1)
+    expect((await listJobs(db, ask({ q: 'HASH OF USER 31' }))).total).toBe(1)
+    expect((await listJobs(db, ask({ organisation: ids.one }))).rows).toMatchObject([{ userSub: 'ada' }])
+  })
+
+  test('payouts of a batch by the contractor, with counts by status', async () => {
+    const [batch] = (await listBatches(db, ask({ q: 'Payroll 1' }))).rows.filter(({ name }) => name === 'Payroll 1')
+    const found = await listPayoutsOf(db, batch?.id ?? '', ask({ q: 'Contractor 17' }))
+    expect(found.counts.get('')).toBe(111)
+    expect(found.counts.get('failed')).toBe(12)
+  })
+})
+
+test('the audit log is filtered by organisation, actor, action, day and text', async () => {
+  const total = async (filters: Partial<typeof AUDIT>) => (await listAudit(db, { ...AUDIT, ...filters }, 1)).total
+  expect(await total({})).toBe(2_500)
+  expect(await total({ organisation: ids.one })).toBe(1_250)
+  expect(await total({ organisation: 'no id' })).toBe(0)
+  expect(await total({ actor: 'ledger:G7' })).toBe(25)
+  expect(await total({ actor: 'idp:G7' })).toBe(0)
+  expect(await total({ action: 'transfer.refused' })).toBe(25)
+  expect(await total({ from: '2026-11-20', to: '2026-11-20' })).toBe(2_500)
+  expect(await total({ to: '2026-11-19' })).toBe(0)
+  expect(await total({ from: '2026-11-21' })).toBe(0)
+  expect(await total({ from: '2026-02-31' })).toBe(2_500)
+  expect(await total({ q: hashOf('d', 77) })).toBe(1)
+})
+
+test('an export reads everything once, in parts', async () => {
+  const sequences: number[] = []
+  for await (const lines of readAudit(db, AUDIT, 700)) sequences.push(...lines.map(({ sequence }) => sequence))
+  expect(new Set(sequences).size).toBe(2_500)
+  const payouts: string[] = []
+  for await (const rows of readPayouts(db, { organisation: ids.one, batch: '' }, 100)) {
+    payouts.push(...rows.map(({ contractor }) => contractor))
+  }
+  expect(new Set(payouts).size).toBe(1_111)
+})
+
+describe('the first page of a list follows an index', () => {
+  test.each<[string, () => Promise<unknown>]>([
+    ['transfers', () => transfers()],
+    ['failed transfers', () => transfers({ view: 'failed' })],
+    ['transfers of an account', () => transfers({ q: ACCOUNT(2) })],
+    ['a transfer', () => transfers({ q: hashOf('b', 77) })],
+    ['batches', () => listBatches(db, ask())],
+    ['contractors', () => listContractors(db, ask())],
+    ['refusals', () => listRefusals(db, ask())],
+    ['audit', () => listAudit(db, AUDIT, 1)],
+  ])('%s', async (_, read) => {
+    const captured = await database.capture(read)
+    const rows = captured.filter(({ query }) => /limit \$\d+/.test(query))
+    expect(rows.length).toBeGreaterThan(0)
+    for (const { query, params } of rows) {
+      const { rows: lines } = await database.pool.query(`EXPLAIN ${query}`, params)
+      const plan = lines.map((line) => line['QUERY PLAN']).join('\n')
+      expect(plan).not.toMatch(/Seq Scan on (sponsored_transfers|audit_log|batches|contractors)\b/)
+    }
+  })
+})
+
+test.each([
+  [{ status: 'success', resultCode: 'txSuccess', contractError: null }, /^$/],
+  [{ status: 'held', resultCode: null, contractError: null }, /^$/],
+  [{ status: 'sent', resultCode: 'txBadSeq', contractError: null }, /sequence number.*\(txBadSeq\)$/],
+  [{ status: 'failed', resultCode: 'txFailed', contractError: 3506 }, /stale or wrong.*\(contract error 3506\)$/],
+  [{ status: 'failed', resultCode: 'txFailed', contractError: 9999 }, /^contract error 9999$/],
+  [{ status: 'failed', resultCode: 'txNew', contractError: null }, /^txNew$/],
+  [{ status: 'dead', resultCode: null, contractError: null }, /^it expired .* nothing was paid$/],
+  [
+    { status: 'dead', resultCode: 'txBadSeq', contractError: null },
+    /nothing was paid; the network had refused it: the sequence/,
+  ],
+] as const)('%j is explained', (transfer, words) => {
+  expect(explainTransfer(transfer)).toMatch(words)
+})

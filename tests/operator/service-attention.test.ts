@@ -1,0 +1,150 @@
+import { Keypair, StrKey } from '@stellar/stellar-sdk'
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { expect, test } from 'vitest'
+import { NotConfigured } from '#app/(operator)/overview/not-configured.tsx'
+import { type ServiceState, serviceAttention } from '#app/(operator)/overview/service-attention.ts'
+import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { composeSettings } from '#lib/server/settings.ts'
+
+const seed = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()
+const token = StrKey.encodeContract(new Uint8Array(32).fill(7))
+
+/** What a preview deployment has that works at all. */
+const PREVIEW = {
+  DATABASE_URL: 'postgres://h/d',
+  STELLAR_NETWORK: 'testnet',
+  SESSION_SECRET: 'a secret of the overview tests, 32 bytes and more',
+  SPONSOR_SEED: seed(1),
+  OPERATOR_PASSWORD: 'correct horse',
+}
+/** And what has everything. */
+const WHOLE = {
+  ...PREVIEW,
+  CONFIDENTIAL_TOKEN: token,
+  IDP_ISSUER: 'https://login.example',
+  IDP_AUDIENCE: 'us',
+  FAUCET_SEED: seed(2),
+  BATCH_ENABLED: 'true',
+  RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(generateRelayKey())),
+  SMTP_URL: 'smtp://mail.example',
+  MAIL_FROM: 'pay@pay.example',
+  CRON_SECRET: 'a secret of schedulers',
+  METRICS_TOKEN: 'a token of Prometheus',
+}
+
+/** The lines of the list, as they are read. */
+function linesOf(variables: Record<string, string>): string[] {
+  const settings = composeSettings(readEnvironment(variables))
+  const html = renderToStaticMarkup(createElement(NotConfigured, { settings }))
+  return [...html.matchAll(/<li[^>]*>(.*?)<\/li>/g)].map(([, line = '']) =>
+    line.replace('</span><span', ' $&').replace(/<[^>]+>/g, ''),
+  )
+}
+
+test('a preview lists all that is off, and what turns it on', () => {
+  expect(linesOf(PREVIEW)).toEqual([
+    'Users sign in with a wallet only, not by email. Set IDP_ISSUER, IDP_AUDIENCE',
+    'The faucet gives no test money. Set FAUCET_SEED, CONFIDENTIAL_TOKEN',
+    'No batch jobs are taken for relays. Set BATCH_ENABLED, RELAY_PUBLIC_KEY, CONFIDENTIAL_TOKEN',
+    'Invites are not mailed: employers pass the links on. Set SMTP_URL, MAIL_FROM',
+    'No scheduler may sweep: /api/cron/sweep is closed. Set CRON_SECRET',
+    'No metrics are read: /api/metrics is closed. Set METRICS_TOKEN',
+  ])
+})
+
+test('where all is set there is no list', () => {
+  expect(linesOf(WHOLE)).toEqual([])
+})
+
+test.each<[Record<string, string>, string]>([
+  [{ FAUCET_SEED: '' }, 'The faucet gives no test money. Set FAUCET_SEED'],
+  [{ BATCH_ENABLED: 'false' }, 'No batch jobs are taken for relays. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
+  [{ RELAY_PUBLIC_KEY: '' }, 'No batch jobs are taken for relays. Set BATCH_ENABLED, RELAY_PUBLIC_KEY'],
+  [{ CRON_SECRET: '' }, 'No scheduler may sweep: /api/cron/sweep is closed. Set CRON_SECRET'],
+])('%j alone is one line', (variables, line) => {
+  expect(linesOf({ ...WHOLE, ...variables })).toEqual([line])
+})
+
+test.each<[Record<string, string>, what: string, remedy: string]>([
+  [{ SPONSOR_SEED: '' }, 'No fees are paid: every transfer is turned away', 'Set SPONSOR_SEED.'],
+  [{ SPONSOR_CONTRACTS: 'none' }, 'Every transfer is refused: there is nothing to pay for', 'Set SPONSOR_CONTRACTS.'],
+])('%j needs a person: no payroll goes through', (variables, what, remedy) => {
+  expect(
+    serviceAttention(stateOf({ settings: composeSettings(readEnvironment({ ...WHOLE, ...variables })) })),
+  ).toMatchObject([{ what, remedy }])
+})
+
+test('names variables that are read', () => {
+  const named = linesOf({ ...PREVIEW, SPONSOR_SEED: '' }).flatMap((line) => line.replace(/.* Set /, '').split(', '))
+  expect(named.filter((name) => !VARIABLE_NAMES.some((known) => known === name))).toEqual([])
+})
+
+const QUIET: Omit<ServiceState, 'settings'> = {
+  ready: {
+    ok: true,
+    database: { ok: true },
+    ledger: { ok: true, latestLedger: 7, age: 1 },
+    sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '1000.0000000' },
+    relay: { ok: true, relays: 1, channels: 1 },
+  },
+  spending: {
+    everybody: { account: '*', held: 0n, used: 79n, count: 1 },
+    busiest: [],
+    floatHeld: 0n,
+    perDay: 1_000_000_000n,
+  },
+  limits: { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 100n },
+  channels: [],
+  startsRelay: false,
+}
+const stateOf = (given: Partial<ServiceState> = {}): ServiceState => ({
+  ...QUIET,
+  settings: composeSettings(readEnvironment(WHOLE)),
+  ...given,
+})
+
+test('a service that is well asks for nothing', () => {
+  expect(serviceAttention(stateOf())).toEqual([])
+})
+
+const CHANNEL = { address: 'GCHANNEL', seenAt: new Date(0), isRunning: true, job: null, position: null, status: null }
+
+test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
+  [{ ready: { ...QUIET.ready, database: { ok: false } } }, 'The database cannot be reached', /DATABASE_URL/],
+  [
+    { ready: { ...QUIET.ready, ledger: { ok: false, problem: 'the last ledger is old' } } },
+    'The ledger cannot be followed',
+    /the last ledger is old.*STELLAR_RPC_URL/,
+  ],
+  [
+    { ready: { ...QUIET.ready, sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '699.9999999' } } },
+    'The sponsor runs dry',
+    /lasts 6 days.*Send XLM to GSPONSOR/,
+  ],
+  [
+    { ready: { ...QUIET.ready, sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '99.0000000' } } },
+    'The sponsor runs dry',
+    /lasts less than a day/,
+  ],
+  [
+    {
+      spending: { everybody: { account: '*', held: 1n, used: 79n, count: 1 }, busiest: [], floatHeld: 0n, perDay: 0n },
+    },
+    'Today’s budget is nearly used',
+    /80 % of it.*00:00 UTC/,
+  ],
+  [{ ready: { ...QUIET.ready, relay: { ok: false, relays: 0 } } }, 'No relay is running', /npm run relay/],
+  [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'A channel cannot pay', /not registered.*relay:setup/],
+])('case %$ needs a person', (given, what, words) => {
+  const [item, ...others] = serviceAttention(stateOf(given))
+  expect([item?.what, others]).toEqual([what, []])
+  expect(`${item?.why} ${item?.remedy}`).toMatch(words)
+})
+
+test('a channel that no relay holds, and a relay that is about to start, are left alone', () => {
+  expect(serviceAttention(stateOf({ channels: [{ ...CHANNEL, isRunning: false, problem: 'account' }] }))).toEqual([])
+  const starting = { ready: { ...QUIET.ready, relay: { ok: false, relays: 0 } }, startsRelay: true }
+  expect(serviceAttention(stateOf(starting))).toEqual([])
+})
