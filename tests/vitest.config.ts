@@ -4,7 +4,7 @@ const EVERY_TEST = 'tests/**/*.test.ts'
 
 /** What touches no database, and so would do the same again. */
 const WITHOUT_DATABASE = [
-  'tests/{config,devnet,http,observability,prover,stellar,text,wallet}/**',
+  'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
   'tests/house/**',
   'tests/openapi/{client,document,documented,reference}.test.ts',
 ]
