@@ -1,15 +1,13 @@
 import { Keypair, Networks, StellarToml, TransactionBuilder } from '@stellar/stellar-sdk'
 import { SigningKeypair, Wallet } from '@stellar/typescript-wallet-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { GET as getToml } from '#app/.well-known/stellar.toml/route.ts'
-import * as sep10 from '#app/api/auth/sep10/route.ts'
-import * as verify from '#app/api/auth/sep10/verify/route.ts'
 import { verifySession } from '#lib/auth/session.ts'
+import { openApi } from '../support/api.ts'
 import { listen } from '../support/listen.ts'
 import { freePort } from '../support/port.ts'
-import { openTown, type Town } from '../support/town.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let town: Town
+let service: TestService
 let server: Awaited<ReturnType<typeof listen>>
 let base: string
 
@@ -21,17 +19,14 @@ beforeAll(async () => {
   base = `http://127.0.0.1:${port}`
   process.env.http_proxy = base
   // The wallet SDK speaks plain HTTP on this network only.
-  town = await openTown({ PUBLIC_URL: `http://${domain}`, DEVNET_PASSPHRASE: Networks.TESTNET })
-  server = await listen(port, {
-    '/.well-known/stellar.toml': { GET: getToml },
-    '/api/auth/sep10': sep10,
-    '/api/auth/sep10/verify': verify,
-  })
+  const variables = { PUBLIC_URL: `http://${domain}`, DEVNET_PASSPHRASE: Networks.TESTNET }
+  service = await openTestService({ ledger: 'fake', variables })
+  server = await listen(port, await openApi())
 }, 120_000)
 afterAll(async () => {
   delete process.env.http_proxy
   await server?.close()
-  await town?.close()
+  await service?.close()
 })
 
 async function signedChallenge(wallet: Keypair): Promise<string> {
@@ -48,7 +43,7 @@ test('the SDF’s wallet SDK finds its way by stellar.toml and signs in', async 
   const auth = await anchor.sep10()
   const wallet = Keypair.random()
   const { token } = await auth.authenticate({ accountKp: SigningKeypair.fromSecret(wallet.secret()) })
-  const session = await verifySession(town.service.settings.sessions, token, new Date())
+  const session = await verifySession(service.service.settings.sessions, token, new Date())
   expect(session).toMatchObject({ kind: 'ledger', sub: wallet.publicKey() })
 })
 
@@ -60,7 +55,7 @@ test('stellar.toml is what SEP-1 asks for, as the SDK reads it', async () => {
   expect(toml).toEqual({
     VERSION: '2.7.0',
     NETWORK_PASSPHRASE: Networks.TESTNET,
-    SIGNING_KEY: town.service.settings.sep10.signer.publicKey(),
+    SIGNING_KEY: service.service.settings.sep10.signer.publicKey(),
     WEB_AUTH_ENDPOINT: `http://${domain}/api/auth/sep10`,
     CURRENCIES: [],
     DOCUMENTATION: { ORG_NAME: 'Confidential payroll', ORG_URL: `http://${domain}` },

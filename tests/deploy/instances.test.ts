@@ -9,7 +9,7 @@ import { openWorks, type Works } from '../relay/works.ts'
 import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { seededRandom } from '../sponsor/random.ts'
 import { type Balancer, startBalancer } from '../support/balancer.ts'
-import type { Employer } from '../support/ground.ts'
+import type { SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { expectSettled } from '../support/transfers.ts'
@@ -125,7 +125,7 @@ test('the demo, each of its requests at one of two instances', async () => {
 }, 120_000)
 
 describe('the same request at both instances at once', () => {
-  let employer: Employer
+  let employer: SignedInPayer
   beforeAll(async () => {
     employer = await works.employ()
   })
@@ -191,7 +191,7 @@ describe('the same request at both instances at once', () => {
 
   test('five employers at once: a transfer is paid for once, and both say what became of it', async () => {
     // One after the other: the issuer signs a deposit for each.
-    const people: Employer[] = []
+    const people: SignedInPayer[] = []
     for (let index = 0; index < 5; index += 1) people.push(await works.employ())
     const payee = (await works.payee()).signer.publicKey()
     const outcomes = people.map(async (person, index) => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextProgram } from '#lib/cli/build.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type Gate, makeGate } from '../support/gate.ts'
-import { type Employer, type Ground, openGround } from '../support/ground.ts'
+import { type Ground, openGround, type SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { rawRequest, wiredBody } from '../support/raw-request.ts'
@@ -18,7 +18,7 @@ let ground: Ground
 let gate: Gate
 let program: Program
 let base: string
-let employer: Employer
+let employer: SignedInPayer
 
 beforeAll(async () => {
   const port = await freePort()

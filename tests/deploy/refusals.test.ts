@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
+import { Keypair, Networks } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { GET as getHealth } from '#app/api/health/route.ts'
@@ -9,20 +9,19 @@ import { type RunningService, startService } from '#lib/server/start.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { readEntries } from '#lib/stellar/entries.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { type FakeRpc, startFakeRpc, TOKEN } from '../support/fake-rpc.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
-import { type ForeignRpc, startForeignRpc } from '../support/foreign-rpc.ts'
 
 const STANDALONE = 'Standalone Network ; February 2017'
-const TOKEN = StrKey.encodeContract(new Uint8Array(32).fill(7))
 const [sponsor, channel] = [Keypair.random().secret(), Keypair.random().secret()]
 
 let database: Awaited<ReturnType<typeof cloneDatabase>>
-let rpc: ForeignRpc
+let rpc: FakeRpc
 let way: FaultProxy
 
 beforeAll(async () => {
   database = await cloneDatabase()
-  rpc = await startForeignRpc(Networks.PUBLIC)
+  rpc = await startFakeRpc({ passphrase: Networks.PUBLIC })
   way = await startFaultProxy(rpc.url)
 })
 afterAll(async () => {
@@ -110,6 +109,7 @@ describe('an RPC of another network that could not be reached at boot', () => {
 
   test('is believed once it is the right one, and not asked again', async () => {
     rpc.passphrase = STANDALONE
+    rpc.fault = 'json-rpc-error'
     rpc.asked = []
     for (let time = 0; time < 3; time += 1) {
       await expect(service.network.call('getHealth', {}, z.object({}))).rejects.toMatchObject({ code: 'unavailable' })

@@ -4,18 +4,18 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { batches, type ContractorStatus } from '#drizzle/schema/directory.ts'
 import type { Instructed } from '#lib/directory/batch-instructions.ts'
 import { type Batch, type BatchWithPayouts, batchShape, batchWithPayoutsShape } from '#lib/directory/batches.ts'
+import { type Employer, employerNamed, openUser } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
-import { askRoute, type OfficeEmployer, openUser } from '../support/office.ts'
-import { type Desk, openDesk } from './desk.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let desk: Desk
-let ada: OfficeEmployer
-let eve: OfficeEmployer
+let service: TestService
+let ada: Employer
+let eve: Employer
 beforeAll(async () => {
-  desk = await openDesk()
-  ;[ada, eve] = await Promise.all([desk.employ('ada'), desk.employ('eve')])
+  service = await openTestService()
+  ;[ada, eve] = await Promise.all([employerNamed(service, 'ada'), employerNamed(service, 'eve')])
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
 const NOBODY = '00000000-0000-4000-8000-000000000000'
 const create = async (by = ada, name = 'March') => (await by.ask<Batch>('POST', '/batches', { name })).body
@@ -23,7 +23,7 @@ const instruct = (id: string, instructions: unknown, by = ada) =>
   by.ask<Instructed>('POST', `/batches/${id}/instructions`, { instructions })
 const find = async (id: string) => (await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
 const actionsOn = async (id: string) =>
-  (await desk.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)).map(
+  (await service.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)).map(
     ({ action, actorSub, organisation }) => [action, actorSub === ada.identity.sub, organisation === ada.organisation],
   )
 
@@ -33,6 +33,7 @@ describe('POST /batches', () => {
     expect(answer).toEqual({
       status: 200,
       link: undefined,
+      headers: expect.anything(),
       body: {
         id: expect.stringMatching(/^[0-9a-f-]{36}$/),
         name: 'March',
@@ -84,9 +85,9 @@ describe('POST /batches', () => {
 
 describe('GET /batches', () => {
   test('newest first, page by page, with equal times in the order they were made', async () => {
-    const walt = await desk.employ('walt')
+    const walt = await employerNamed(service, 'walt')
     const made = await Promise.all(Array.from({ length: 7 }, (_, index) => create(walt, `batch ${index}`)))
-    await desk.db.update(batches).set({ createdAt: new Date('2026-01-01T00:00:00Z') })
+    await service.db.update(batches).set({ createdAt: new Date('2026-01-01T00:00:00Z') })
     const whole = await walt.ask<{ batches: Batch[] }>('GET', '/batches')
     expect(new Set(whole.body.batches.map(({ id }) => id))).toEqual(new Set(made.map(({ id }) => id)))
     expect(whole.link).toBeUndefined()
@@ -98,7 +99,7 @@ describe('GET /batches', () => {
     }
     expect(pages.map((page) => page.length)).toEqual([3, 3, 1])
     expect(pages.flat()).toEqual(whole.body.batches)
-    const { rows } = (await desk.db.execute(
+    const { rows } = (await service.db.execute(
       sql`SELECT id FROM batches WHERE organisation = ${walt.organisation} ORDER BY sequence DESC`,
     )) as unknown as { rows: { id: string }[] }
     expect(whole.body.batches.map(({ id }) => id)).toEqual(rows.map(({ id }) => id))
@@ -286,7 +287,7 @@ describe('POST /batches/{id}/ready', () => {
     await instruct(id, [{ contractorId: payee.id, encryptedAmount: 'x' }])
     const answers = await Promise.all(Array.from({ length: 20 }, () => ada.ask<Batch>('POST', `/batches/${id}/ready`)))
     const { payouts, ...batch } = await find(id)
-    expect(answers).toEqual(Array(20).fill({ status: 200, link: undefined, body: batch }))
+    expect(answers).toEqual(Array(20).fill({ status: 200, link: undefined, headers: expect.anything(), body: batch }))
     expect(batch).toMatchObject({ status: 'ready', payoutCount: 1 })
     expect(payouts).toMatchObject([{ status: 'ready' }])
     expect((await actionsOn(id)).filter(([action]) => action === 'batch.locked')).toEqual([
@@ -303,7 +304,7 @@ describe('POST /batches/{id}/ready', () => {
 
   test.each(['started', 'completed', 'failed'] as const)('a batch that is %s: 409', async (status) => {
     const { id } = await create()
-    await desk.db.update(batches).set({ status }).where(eq(batches.id, id))
+    await service.db.update(batches).set({ status }).where(eq(batches.id, id))
     expect(await ada.ask('POST', `/batches/${id}/ready`)).toMatchObject({
       status: 409,
       body: { error: `batch is ${status}` },
@@ -320,6 +321,7 @@ test('GET /batches/{id}/status is the counters and nothing else', async () => {
   expect(await ada.ask('GET', `/batches/${id}/status`)).toEqual({
     status: 200,
     link: undefined,
+    headers: expect.anything(),
     body: { status: 'ready', settledCount: 0, failedCount: 0, payoutCount: 1 },
   })
 })
@@ -350,7 +352,7 @@ describe.each(ONE_BATCH)('%s /batches/{id}%s', (method, rest) => {
 
   test('nobody: 401; a contractor: 403, before anything is read', async () => {
     const { id } = await create()
-    expect((await askRoute(undefined, method, `/batches/${id}${rest}`, body)).status).toBe(401)
+    expect((await service.ask(method, `/batches/${id}${rest}`, { session: undefined, body: body })).status).toBe(401)
     const contractor = await linkedContractor(`${method} ${rest}`)
     expect(await contractor.ask(method, `/batches/${id}${rest}`, body && '{')).toMatchObject(FORBIDDEN)
   })
@@ -361,10 +363,10 @@ const FORBIDDEN = { status: 403, body: { error: 'employer role required', code: 
 /** A user who is linked to a contractor record of Ada's, and has no organisation. */
 async function linkedContractor(name: string) {
   const sub = pair(`contractor ${name}`).publicKey()
-  const user = await openUser(desk.service, { kind: 'ledger', sub })
+  const user = await openUser(service, { kind: 'ledger', sub })
   await ada.engage(name, { address: sub, status: 'invited' })
   await user.ask('GET', '/payouts')
-  await desk.db.execute(
+  await service.db.execute(
     sql`UPDATE contractors SET status = 'ready', linked_kind = 'ledger', linked_sub = ${sub} WHERE address = ${sub}`,
   )
   return user
@@ -389,7 +391,7 @@ test('a contractor has no batches, and makes none', async () => {
 test('a user with nothing but an invite that nobody asked for becomes an employer by the first batch', async () => {
   const sub = pair('invited against their will').publicKey()
   await ada.engage('a guess', { address: sub, status: 'invited' })
-  const user = await openUser(desk.service, { kind: 'ledger', sub })
+  const user = await openUser(service, { kind: 'ledger', sub })
   // A body that is refused is no write.
   for (const body of [{}, '{']) expect((await user.ask('POST', '/batches', body)).status).toBe(400)
   expect(await user.ask('GET', '/batches')).toMatchObject(FORBIDDEN)
@@ -400,8 +402,8 @@ test('a user with nothing but an invite that nobody asked for becomes an employe
 
 test('a session that is none of ours: 401', async () => {
   for (const [method, rest] of ONE_BATCH) {
-    expect((await askRoute('nonsense', method, `/batches/${NOBODY}${rest}`)).status).toBe(401)
+    expect((await service.ask(method, `/batches/${NOBODY}${rest}`, { session: 'nonsense' })).status).toBe(401)
   }
-  expect((await askRoute(undefined, 'GET', '/batches')).status).toBe(401)
-  expect((await askRoute(undefined, 'POST', '/batches', '{')).status).toBe(401)
+  expect((await service.ask('GET', '/batches', { session: undefined })).status).toBe(401)
+  expect((await service.ask('POST', '/batches', { session: undefined, body: '{' })).status).toBe(401)
 })

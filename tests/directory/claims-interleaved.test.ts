@@ -6,7 +6,6 @@ import { changeContractor } from '#lib/directory/contractors/changes.ts'
 import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/moves.ts'
 import { admitUser, type User } from '#lib/directory/user.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import type { RunningService } from '#lib/server/start.ts'
 import {
   findOpenTransfers,
   markSent,
@@ -20,27 +19,29 @@ import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { seededRandom } from '../sponsor/random.ts'
 import { FAILURE, SUCCESS } from '../sponsor/records.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { pair } from '../support/inner-transaction.ts'
-import { type OfficeEmployer, openEmployer } from '../support/office.ts'
+import { type Employer, employerNamed } from '../support/fixtures.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { findContradictions } from './bookkeeping.ts'
-import { openService } from './desk.ts'
 
 const NOW = new Date('2026-05-01T12:00:00Z')
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
-let service: RunningService
+let service: TestService
 let stores: Store[]
 let db: Database
 let other: Database
 beforeAll(async () => {
   clone = await cloneDatabase()
-  service = await openService(clone.url)
+  service = await openTestService({ database: clone })
   stores = [openStore({ url: clone.url }), openStore({ url: clone.url })]
   const [one, two] = await Promise.all(stores.map((store) => store.database()))
   if (!one || !two) throw new Error('no database')
   ;[db, other] = [one, two]
   for (const table of ['payouts', 'batches']) await watchMoves(table)
 })
-afterAll(() => clone.drop())
+afterAll(async () => {
+  await service.close()
+  await clone.drop()
+})
 
 /** Has the database write down every move of a status. */
 async function watchMoves(table: string): Promise<void> {
@@ -64,29 +65,29 @@ async function movesOf(table: string): Promise<string[]> {
 const movesIn = (table: Record<string, readonly string[]>) =>
   Object.entries(table).flatMap(([before, all]) => all.map((after) => `${before} → ${after}`))
 
-const employ = (name: string) => openEmployer(service, db, pair(name).publicKey())
+const employ = (name: string) => employerNamed(service, name)
 
 /** What everybody does to everything, in any order: each returns when its own SQL transaction is through. */
 function actionsOf(
-  employers: OfficeEmployer[],
+  employers: Employer[],
   users: User[],
   payees: { id: string; address: string }[][],
   random: (below: number) => number,
 ) {
   const pick = <Item>(items: readonly Item[]): Item => items[random(items.length)] as Item
   const transfers: string[] = []
-  const batches: { id: string; employer: OfficeEmployer }[] = []
+  const batches: { id: string; employer: Employer }[] = []
   let made = 0
   const anyTransfer = () => (transfers.length === 0 ? '' : pick(transfers))
   const instruct = async () => {
     const index = random(employers.length)
-    const employer = employers[index] as OfficeEmployer
+    const employer = employers[index] as Employer
     const named = (payees[index] ?? []).filter(() => random(3) > 0)
     const batch = batches.length === 0 || random(3) === 0 ? await begin(employer) : pick(batches)
     const instructions = named.map(({ id }) => ({ contractorId: id, encryptedAmount: 'sealed' }))
     await employer.ask('POST', `/batches/${batch.id}/instructions`, { instructions })
   }
-  const begin = async (employer: OfficeEmployer) => {
+  const begin = async (employer: Employer) => {
     const batch = { id: String((await employer.ask('POST', '/batches', { name: 'a batch' })).body.id), employer }
     batches.push(batch)
     return batch
@@ -126,7 +127,7 @@ function actionsOf(
     const payee = pick(payees[index] ?? [])
     const status = random(2) === 0 ? 'inactive' : 'ready'
     const user = users[index]
-    if (user) await changeContractor(db, service.registry, user, payee.id, { status }, NOW)
+    if (user) await changeContractor(db, service.service.registry, user, payee.id, { status }, NOW)
   }
   return [instruct, instruct, lock, lock, claim, claim, claim, claim, settle, settle, settle, refuse, resume, change]
 }

@@ -7,8 +7,8 @@ import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import type { Instructed } from '#lib/directory/batch-instructions.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import type { Employer } from '../support/ground.ts'
-import { openEmployer } from '../support/office.ts'
+import { openEmployer } from '../support/fixtures.ts'
+import type { SignedInPayer } from '../support/ground.ts'
 import { openTown, type Town } from '../support/town.ts'
 import { countFeeBumps, next, notFound, sendAnswer } from '../support/transfers.ts'
 import { findContradictions } from './bookkeeping.ts'
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => town.close())
 
 const prepare = (options: { batches?: number } = {}) => preparePayment(town, address, options)
-const build = (wallet: Employer, amount?: bigint) => buildPayment(town, wallet, address, amount)
+const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(town, wallet, address, amount)
 const find = findBatch
 
 afterEach(async () => {
@@ -63,7 +63,7 @@ test('a transfer pays its payout: pending while it is on its way, then paid with
 
 test('instructions look whether who waits has registered meanwhile; while the ledger is out of reach, nobody has', async () => {
   const wallet = await town.employ(1n)
-  const office = await openEmployer(town.service, town.db, wallet.address)
+  const office = await openEmployer(town, wallet.address)
   const registered = await office.engage('registered', { address, status: 'invited' })
   const stranger = await office.engage('never registered', { status: 'onboarding' })
   const inactive = await office.engage('inactive', { address: wallet.address, status: 'inactive' })
@@ -191,14 +191,14 @@ describe('payoutId', () => {
   })
 
   test.each([7, null, {}, ['x'], true])('%j is no id: 400', async (payoutId) => {
-    const wallet = { session: await session() } as Employer
+    const wallet = { session: await session() } as SignedInPayer
     expect(await town.post(wallet, { signedXDR: 'AAAA', payoutId })).toEqual({
       status: 400,
       body: { error: 'payoutId must be a string', code: 'payout-id-invalid' },
     })
   })
 
-  let any: Promise<Employer> | undefined
+  let any: Promise<SignedInPayer> | undefined
   async function session() {
     any ??= town.employ(1n)
     return (await any).session

@@ -16,44 +16,49 @@ import { limits, PLENTY, transferNamed } from '../sponsor/quota-cases.ts'
 import { readQuotas } from '../sponsor/quota-ledger.ts'
 import { FAILURE, SUCCESS } from '../sponsor/records.ts'
 import { expectRefusal } from '../sponsor/refused.ts'
+import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
-import type { OfficeEmployer } from '../support/office.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { findContradictions } from './bookkeeping.ts'
 import { CLAIM_CASES } from './claim-cases.ts'
-import { type Desk, openDesk } from './desk.ts'
 
 const NOW = new Date('2026-05-01T12:00:00Z')
-let desk: Desk
+let service: TestService
 let count = 0
 beforeAll(async () => {
-  desk = await openDesk()
+  service = await openTestService()
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 afterEach(async () => {
-  expect(await findContradictions(desk.db)).toEqual([])
+  expect(await findContradictions(service.db)).toEqual([])
 })
 
-const employ = () => desk.employ(`employer ${++count}`)
-const accountOf = (employer: OfficeEmployer) => employer.identity.sub
-const find = async (employer: OfficeEmployer, { id }: { id: string }) =>
+const employ = () => employerNamed(service, `employer ${++count}`)
+const accountOf = (employer: Employer) => employer.identity.sub
+const find = async (employer: Employer, { id }: { id: string }) =>
   (await employer.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
 
 /** Records a transfer from an employer's wallet to an address, as the sponsor does. */
 async function record(
-  employer: OfficeEmployer,
+  employer: Employer,
   payee: { address: string },
   { payoutId, account = accountOf(employer) }: { payoutId?: string | undefined; account?: string } = {},
 ): Promise<TransferRecord> {
   count += 1
   const transfer = transferNamed(`transfer ${count}`, { account, recipient: payee.address, createdAt: NOW })
-  return (await recordTransfer(desk.db, transfer, limits, PLENTY, { payoutId })).record
+  return (await recordTransfer(service.db, transfer, limits, PLENTY, { payoutId })).record
 }
 
 const settle = ({ innerHash }: TransferRecord, how: LedgerRecord | null, now = NOW) =>
-  settleTransfer(desk.db, innerHash, how && { ...how, hash: `${how.hash.slice(0, 32)}${innerHash.slice(0, 32)}` }, now)
+  settleTransfer(
+    service.db,
+    innerHash,
+    how && { ...how, hash: `${how.hash.slice(0, 32)}${innerHash.slice(0, 32)}` },
+    now,
+  )
 async function reject({ innerHash }: TransferRecord) {
-  await markSent(desk.db, innerHash, { at: NOW, resultCode: 'txInsufficientBalance' })
-  await rejectTransfer(desk.db, innerHash, NOW)
+  await markSent(service.db, innerHash, { at: NOW, resultCode: 'txInsufficientBalance' })
+  await rejectTransfer(service.db, innerHash, NOW)
 }
 
 describe('which payout a transfer pays', () => {
@@ -87,7 +92,7 @@ describe('which payout a transfer pays', () => {
     const payee = await ada.engage('payee')
     const batch = await ada.prepare([payee])
     const moved = pair('moved').publicKey()
-    await desk.db.update(contractors).set({ address: moved }).where(eq(contractors.id, payee.id))
+    await service.db.update(contractors).set({ address: moved }).where(eq(contractors.id, payee.id))
     expect((await record(ada, { address: moved })).payout).toBeNull()
     expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
   })
@@ -109,7 +114,7 @@ describe('which payout a transfer pays', () => {
     await ada.prepare([payee])
     const colleague = pair(`colleague ${count}`).publicKey()
     expect(await record(ada, payee, { account: colleague })).toMatchObject({ payout: null, organisation: null })
-    await desk.db.insert(identities).values({ kind: 'ledger', sub: colleague, organisation: ada.organisation })
+    await service.db.insert(identities).values({ kind: 'ledger', sub: colleague, organisation: ada.organisation })
     const transfer = await record(ada, payee, { account: colleague })
     expect(transfer).toMatchObject({ payout: expect.any(String), organisation: ada.organisation })
   })
@@ -151,8 +156,8 @@ describe('a payout that the client names', () => {
       },
       canceled: async () => {
         const batch = await ada.prepare([payee])
-        await desk.db.execute(sql`UPDATE payouts SET status = 'canceled' WHERE batch = ${batch.id}`)
-        await desk.db.execute(sql`UPDATE batches SET payout_count = 0 WHERE id = ${batch.id}`)
+        await service.db.execute(sql`UPDATE payouts SET status = 'canceled' WHERE batch = ${batch.id}`)
+        await service.db.execute(sql`UPDATE batches SET payout_count = 0 WHERE id = ${batch.id}`)
         return id(batch)
       },
     }
@@ -163,11 +168,11 @@ describe('a payout that the client names', () => {
   })
 
   async function snapshot() {
-    const tables = [desk.db.select().from(payouts).orderBy(payouts.id), desk.db.select().from(sponsoredTransfers)]
-    const log = desk.db
+    const tables = [service.db.select().from(payouts).orderBy(payouts.id), service.db.select().from(sponsoredTransfers)]
+    const log = service.db
       .execute(sql`SELECT count(*) FROM audit_log`)
       .then((result) => (result as { rows?: unknown }).rows)
-    return [...(await Promise.all(tables)), await readQuotas(desk.db), await log]
+    return [...(await Promise.all(tables)), await readQuotas(service.db), await log]
   }
 
   test('a wallet that has no organisation has no payouts to name', async () => {
@@ -206,9 +211,11 @@ test('the same transfer recorded again claims nothing more', async () => {
   await ada.prepare([payee])
   await ada.prepare([payee])
   const transfer = transferNamed('again and again', { account: accountOf(ada), recipient: payee.address })
-  const records = await Promise.all(Array.from({ length: 8 }, () => recordTransfer(desk.db, transfer, limits, PLENTY)))
+  const records = await Promise.all(
+    Array.from({ length: 8 }, () => recordTransfer(service.db, transfer, limits, PLENTY)),
+  )
   expect(new Set(records.map((each) => each.record.payout)).size).toBe(1)
-  const pending = await desk.db.select().from(payouts).where(eq(payouts.organisation, ada.organisation))
+  const pending = await service.db.select().from(payouts).where(eq(payouts.organisation, ada.organisation))
   expect(pending.map(({ status }) => status).toSorted()).toEqual(['pending', 'ready'])
 })
 
@@ -241,7 +248,7 @@ describe('what becomes of a payout', () => {
     const end = new Date(NOW.getTime() + 9_000)
     await settle(await record(ada, other), SUCCESS, end)
     expect(await now()).toMatchObject({ status: 'completed', settledCount: 2, completedAt: end.toISOString() })
-    const [row] = await desk.db.select().from(contractors).where(eq(contractors.id, payee.id))
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, payee.id))
     expect(row?.lastPaidAt).toEqual(later)
   })
 
@@ -298,11 +305,11 @@ describe('what becomes of a payout', () => {
     const { ada, payee, now } = await setUp()
     const transfer = await record(ada, payee)
     await reject(transfer)
-    await resumeTransfer(desk.db, transfer.innerHash, NOW)
+    await resumeTransfer(service.db, transfer.innerHash, NOW)
     expect(await now()).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
     await settle(transfer, null)
     expect(await now()).toMatchObject({ status: 'failed', failedCount: 1 })
-    await resumeTransfer(desk.db, transfer.innerHash, NOW)
+    await resumeTransfer(service.db, transfer.innerHash, NOW)
     expect(await now()).toMatchObject({ status: 'failed', failedCount: 1 })
   })
 
@@ -318,8 +325,8 @@ describe('what becomes of a payout', () => {
 
     test('the first is not taken up again, and its death changes nothing', async () => {
       const { first, second, now } = await twice()
-      await resumeTransfer(desk.db, first.innerHash, NOW)
-      await rejectTransfer(desk.db, first.innerHash, NOW)
+      await resumeTransfer(service.db, first.innerHash, NOW)
+      await rejectTransfer(service.db, first.innerHash, NOW)
       await settle(first, null)
       expect(await now()).toMatchObject({ status: 'started', payouts: [{ status: 'pending' }] })
       const settled = await settle(second, SUCCESS)
@@ -352,7 +359,7 @@ describe('what becomes of a payout', () => {
     const [one, two] = [await record(ada, payee), await record(ada, payee)]
     await settle(two, SUCCESS, new Date(NOW.getTime() + 60_000))
     await settle(one, SUCCESS, NOW)
-    const [row] = await desk.db.select().from(contractors).where(eq(contractors.id, payee.id))
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, payee.id))
     expect(row?.lastPaidAt).toEqual(new Date(NOW.getTime() + 60_000))
   })
 })

@@ -5,8 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { captureLog } from '../support/console.ts'
-import { type Answer, fieldsOf, idOf, NOW, type Office, openOffice } from './office.ts'
-import { accountOf, keyOf } from './recorded-rpc.ts'
+import { type Answer, accountOf, fieldsOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
 
 let office: Office
 let session: string
@@ -22,7 +21,7 @@ beforeEach(async () => {
   logged = captureLog()
   employers += 1
   session = await office.wallet(accountOf(employers))
-  Object.assign(office.rpc, { isDown: false, requests: [] })
+  Object.assign(office.rpc, { fault: undefined, requests: [] })
   office.clock.now = NOW
 })
 afterEach(() => {
@@ -64,7 +63,7 @@ describe('POST /contractors', () => {
     const { body } = await create({ ...more, ...given })
     expect(body).toEqual({ ...given, id: expect.any(String), status: 'invited', createdAt: NOW.toISOString() })
     expect(body.id).not.toBe(more.id)
-    expect((await get(idOf({ status: 200, body, headers: new Headers() }))).body).toEqual(body)
+    expect((await get(idOf({ status: 200, body, headers: new Headers(), link: undefined }))).body).toEqual(body)
   })
 
   test('is ready when the address is registered, with the viewing key that the ledger has', async () => {
@@ -78,7 +77,7 @@ describe('POST /contractors', () => {
   test('works without the ledger: whoever cannot be looked up is invited', async () => {
     const address = accountOf(2)
     office.rpc.register(address, keyOf(2))
-    office.rpc.isDown = true
+    office.rpc.fault = 'http-503'
     const { status, body } = await create({ name: 'Ann', address })
     expect([status, body.status, body.pvk]).toEqual([200, 'invited', undefined])
   })
@@ -338,11 +337,11 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
     const moved = (await patch(id, { address: unknown })).body
     expect([moved.status, moved.address, moved.pvk]).toEqual(['invited', unknown, undefined])
-    office.rpc.isDown = true
+    office.rpc.fault = 'http-503'
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'invited', address: registered })
-    office.rpc.isDown = false
+    office.rpc.fault = undefined
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
-    office.rpc.isDown = true
+    office.rpc.fault = 'http-503'
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
   })
 

@@ -3,8 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type BatchStatus, batches, contractors, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { captureLog } from '../support/console.ts'
-import { idOf, NOW, type Office, openOffice } from './office.ts'
-import { accountOf, keyOf } from './recorded-rpc.ts'
+import { accountOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
 
 let office: Office
 let session: string

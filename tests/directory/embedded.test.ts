@@ -3,8 +3,7 @@ import { openStore, type Store } from '#lib/db/connection.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { provideService } from '#lib/server/services.ts'
 import { captureLog } from '../support/console.ts'
-import { fieldsOf, idOf, NOW, type Office, openOffice } from './office.ts'
-import { accountOf, keyOf } from './recorded-rpc.ts'
+import { accountOf, fieldsOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
 
 /** PGlite is one connection: a verb that asks the database for another inside its transaction never ends. */
 let pglite: Store

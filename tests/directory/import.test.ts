@@ -3,8 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { mapInSlices } from '#lib/directory/contractors/slices.ts'
 import { captureLog } from '../support/console.ts'
-import { type Answer, fieldsOf, NOW, type Office, openOffice } from './office.ts'
-import { accountOf, keyOf } from './recorded-rpc.ts'
+import { type Answer, accountOf, fieldsOf, keyOf, NOW, type Office, openOffice } from './office.ts'
 
 let office: Office
 let session: string
@@ -19,7 +18,7 @@ beforeEach(async () => {
   logged = captureLog()
   employers += 1
   session = await office.wallet(accountOf(employers))
-  Object.assign(office.rpc, { isDown: false, requests: [] })
+  Object.assign(office.rpc, { fault: undefined, requests: [] })
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -244,7 +243,7 @@ test('an organisation has at most 50,000 contractors', async () => {
 })
 
 test('while the ledger cannot be asked everybody is invited, and it is asked once', async () => {
-  office.rpc.isDown = true
+  office.rpc.fault = 'http-503'
   const rows = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, address: accountOf(20_000 + n) }))
   const answer = await bring(rows)
   expect(new Set(imported(answer, 'status'))).toEqual(new Set(['invited']))

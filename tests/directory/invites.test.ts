@@ -7,8 +7,7 @@ import { contractors } from '#drizzle/schema/directory.ts'
 import { findOpenInvite } from '#lib/directory/invites/invites.ts'
 import { inviteToken, readInviteToken } from '#lib/directory/invites/token.ts'
 import { captureLog } from '../support/console.ts'
-import { type Answer, idOf, NOW, type Office, openOffice } from './office.ts'
-import { accountOf, keyOf } from './recorded-rpc.ts'
+import { type Answer, accountOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
 
 let office: Office
 let logged: string[]
@@ -22,7 +21,7 @@ afterAll(() => office.close())
 beforeEach(async () => {
   logged = captureLog()
   office.clock.now = NOW
-  office.rpc.isDown = false
+  office.rpc.fault = undefined
   employer = (await newcomer()).session
 })
 afterEach(() => {
@@ -125,7 +124,7 @@ describe('POST /invites/{token}/accept', () => {
   test('does without the ledger', async () => {
     const { session, address } = await newcomer()
     office.rpc.register(address, keyOf(users))
-    office.rpc.isDown = true
+    office.rpc.fault = 'http-503'
     const { body } = await accept(session, await invite(await create({ name: 'Ann' })))
     expect([body.status, body.pvk]).toEqual(['onboarding', undefined])
   })

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Batch } from '#lib/directory/batches.ts'
-import { type Desk, openDesk } from './desk.ts'
-import { type Answer, fieldsOf, type Office, openOffice } from './office.ts'
-import { accountOf } from './recorded-rpc.ts'
+import { employerNamed } from '../support/fixtures.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { type Answer, accountOf, fieldsOf, type Office, openOffice } from './office.ts'
 
 describe('GET /contractors', () => {
   let office: Office
@@ -59,14 +59,14 @@ describe('GET /contractors', () => {
 })
 
 describe('GET /batches', () => {
-  let desk: Desk
+  let service: TestService
   beforeAll(async () => {
-    desk = await openDesk()
+    service = await openTestService()
   })
-  afterAll(() => desk.close())
+  afterAll(() => service.close())
 
   test('by status and by a part of the name', async () => {
-    const ada = await desk.employ('ada')
+    const ada = await employerNamed(service, 'ada')
     const [march] = await Promise.all(
       ['March', 'Mars', 'May'].map((name) => ada.ask<Batch>('POST', '/batches', { name })),
     )

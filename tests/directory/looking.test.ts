@@ -3,7 +3,7 @@ import { enrol } from '#lib/cli/participants.ts'
 import type { BatchProgress } from '#lib/directory/batches.ts'
 import type { Payout } from '#lib/directory/payouts/payouts.ts'
 import { openSettlement } from '#lib/sponsor/settlement.ts'
-import { type OfficeEmployer, openEmployer } from '../support/office.ts'
+import { type Employer, openEmployer } from '../support/fixtures.ts'
 import { openTown, type Town } from '../support/town.ts'
 import { countFeeBumps, notFound } from '../support/transfers.ts'
 import { findContradictions } from './bookkeeping.ts'
@@ -41,7 +41,7 @@ function renew() {
   if (sponsor) sponsor.settlement = openSettlement({ network, database, now })
 }
 
-const looks: [string, (office: OfficeEmployer, batch: { id: string }) => Promise<unknown>][] = [
+const looks: [string, (office: Employer, batch: { id: string }) => Promise<unknown>][] = [
   ['GET /batches/{id}', async (office, batch) => (await findBatch(office, batch)).payouts[0]?.status],
   [
     'GET /batches/{id}/status',
@@ -65,7 +65,7 @@ test.each(looks)('%s', async (_, look) => {
 
 test('somebody else’s look leaves it alone', async () => {
   const { hash, office, batch, posted } = await leaveBehind()
-  const stranger = await openEmployer(town.service, town.db, (await town.employ(1n)).address)
+  const stranger = await openEmployer(town, (await town.employ(1n)).address)
   await stranger.ask('GET', '/payouts')
   expect((await town.row(hash))?.status).toBe('sent')
   await expect.poll(async () => (await findBatch(office, batch)).payouts[0]?.status, POLL).toBe('paid')

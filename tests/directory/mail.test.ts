@@ -4,8 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { writeInvite } from '#lib/directory/invites/mail.ts'
 import { sendMail } from '#lib/text/mail.ts'
 import { captureLog } from '../support/console.ts'
-import { idOf, NOW, type Office, openOffice } from './office.ts'
-import { accountOf } from './recorded-rpc.ts'
+import { accountOf, idOf, NOW, type Office, openOffice } from './office.ts'
 
 interface Letter {
   from: string

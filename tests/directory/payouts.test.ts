@@ -4,13 +4,13 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import { type Payout, payoutShape } from '#lib/directory/payouts/payouts.ts'
+import { type Employer, employerNamed, openUser, type User } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
-import { askRoute, type OfficeEmployer, type OfficeUser, openUser } from '../support/office.ts'
-import { type Desk, openDesk } from './desk.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let desk: Desk
-let ada: OfficeEmployer
-let eve: OfficeEmployer
+let service: TestService
+let ada: Employer
+let eve: Employer
 let payees: { id: string; address: string }[]
 let first: BatchWithPayouts
 let second: BatchWithPayouts
@@ -20,21 +20,21 @@ const START = Date.parse('2026-03-01T12:00:00.000Z')
 const moment = (index: number) => new Date(START + index * 1000).toISOString()
 
 beforeAll(async () => {
-  desk = await openDesk()
-  ;[ada, eve] = await Promise.all([desk.employ('ada'), desk.employ('eve')])
+  service = await openTestService()
+  ;[ada, eve] = await Promise.all([employerNamed(service, 'ada'), employerNamed(service, 'eve')])
   payees = await Promise.all(Array.from({ length: 5 }, (_, index) => ada.engage(`payee ${index}`)))
   first = await ada.prepare(payees)
   second = await ada.prepare(payees.slice(0, 2), { draft: true })
   for (const [index, { id }] of first.payouts.entries()) {
-    await desk.db
+    await service.db
       .update(payouts)
       .set({ createdAt: new Date(moment(index)) })
       .where(eq(payouts.id, id))
   }
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
-async function list(query = '', by: OfficeUser = ada): Promise<string[]> {
+async function list(query = '', by: User = ada): Promise<string[]> {
   const answer = await by.ask<{ payouts: Payout[] }>('GET', `/payouts${query}`)
   expect(answer.status).toBe(200)
   return answer.body.payouts.map(({ id }) => id)
@@ -109,7 +109,7 @@ describe('filters', () => {
       { status: 'canceled' },
     ] as const
     for (const row of rows) {
-      await desk.db
+      await service.db
         .update(payouts)
         .set({ transfer: null, txHash: null, paidAt: null, error: null, ...row })
         .where(eq(payouts.id, two ?? ''))
@@ -161,8 +161,8 @@ describe('filters', () => {
 
 describe('who sees what', () => {
   test('nobody: 401', async () => {
-    expect((await askRoute(undefined, 'GET', '/payouts')).status).toBe(401)
-    expect((await askRoute('nonsense', 'GET', '/payouts?status=x')).status).toBe(401)
+    expect((await service.ask('GET', '/payouts', { session: undefined })).status).toBe(401)
+    expect((await service.ask('GET', '/payouts?status=x', { session: 'nonsense' })).status).toBe(401)
   })
 
   test('another organisation sees its own alone, whatever it filters by', async () => {
@@ -175,10 +175,10 @@ describe('who sees what', () => {
   })
 
   /** A user of an identity provider, linked to contractor records. */
-  async function link(sub: string, records: { id: string }[]): Promise<OfficeUser> {
-    const user = await openUser(desk.service, { kind: 'idp', sub, issuer: 'https://id.example' })
+  async function link(sub: string, records: { id: string }[]): Promise<User> {
+    const user = await openUser(service, { kind: 'idp', sub, issuer: 'https://id.example' })
     await user.ask('GET', '/payouts')
-    await desk.db
+    await service.db
       .update(contractors)
       .set({ linkedKind: 'idp', linkedSub: sub })
       .where(
@@ -208,12 +208,12 @@ describe('who sees what', () => {
   })
 
   test('one who is both sees both, each payout once', async () => {
-    const walt = await desk.employ('walt')
+    const walt = await employerNamed(service, 'walt')
     const self = await walt.engage('his own record')
     const made = await walt.prepare([self])
     const elsewhere = await eve.engage('walt as a payee')
     const received = await eve.prepare([elsewhere])
-    await desk.db
+    await service.db
       .update(contractors)
       .set({ linkedKind: 'ledger', linkedSub: pair('walt').publicKey() })
       .where(inArray(contractors.id, [self.id, elsewhere.id]))
@@ -228,7 +228,7 @@ describe('who sees what', () => {
     const batch = await eve.prepare([gone])
     const user = await link('gone', [gone])
     expect(await list('', user)).toEqual(ids(batch))
-    await desk.db.update(contractors).set({ deletedAt: new Date() }).where(eq(contractors.id, gone.id))
+    await service.db.update(contractors).set({ deletedAt: new Date() }).where(eq(contractors.id, gone.id))
     expect(await list('', user)).toEqual([])
     expect(await list(`?contractorId=${gone.id}`, eve)).toEqual(ids(batch))
   })
@@ -237,7 +237,7 @@ describe('who sees what', () => {
 test('the status of a payout is one of the list, in the table too', async () => {
   const [id] = ids(first)
   await expect(
-    desk.db
+    service.db
       .update(payouts)
       .set({ status: 'lost' as never })
       .where(eq(payouts.id, id ?? '')),
@@ -246,6 +246,8 @@ test('the status of a payout is one of the list, in the table too', async () => 
 })
 
 test('the audit log takes no change', async () => {
-  await expect(desk.db.delete(auditLog)).rejects.toMatchObject({ cause: { code: '23000' } })
-  await expect(desk.db.update(auditLog).set({ actorSub: 'nobody' })).rejects.toMatchObject({ cause: { code: '23000' } })
+  await expect(service.db.delete(auditLog)).rejects.toMatchObject({ cause: { code: '23000' } })
+  await expect(service.db.update(auditLog).set({ actorSub: 'nobody' })).rejects.toMatchObject({
+    cause: { code: '23000' },
+  })
 })

@@ -13,9 +13,9 @@ import { findRegistrations, lookUpRegistrations } from '#lib/directory/contracto
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { captureLog } from '../support/console.ts'
+import { TOKEN } from '../support/fake-rpc.ts'
 import { type Ground, openGround } from '../support/ground.ts'
-import { idOf, NOW, type Office, openOffice } from './office.ts'
-import { accountOf, keyOf, LATEST_LEDGER, TOKEN } from './recorded-rpc.ts'
+import { accountOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
 
 let office: Office
 let session: string
@@ -30,7 +30,7 @@ beforeEach(async () => {
   office.clock.now = NOW
   employers += 1
   session = await office.wallet(accountOf(employers))
-  Object.assign(office.rpc, { isDown: false, result: undefined, requests: [] })
+  Object.assign(office.rpc, { fault: undefined, result: undefined, requests: [] })
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -53,7 +53,7 @@ describe('what the ledger says of an address', () => {
   test('registered, archived, incompatible and absent are told apart', async () => {
     office.rpc.register(registered, keyOf(1))
     office.rpc.register(archived, keyOf(2), 0)
-    office.rpc.register(forgotten, keyOf(3), LATEST_LEDGER - 1)
+    office.rpc.register(forgotten, keyOf(3), office.rpc.latestLedger - 1)
     office.rpc.confuse(confused)
     const found = await lookUpRegistrations(registry(), [absent, confused, forgotten, archived, registered, registered])
     expect(Object.fromEntries(found)).toEqual({
@@ -97,7 +97,7 @@ describe('what the ledger says of an address', () => {
   })
 
   test('a ledger that cannot be asked is no ledger that says no', async () => {
-    office.rpc.isDown = true
+    office.rpc.fault = 'http-503'
     const refusal = { code: 'unavailable', message: 'the ledger cannot be reached' }
     await expect(lookUpRegistrations(registry(), [registered])).rejects.toMatchObject(refusal)
     expect(await findRegistrations(registry(), [registered])).toEqual(new Map())
@@ -206,9 +206,9 @@ describe('activation', () => {
     const contractor = await office.wallet(own)
     const { invite } = (await office.call(contractor, 'GET', '/me')).body as { invite: { token: string } }
     await office.call(contractor, 'POST', `/invites/${invite.token}/accept`)
-    office.rpc.isDown = true
+    office.rpc.fault = 'http-503'
     expect((await office.call(contractor, 'GET', `/contractors/${id}`)).body.status).toBe('onboarding')
-    office.rpc.isDown = false
+    office.rpc.fault = undefined
     office.rpc.register(own, keyOf(60_050))
     office.clock.now = new Date(NOW.getTime() + 30_000)
     const again = await office.wallet(own)
@@ -255,13 +255,13 @@ describe('activation', () => {
     const address = accountOf(80_000)
     const id = await create({ name: 'A', address })
     office.rpc.register(address, keyOf(1))
-    office.rpc.isDown = true
+    office.rpc.fault = 'http-503'
     const given = { database: () => office.service.database(), now: () => NOW, registry: registry() }
     office.rpc.requests.length = 0
     const sweep = openRegistrationSweep(given, 5)
     await vi.waitFor(() => expect(office.rpc.requests.length).toBeGreaterThan(1))
     expect(await statusOf(id)).toBe('invited')
-    office.rpc.isDown = false
+    office.rpc.fault = undefined
     await vi.waitFor(async () => expect(await statusOf(id)).toBe('ready'))
     await sweep.close()
   })

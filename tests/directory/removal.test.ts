@@ -4,17 +4,17 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { type BatchStatus, batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import { PAYOUT_MOVES } from '#lib/directory/moves.ts'
-import type { OfficeEmployer } from '../support/office.ts'
-import { type Desk, openDesk } from './desk.ts'
+import { type Employer, employerNamed } from '../support/fixtures.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let desk: Desk
-let ada: OfficeEmployer
-let eve: OfficeEmployer
+let service: TestService
+let ada: Employer
+let eve: Employer
 beforeAll(async () => {
-  desk = await openDesk()
-  ;[ada, eve] = await Promise.all([desk.employ('ada'), desk.employ('eve')])
+  service = await openTestService()
+  ;[ada, eve] = await Promise.all([employerNamed(service, 'ada'), employerNamed(service, 'eve')])
 })
-afterAll(() => desk.close())
+afterAll(() => service.close())
 
 const NOBODY = '00000000-0000-4000-8000-000000000000'
 let engaged = 0
@@ -33,7 +33,7 @@ async function payoutIn(status: PayoutStatus, fields: Partial<typeof payouts.$in
   const paid = status === 'paid' ? { paidAt: new Date(), txHash: 'ab'.repeat(32) } : {}
   const error = status === 'failed' ? { error: 'it failed' } : {}
   const sent = isSent ? { transfer: 'cd'.repeat(32) } : {}
-  await desk.db
+  await service.db
     .update(payouts)
     .set({ status, ...sent, ...paid, ...error, ...fields })
     .where(eq(payouts.id, payout))
@@ -41,7 +41,7 @@ async function payoutIn(status: PayoutStatus, fields: Partial<typeof payouts.$in
     const [settledCount, failedCount] = [Number(status === 'paid'), Number(status === 'failed')]
     const batch: BatchStatus = ({ pending: 'started', paid: 'completed', failed: 'failed' } as const)[status]
     const counters = { status: batch, settledCount, failedCount, startedAt: new Date() }
-    await desk.db.update(batches).set(counters).where(eq(batches.id, id))
+    await service.db.update(batches).set(counters).where(eq(batches.id, id))
   }
   return { contractor, batch: id, payout }
 }
@@ -61,7 +61,7 @@ describe('DELETE /payouts/{id}', () => {
     expect(found).toMatchObject({ status: batchStatus, payoutCount: 0, settledCount: 0, failedCount: 0 })
     expect(found.payouts).toMatchObject([{ id: payout, status: 'canceled' }])
     expect(found.payouts[0]).not.toHaveProperty('error')
-    const entries = await desk.db.select().from(auditLog).where(eq(auditLog.subjectId, payout))
+    const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, payout))
     expect(entries.map(({ action }) => action)).toEqual(['payout.canceled'])
   })
 
@@ -86,12 +86,12 @@ describe('DELETE /payouts/{id}', () => {
     const [one, two] = [await engage(), await engage()]
     const { id, payouts: made } = await ada.prepare([one, two])
     const paid = { status: 'paid' as const, transfer: 'cd'.repeat(32), txHash: 'ab'.repeat(32), paidAt: new Date() }
-    await desk.db
+    await service.db
       .update(payouts)
       .set(paid)
       .where(eq(payouts.id, made[0]?.id ?? ''))
     const counters = { status: 'started' as const, settledCount: 1, startedAt: new Date() }
-    await desk.db.update(batches).set(counters).where(eq(batches.id, id))
+    await service.db.update(batches).set(counters).where(eq(batches.id, id))
     expect((await cancel(made[1]?.id ?? '')).status).toBe(200)
     expect(await find(id)).toMatchObject({ status: 'completed', payoutCount: 1, settledCount: 1 })
   })
@@ -138,8 +138,12 @@ describe('DELETE /batches/{id}', () => {
     const { id } = await ada.prepare([one, two], { draft })
     expect(await remove(id)).toMatchObject({ status: 200, body: { id } })
     expect((await ada.ask('GET', `/batches/${id}`)).status).toBe(404)
-    expect(await desk.db.select().from(payouts).where(eq(payouts.batch, id))).toEqual([])
-    const entries = await desk.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)
+    expect(await service.db.select().from(payouts).where(eq(payouts.batch, id))).toEqual([])
+    const entries = await service.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.subjectId, id))
+      .orderBy(auditLog.sequence)
     expect(entries.at(-1)).toMatchObject({ action: 'batch.removed', detail: { payouts: 2 } })
     expect((await remove(id)).status).toBe(404)
   })

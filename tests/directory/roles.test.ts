@@ -10,8 +10,18 @@ import { createContractor } from '#lib/directory/contractors/creation.ts'
 import { importContractors } from '#lib/directory/contractors/import.ts'
 import { admitSession, admitUser, requireEmployer } from '#lib/directory/user.ts'
 import { captureLog } from '../support/console.ts'
-import { type Answer, fieldsOf, ISSUER, idOf, type Method, NOW, type Office, openOffice } from './office.ts'
-import { accountOf, keyOf } from './recorded-rpc.ts'
+import {
+  type Answer,
+  accountOf,
+  fieldsOf,
+  ISSUER,
+  idOf,
+  keyOf,
+  type Method,
+  NOW,
+  type Office,
+  openOffice,
+} from './office.ts'
 
 let office: Office
 let users = 4_000

@@ -31,7 +31,7 @@ export interface Person extends Holder {
 export type Grant = typeof faucetGrants.$inferSelect
 
 /** A town whose service has the issuer of the test USDC for a faucet. */
-export interface FaucetTown extends Town {
+export interface FaucetTown extends Omit<Town, 'ask'> {
   issuer: Keypair
   settle(): Promise<Person>
   mint(identity: Identity): Promise<string>

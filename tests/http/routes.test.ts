@@ -1,4 +1,4 @@
-import { Keypair, StrKey } from '@stellar/stellar-sdk'
+import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { DELETE, GET, PATCH, POST, PUT } from '#app/api/[[...path]]/route.ts'
 import * as disclose from '#app/api/auditor/disclose/route.ts'
@@ -17,7 +17,7 @@ import { openSettlement } from '#lib/sponsor/settlement.ts'
 import { openAccounts } from '#lib/stellar/accounts.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { captureLog } from '../support/console.ts'
-import { type LedgerServer, startLedgerServer } from '../support/ledger-server.ts'
+import { accountEntry, type FakeRpc, startFakeRpc } from '../support/fake-rpc.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
 const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(7))
@@ -27,11 +27,11 @@ const token = StrKey.encodeContract(new Uint8Array(32).fill(7))
 const ENOUGH = 10_000_000n + 100n * 5_000_000n
 
 const store = openStore({ directory: null })
-let ledger: LedgerServer
+let ledger: FakeRpc
 let now: Date
 
 beforeAll(async () => {
-  ledger = await startLedgerServer(address)
+  ledger = await startFakeRpc({ latestLedger: 41, passphrase: Networks.TESTNET })
   await store.database()
 })
 afterAll(async () => {
@@ -41,12 +41,19 @@ afterAll(async () => {
 beforeEach(() => {
   captureLog()
   now = NOW
-  Object.assign(ledger, { closedAt: NOW.getTime() / 1000 - 3, balance: ENOUGH, down: 'nothing', calls: 0 })
+  Object.assign(ledger, { closedAt: NOW.getTime() / 1000 - 3, fault: undefined, calls: 0 })
+  hold(ENOUGH)
   provideService(Promise.resolve(compose()))
 })
 afterEach(() => {
   vi.restoreAllMocks()
 })
+
+/** What the sponsor's account holds, in stroops; nothing: there is no such account. */
+function hold(balance: bigint | undefined): void {
+  ledger.accounts.clear()
+  if (balance !== undefined) ledger.accounts.set(address, accountEntry(address, { balance }))
+}
 
 /** A service of its own for each test: what is known of one's readiness is not known of another's. */
 function compose(variables: Record<string, string> = {}, more: Partial<Service> = {}): Service {
@@ -121,7 +128,7 @@ describe('GET /health', () => {
   test('asks neither database nor ledger', async () => {
     const database = vi.fn(store.database)
     provideService(Promise.resolve(compose({}, { database })))
-    ledger.down = 'all'
+    ledger.fault = 'http-503'
     expect((await get()).status).toBe(200)
     expect([database.mock.calls.length, ledger.calls]).toEqual([0, 0])
   })
@@ -163,7 +170,7 @@ describe('GET /ready', () => {
   })
 
   test('is 503 while the ledger is away, and says nothing of why', async () => {
-    ledger.down = 'all'
+    ledger.fault = 'http-503'
     expect(await get()).toEqual({
       retryAfter: '5',
       status: 503,
@@ -178,7 +185,7 @@ describe('GET /ready', () => {
   })
 
   test('is 503 while only the health of the ledger is not told', async () => {
-    ledger.down = 'health'
+    ledger.fault = (method) => (method === 'getHealth' ? 'http-503' : undefined)
     expect((await get()).body).toMatchObject({ ok: false, ledger: { ok: false }, sponsor: { ok: true } })
   })
 
@@ -195,7 +202,7 @@ describe('GET /ready', () => {
     [ENOUGH - 1n, { ok: false, problem: 'the float is low', address, availableXlm: '49.9999999' }],
     [undefined, { ok: false, problem: 'the float is low', address, availableXlm: '0.0000000' }],
   ])('a sponsor with %s stroops is short', async (balance, field) => {
-    ledger.balance = balance
+    hold(balance)
     expect(await get()).toMatchObject({ status: 503, body: { ok: false, ledger: { ok: true }, sponsor: field } })
   })
 
@@ -211,7 +218,7 @@ describe('GET /ready', () => {
     'a sponsor with nothing to pay for, %j, says so, whatever it has, and is no reason to be unready',
     async (variables, problem) => {
       provideService(Promise.resolve(compose(variables as Record<string, string>)))
-      ledger.balance = 10_000_000n
+      hold(10_000_000n)
       const { status, body } = await get()
       expect(status).toBe(200)
       expect(body).toMatchObject({
@@ -224,7 +231,7 @@ describe('GET /ready', () => {
   test('looks once in five seconds, whoever asks', async () => {
     await Promise.all([get(), get(), get()])
     expect(ledger.calls).toBe(2)
-    ledger.down = 'all'
+    ledger.fault = 'http-503'
     now = new Date(NOW.getTime() + 4_999)
     expect((await get()).status).toBe(200)
     expect(ledger.calls).toBe(2)

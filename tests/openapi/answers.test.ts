@@ -8,7 +8,7 @@ import type { Operation } from '#lib/openapi/operation.ts'
 import { provideService } from '#lib/server/services.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { DOCUMENTED_ANSWERS } from '../support/documented.ts'
-import type { Employer } from '../support/ground.ts'
+import type { SignedInPayer } from '../support/ground.ts'
 import type { Town } from '../support/town.ts'
 import { as, openSetting, type Setting, TOKENS } from './setting.ts'
 import type { Sent } from './visitor.ts'
@@ -17,7 +17,7 @@ const NOBODY = '00000000-0000-4000-8000-000000000000'
 
 let setting: Setting
 let town: Town
-let ada: Employer
+let ada: SignedInPayer
 beforeAll(async () => {
   setting = await openSetting()
   town = setting.town

@@ -5,30 +5,29 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { mintSession } from '#lib/auth/session.ts'
 import { OPERATIONS } from '#lib/openapi/document.ts'
-import { type Desk, openDesk } from '../directory/desk.ts'
 import { openApi } from '../support/api.ts'
+import { employerNamed } from '../support/fixtures.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
 const run = promisify(execFile)
 const tool = (name: string) => join('node_modules', '.bin', name)
 
 let directory: string
-let desk: Desk
+let service: TestService
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'payroll-client-'))
   await writeFile(join(directory, 'package.json'), '{ "type": "module" }')
   await run(tool('node'), ['lib/cli/client.ts', join(directory, 'payroll-client.ts')])
-  desk = await openDesk()
+  service = await openTestService()
 })
 afterAll(async () => {
-  await desk?.close()
+  await service?.close()
   await rm(directory, { recursive: true, force: true })
 })
 
 async function sessionOf(name: string): Promise<string> {
-  const { identity } = await desk.employ(name)
-  return await mintSession(desk.service.settings.sessions, identity, desk.service.now())
+  return (await employerNamed(service, name)).session
 }
 
 /** What the compiler says of a program that uses the client: nothing, or its complaints. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildChallenge } from '#lib/auth/sep10/challenge.ts'
 import { OPERATIONS, openApiDocument } from '#lib/openapi/document.ts'
 import type { Operation } from '#lib/openapi/operation.ts'
-import type { Employer } from '../support/ground.ts'
+import type { SignedInPayer } from '../support/ground.ts'
 import { openSetting, type Setting } from './setting.ts'
 import type { Sent } from './visitor.ts'
 
@@ -14,7 +14,7 @@ import type { Sent } from './visitor.ts'
 const DOCUMENT = openApiDocument('http://localhost:3000/api')
 
 let setting: Setting
-let ada: Employer
+let ada: SignedInPayer
 let places: Record<string, string>
 beforeAll(async () => {
   setting = await openSetting()

@@ -5,9 +5,10 @@ import { enrol } from '#lib/cli/participants.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findBatch } from '../directory/payment.ts'
+import { openApiClient } from '../support/api-client.ts'
 import type { Fault } from '../support/fault-proxy.ts'
-import { type Employer, type Ground, openGround } from '../support/ground.ts'
-import { openEmployerAt } from '../support/office.ts'
+import { employerWith } from '../support/fixtures.ts'
+import { type Ground, openGround, type SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { countFeeBumps, expectSettled } from '../support/transfers.ts'
@@ -33,7 +34,7 @@ afterAll(async () => {
   await ground?.close()
 })
 
-async function post(employer: Employer, signedXDR: string): Promise<{ status: number; body: unknown }> {
+async function post(employer: SignedInPayer, signedXDR: string): Promise<{ status: number; body: unknown }> {
   const response = await fetch(`${base}/api/transfer`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${employer.session}`, 'Content-Type': 'application/json' },
@@ -43,7 +44,7 @@ async function post(employer: Employer, signedXDR: string): Promise<{ status: nu
 }
 
 /** Resolves once the program is at the step; what it does there it must not get past before it is killed. */
-type Step = (innerHash: string, employer: Employer) => { reached: Promise<void>; letGo: () => Promise<void> }
+type Step = (innerHash: string, employer: SignedInPayer) => { reached: Promise<void>; letGo: () => Promise<void> }
 
 /** The program has asked the RPC this; `delivered` lets the call through and withholds the answer. */
 const atCall =
@@ -62,7 +63,7 @@ const atCall =
 
 /** The program waits for a lock of the database that this test holds. */
 const atLock =
-  (statement: (employer: Employer, innerHash: string) => string, when: string): Step =>
+  (statement: (employer: SignedInPayer, innerHash: string) => string, when: string): Step =>
   (innerHash, employer) => {
     const holder = new Client({ connectionString: ground.databaseUrl })
     const take = async () => {
@@ -99,12 +100,12 @@ async function waitForBlocked(): Promise<void> {
   }
 }
 
-const lockRow = (_: Employer, hash: string) =>
+const lockRow = (_: SignedInPayer, hash: string) =>
   `SELECT 1 FROM sponsored_transfers WHERE inner_hash = '${hash}' FOR UPDATE`
-const ownRows = ({ address }: Employer) =>
+const ownRows = ({ address }: SignedInPayer) =>
   `organisation = (SELECT organisation FROM identities WHERE sub = '${address}') FOR UPDATE`
-const lockBatch = (employer: Employer) => `SELECT 1 FROM batches WHERE ${ownRows(employer)}`
-const lockContractor = (employer: Employer) => `SELECT 1 FROM contractors WHERE ${ownRows(employer)}`
+const lockBatch = (employer: SignedInPayer) => `SELECT 1 FROM batches WHERE ${ownRows(employer)}`
+const lockContractor = (employer: SignedInPayer) => `SELECT 1 FROM contractors WHERE ${ownRows(employer)}`
 const lockBudget = () => `SELECT 1 FROM quotas WHERE account = '*' FOR UPDATE`
 
 const STEPS: [string, Step][] = [
@@ -129,8 +130,8 @@ const STEPS: [string, Step][] = [
 ]
 
 /** A locked batch with one payout to the payee, and a second that must stay as it is. */
-async function openBatch(employer: Employer) {
-  const office = await openEmployerAt(base, ground.db, employer)
+async function openBatch(employer: SignedInPayer) {
+  const office = await employerWith({ ...(await openApiClient({ base, fetch })), db: ground.db }, employer)
   const contractor = await office.engage('the payee', { address: payee })
   const batch = await office.prepare([contractor])
   const other = await office.prepare([contractor])

@@ -5,7 +5,7 @@ import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { openSettlement } from '#lib/sponsor/settlement.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import type { Employer } from '../support/ground.ts'
+import type { SignedInPayer } from '../support/ground.ts'
 import { openTown, type Town } from '../support/town.ts'
 import { countFeeBumps, expectSettled, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 
@@ -222,14 +222,14 @@ test('a proof that goes stale on the way fails on the ledger: 500, charged what 
 })
 
 /** Something that a merge would make spendable. */
-async function receive(employer: Employer): Promise<void> {
+async function receive(employer: SignedInPayer): Promise<void> {
   const issuer = Keypair.fromSecret(town.devnet.issuerSecret)
   const deposit = await buildDeposit(town.network, issuer, { to: employer.address, amount: 1n })
   await sendAndWait(town.network, deposit.signedXdr)
 }
 
 /** A merge of the employer's balance that another account sends, so that it takes no sequence number of the employer. */
-async function mergeFromOutside(employer: Employer): Promise<string> {
+async function mergeFromOutside(employer: SignedInPayer): Promise<string> {
   const { rpc: server, passphrase, token } = town.network
   const outsider = Keypair.random()
   await fetch(`${town.network.friendbotUrl}?addr=${outsider.publicKey()}`)

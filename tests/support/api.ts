@@ -46,12 +46,16 @@ export function matchPath<Path extends { path: string }>(paths: readonly Path[],
 
 /** Answers a request as the running service would, through the exported handlers: a `fetch` of its own. */
 export async function openApi(): Promise<(request: Request) => Promise<Response>> {
-  const routes = await loadRoutes()
+  const [routes, fallback, wellKnown] = await Promise.all([
+    loadRoutes(),
+    import('#app/api/[[...path]]/route.ts'),
+    import('#app/.well-known/stellar.toml/route.ts'),
+  ])
   return async (request) => {
-    const pathname = new URL(request.url).pathname.replace(/^\/api/, '')
-    const match = matchPath(routes, pathname)
-    if (!match) throw new Error(`no route for ${pathname}`)
-    const handler = match.candidate.handlers[request.method as ApiMethod]
-    return await handler(request, { params: Promise.resolve(match.params) })
+    const { pathname } = new URL(request.url)
+    if (pathname === '/.well-known/stellar.toml') return await wellKnown.GET(request, undefined)
+    const match = matchPath(routes, pathname.replace(/^\/api/, ''))
+    const handlers = match ? match.candidate.handlers : (fallback as unknown as ApiRoute['handlers'])
+    return await handlers[request.method as ApiMethod](request, { params: Promise.resolve(match?.params ?? {}) })
   }
 }

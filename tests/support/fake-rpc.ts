@@ -1,84 +1,167 @@
-import { createServer, type ServerResponse } from 'node:http'
-import { Keypair, rpc, xdr } from '@stellar/stellar-sdk'
+import type { ServerResponse } from 'node:http'
+import { Keypair, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
+import { accountKey } from '#lib/stellar/confidential-token.ts'
+import { readBody, serveLocally } from './local-server.ts'
 
 /** What the fake RPC does in place of an answer. `headless` is a JSON-RPC result without a ledger number. */
 export type RpcFault = 'http-503' | 'json-rpc-error' | 'hang' | 'hang-up' | 'headless' | 'wrong-entry' | 'wrong-type'
 
+/** An RPC over HTTP that knows what a test has given it, and can fail in every way that one does. */
 export interface FakeRpc {
   url: string
   server: rpc.Server
-  /** The accounts of the ledger, by G-address. */
+  passphrase: string
+  latestLedger: number
+  /** when the latest ledger closed, in unix seconds */
+  closedAt: number
+  /** the accounts of the ledger, by G-address */
   accounts: Map<string, xdr.AccountEntry>
-  fault: RpcFault | undefined
+  /** The address is registered with `token`, with this viewing key (128 hex digits). */
+  register(address: string, pvk: string, liveUntilLedger?: number): void
+  /** There is an entry where the account would be, of another shape. */
+  confuse(address: string): void
+  /** what goes wrong with every call, or with those of a method; the network's name is always told */
+  fault: RpcFault | ((method: string) => RpcFault | undefined) | undefined
+  /** given in place of every result, if it is set */
+  result: unknown
+  /** how many calls there were of anything but the network's name; may be set */
   calls: number
+  /** the methods asked for, in order */
+  asked: string[]
+  /** how many keys each getLedgerEntries asked for, in order */
+  requests: number[]
   close(): Promise<void>
 }
 
-/** An RPC over HTTP that knows getLedgerEntries for accounts, and can fail in every way that one does. */
-export async function startFakeRpc(): Promise<FakeRpc> {
-  const listener = createServer(async (request, response) => {
-    fake.calls += 1
-    let body = ''
-    for await (const chunk of request) body += chunk
-    const { params } = JSON.parse(body) as { params: { keys: string[] } }
-    respond(fake, params.keys, response)
+interface KnownEntry {
+  key: string
+  xdr: string
+  lastModifiedLedgerSeq: number
+  liveUntilLedgerSeq?: number
+}
+
+/** The token contract that `register` means. */
+export const TOKEN = StrKey.encodeContract(new Uint8Array(32).fill(7))
+
+export async function startFakeRpc(given: { latestLedger?: number; passphrase?: string } = {}): Promise<FakeRpc> {
+  const registered = new Map<string, KnownEntry>()
+  const listening = await serveLocally(async (request, response) => {
+    const { id, method, params } = JSON.parse(String(await readBody(request))) as JsonRpcRequest
+    fake.asked.push(method)
+    const isNetwork = method === 'getNetwork'
+    if (!isNetwork) fake.calls += 1
+    if (method === 'getLedgerEntries') fake.requests.push(params?.keys?.length ?? 0)
+    const fault = typeof fake.fault === 'function' ? fake.fault(method) : fake.fault
+    if (fault && !isNetwork) return fail(response, fault, params?.keys ?? [])
+    reply(response, id, answer(fake, registered, { method, params }))
   })
-  // Opening PGlite stops this process for seconds: an idle connection must outlast that.
-  listener.keepAliveTimeout = 60_000
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  const address = listener.address()
-  if (typeof address !== 'object' || !address) throw new Error('not listening')
-  const url = `http://127.0.0.1:${address.port}`
-  const server = new rpc.Server(url, { allowHttp: true })
+  const server = new rpc.Server(listening.url, { allowHttp: true })
   server.httpClient.defaults.timeout = 3_000
+  const keep = (address: string, fields: [string, xdr.ScVal][], liveUntilLedgerSeq: number) => {
+    const entry = contractEntry(address, fields, liveUntilLedgerSeq)
+    registered.set(entry.key, entry)
+  }
   const fake: FakeRpc = {
-    url,
+    url: listening.url,
     server,
+    passphrase: 'Standalone Network ; February 2017',
+    latestLedger: 7,
+    closedAt: 0,
+    ...given,
     accounts: new Map(),
     fault: undefined,
+    result: undefined,
     calls: 0,
-    close: () =>
-      new Promise((resolve) => {
-        listener.close(() => resolve())
-        listener.closeAllConnections()
-      }),
+    asked: [],
+    requests: [],
+    register: (address, pvk, liveUntilLedger = fake.latestLedger + 120_960) =>
+      keep(
+        address,
+        [
+          ['auditor_id', xdr.ScVal.scvU32(0)],
+          ['receiving_commitment', xdr.ScVal.scvBytes(new Uint8Array(64))],
+          ['spendable_commitment', xdr.ScVal.scvBytes(new Uint8Array(64))],
+          ['spending_public_key', xdr.ScVal.scvBytes(new Uint8Array(64).fill(3))],
+          ['viewing_public_key', xdr.ScVal.scvBytes(Buffer.from(pvk, 'hex'))],
+        ],
+        liveUntilLedger,
+      ),
+    confuse: (address) => keep(address, [['balance', xdr.ScVal.scvU32(1)]], fake.latestLedger + 120_960),
+    close: listening.close,
   }
   return fake
 }
 
-function respond(fake: FakeRpc, keys: string[], response: ServerResponse): void {
-  if (fake.fault === 'hang') return
-  if (fake.fault === 'hang-up') response.destroy()
-  else if (fake.fault === 'http-503') response.writeHead(503).end('no backend')
-  else {
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...answer(fake, keys) }))
-  }
+interface JsonRpcRequest {
+  id: number
+  method: string
+  params?: { keys?: string[] }
 }
 
-function answer(fake: FakeRpc, keys: string[]): object {
-  if (fake.fault === 'json-rpc-error') return { error: { code: -32603, message: 'internal error' } }
-  if (fake.fault === 'headless') return { result: {} }
-  if (fake.fault === 'wrong-entry') {
-    const other = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(99)).publicKey()
-    return { result: { latestLedger: 7, entries: [present(other, accountEntry(other))] } }
-  }
-  if (fake.fault === 'wrong-type') {
-    const entry = new xdr.TtlEntry({ keyHash: new Uint8Array(32), liveUntilLedgerSeq: 9 })
-    const data = xdr.LedgerEntryData.ttl(entry).toXdr('base64')
-    return { result: { latestLedger: 7, entries: [{ key: keys[0], xdr: data, lastModifiedLedgerSeq: 1 }] } }
-  }
-  const known = [...fake.accounts].map(([account, entry]) => present(account, entry))
-  return { result: { latestLedger: 7, entries: known.filter(({ key }) => keys.includes(key)) } }
+function reply(response: ServerResponse, id: number, answer: object): void {
+  response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
 }
 
-function present(address: string, entry: xdr.AccountEntry) {
+function fail(response: ServerResponse, fault: RpcFault, keys: string[]): unknown {
+  if (fault === 'hang') return
+  if (fault === 'hang-up') return response.destroy()
+  if (fault === 'http-503') return response.writeHead(503).end('no backend')
+  if (fault === 'json-rpc-error') return reply(response, 1, { error: { code: -32603, message: 'internal error' } })
+  if (fault === 'headless') return reply(response, 1, { result: {} })
+  const other = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(99)).publicKey()
+  const ttl = new xdr.TtlEntry({ keyHash: new Uint8Array(32), liveUntilLedgerSeq: 9 })
+  const wrong =
+    fault === 'wrong-entry'
+      ? presentAccount(other, accountEntry(other))
+      : { key: keys[0], xdr: xdr.LedgerEntryData.ttl(ttl).toXdr('base64'), lastModifiedLedgerSeq: 1 }
+  reply(response, 1, { result: { latestLedger: 7, entries: [wrong] } })
+}
+
+function answer(
+  fake: FakeRpc,
+  registered: ReadonlyMap<string, KnownEntry>,
+  { method, params }: Omit<JsonRpcRequest, 'id'>,
+): object {
+  const { latestLedger, passphrase } = fake
+  if (method === 'getNetwork') return { result: { passphrase, protocolVersion: 23 } }
+  if (fake.result !== undefined) return { result: fake.result }
+  if (method === 'getHealth') {
+    // RPCs give the close time as a string, and as a number since protocol 23.
+    const latestLedgerCloseTime = String(fake.closedAt)
+    return { result: { status: 'healthy', latestLedger, latestLedgerCloseTime, oldestLedger: 1 } }
+  }
+  if (method !== 'getLedgerEntries') return { error: { code: -32601, message: 'no such method' } }
+  const keys = params?.keys ?? []
+  if (keys.length > 200) {
+    return { error: { code: -32602, message: `key count (${keys.length}) exceeds maximum supported (200)` } }
+  }
+  const accounts = new Map([...fake.accounts].map((known) => [presentAccount(...known).key, presentAccount(...known)]))
+  // In any order but that of the request: a caller that counts on the order gets the wrong keys.
+  const entries = keys.flatMap((key) => registered.get(key) ?? accounts.get(key) ?? []).reverse()
+  return { result: { latestLedger, entries } }
+}
+
+function presentAccount(address: string, entry: xdr.AccountEntry): KnownEntry {
   const accountId = Keypair.fromPublicKey(address).xdrAccountId()
   return {
     key: xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })).toXdr('base64'),
     xdr: xdr.LedgerEntryData.account(entry).toXdr('base64'),
     lastModifiedLedgerSeq: 1,
   }
+}
+
+function contractEntry(address: string, fields: [string, xdr.ScVal][], liveUntilLedgerSeq: number): KnownEntry {
+  const key = accountKey(TOKEN, address)
+  if (key.type !== 'contractData') throw new Error('no key of contract data')
+  const data = new xdr.ContractDataEntry({
+    ext: xdr.ExtensionPoint.v0(),
+    contract: key.value.contract,
+    key: key.value.key,
+    durability: key.value.durability,
+    val: xdr.ScVal.scvMap(fields.map(([name, val]) => new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol(name), val }))),
+  })
+  const value = xdr.LedgerEntryData.contractData(data).toXdr('base64')
+  return { key: key.toXdr('base64'), xdr: value, lastModifiedLedgerSeq: 5, liveUntilLedgerSeq }
 }
 
 /** The ledger's entry of an account; thresholds are master weight, low, medium, high. */
@@ -88,11 +171,12 @@ export function accountEntry(
     thresholds?: [number, number, number, number]
     signers?: { key: xdr.SignerKey; weight: number }[]
     sequence?: bigint
+    balance?: bigint
   } = {},
 ): xdr.AccountEntry {
   return new xdr.AccountEntry({
     accountId: Keypair.fromPublicKey(address).xdrAccountId(),
-    balance: 10_000_000n,
+    balance: given.balance ?? 10_000_000n,
     seqNum: given.sequence ?? 1n,
     numSubEntries: given.signers?.length ?? 0,
     inflationDest: null,

@@ -1,29 +1,26 @@
-import { Keypair } from '@stellar/stellar-sdk'
+import type { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import { mintSession } from '#lib/auth/session.ts'
-import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
+import type { TestNetwork } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import type { Database, Store } from '#lib/db/connection.ts'
-import { startDevnet } from '#lib/devnet/devnet.ts'
 import { composeSettings } from '#lib/server/settings.ts'
-import { NOTHING, type Opening } from '#lib/wallet/commitment.ts'
-import type { Holder } from '#lib/wallet/keys.ts'
-import { cloneDatabase } from './database.ts'
-import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
+import { cloneDatabase, type TestDatabase } from './database.ts'
+import type { FaultProxy } from './fault-proxy.ts'
+import { type Payer, startTestLedger, type TestLedger } from './test-ledger.ts'
+import { describeLedger } from './test-service.ts'
 
-/** A registered account with a confidential balance, and a session for it. */
-export interface Employer extends Holder {
-  address: string
-  opening: Opening
+/** A payer with a session. */
+export interface SignedInPayer extends Payer {
   session: string
 }
 
 export type TransferRow = typeof sponsoredTransfers.$inferSelect
 
-/** What a service stands on: an embedded ledger, a faulty RPC in front of it, a database. */
+/** What services in other processes stand on: an embedded ledger, a faulty RPC in front of it, a database. */
 export interface Ground {
-  devnet: Awaited<ReturnType<typeof startDevnet>>
+  devnet: TestLedger['devnet']
   /** the ledger as it is, past the proxy */
   network: TestNetwork
   proxy: FaultProxy
@@ -34,58 +31,56 @@ export interface Ground {
   sponsor: Keypair
   /** the configuration of a service on this ground */
   variables: Record<string, string>
-  employ(balance?: bigint): Promise<Employer>
+  employ(balance?: bigint): Promise<SignedInPayer>
   row(innerHash: string): Promise<TransferRow | undefined>
   close(): Promise<void>
 }
 
 /** @param variables on top of the ground's own configuration */
 export async function openGround(variables: Record<string, string> = {}): Promise<Ground> {
-  const passphrase = variables.DEVNET_PASSPHRASE ?? 'Standalone Network ; February 2017'
-  const devnet = await startDevnet({ directory: null, port: 0, closeMs: 200, passphrase })
-  const proxy = await startFaultProxy(devnet.rpcUrl)
-  const postgres = await cloneDatabase()
-  const db = await postgres.store.database()
-  const network = await openTestNetwork(`${devnet.url}/deployment.json`)
-  const sponsor = Keypair.random()
-  const funded = await fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
-  if (!funded.ok) throw new Error('the sponsor is not funded')
+  const ledger = await startTestLedger({ passphrase: variables.DEVNET_PASSPHRASE })
+  const database = await cloneDatabase()
   const all = {
     PUBLIC_URL: 'http://localhost:3000',
-    DATABASE_URL: postgres.url,
+    DATABASE_URL: database.url,
     SESSION_SECRET: 'a secret for tests, long enough for HS256',
-    STELLAR_RPC_URL: proxy.url,
-    CONFIDENTIAL_TOKEN: devnet.deployment.contracts.token,
-    SPONSOR_SEED: sponsor.secret(),
+    ...describeLedger(ledger),
     ...variables,
   }
   const { sessions } = composeSettings(readEnvironment(all))
   return {
+    ...(await layGround(ledger, database, (sub) => mintSession(sessions, { kind: 'ledger', sub }, new Date()))),
+    variables: all,
+    close: async () => {
+      await ledger.close()
+      await database.drop()
+    },
+  }
+}
+
+/** What a ground and a town have in common. */
+export async function layGround(
+  ledger: TestLedger,
+  database: TestDatabase,
+  sessionOf: (address: string) => Promise<string>,
+): Promise<Omit<Ground, 'variables' | 'close'>> {
+  const db = await database.store.database()
+  const { devnet, network, proxy, sponsor } = ledger
+  return {
     devnet,
     network,
     proxy,
-    databaseUrl: postgres.url,
-    shared: postgres.shared,
-    db,
     sponsor,
-    variables: all,
-    employ: async (balance = 1_000_0000000n) => {
-      const holder = await enrol(network)
-      const address = holder.signer.publicKey()
-      // Nobody needs anything to pay nothing.
-      const issuer = Keypair.fromSecret(devnet.issuerSecret)
-      const opening = balance === 0n ? NOTHING : await endow(network, issuer, holder, balance)
-      const session = await mintSession(sessions, { kind: 'ledger', sub: address }, new Date())
-      return { ...holder, address, opening, session }
+    databaseUrl: database.url,
+    shared: database.shared,
+    db,
+    employ: async (balance) => {
+      const payer = await ledger.endowPayer(balance)
+      return { ...payer, session: await sessionOf(payer.address) }
     },
     row: async (innerHash) => {
       const [row] = await db.select().from(sponsoredTransfers).where(eq(sponsoredTransfers.innerHash, innerHash))
       return row
-    },
-    close: async () => {
-      await proxy.close()
-      await devnet.close()
-      await postgres.drop()
     },
   }
 }

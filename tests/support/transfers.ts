@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { CallOptions } from '#lib/wallet/transaction.ts'
 import type { Call, Fault } from './fault-proxy.ts'
-import type { Employer, Ground } from './ground.ts'
+import type { Ground, SignedInPayer } from './ground.ts'
 import type { Town } from './town.ts'
 
 /** A signed transfer of an employer of its own, ready to be posted. */
@@ -19,7 +19,7 @@ export async function prepareTransfer(
 }
 
 /** What a transfer cost must be in its row and its account's quota, and nothing of it may still be held. */
-export async function expectSettled(town: Ground, employer: Employer, innerHash: string): Promise<void> {
+export async function expectSettled(town: Ground, employer: SignedInPayer, innerHash: string): Promise<void> {
   const row = await town.row(innerHash)
   expect(row?.settledAt).not.toBeNull()
   const quotas = await town.db.query.quotas.findMany()

@@ -1,0 +1,80 @@
+import { openApi } from './api.ts'
+import { requireDocumented } from './documented.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/**
+ * What goes with a request: a session, and a body that is sent as JSON unless it is text or bytes. `meanwhile` happens
+ * when the service begins to read the body, before any of it comes.
+ */
+export interface Sent {
+  session?: string | undefined
+  body?: unknown
+  type?: string
+  headers?: Record<string, string>
+  meanwhile?: () => Promise<unknown>
+}
+
+/** What a request was answered with. `link` refers to the next page. */
+export interface Answer<Body = Record<string, unknown>> {
+  status: number
+  body: Body
+  headers: Headers
+  link: string | undefined
+}
+
+/** Asks a service, and holds each of its answers to the OpenAPI document. Paths are below `/api`. */
+export interface ApiClient {
+  ask<Body = Record<string, unknown>>(method: Method, path: string, sent?: Sent): Promise<Answer<Body>>
+  /** every answer that there was, by its name in the document */
+  seen: ReadonlySet<string>
+}
+
+export interface ApiClientOptions {
+  /** the address of the service, without `/api` */
+  base?: string
+  /** how a request gets there; by default through the route handlers in this process */
+  fetch?: (request: Request) => Promise<Response>
+}
+
+/** A client of the service of this process, or of the one that `fetch` reaches. */
+export async function openApiClient(options: ApiClientOptions = {}): Promise<ApiClient> {
+  const { base = 'http://localhost:3000', fetch = await openApi() } = options
+  const seen = new Set<string>()
+  return {
+    seen,
+    ask: async (method, path, sent = {}) => {
+      const response = await fetch(composeRequest(`${base}/api${path}`, method, sent))
+      const { status, headers } = response
+      const text = await response.text()
+      const isJson = headers.get('content-type')?.startsWith('application/json')
+      const body = isJson ? JSON.parse(text) : text
+      seen.add(requireDocumented({ method, path, status, headers, body }))
+      return { status, headers, body, link: /^<(.*)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] }
+    },
+  }
+}
+
+function composeRequest(url: string, method: Method, sent: Sent): Request {
+  const { session, body, type = 'application/json', headers = {}, meanwhile } = sent
+  const isPlain = typeof body === 'string' || body instanceof Uint8Array
+  const bytes = Buffer.from(isPlain ? body : (JSON.stringify(body) ?? ''))
+  return new Request(url, {
+    method,
+    headers: {
+      ...(session !== undefined && { Authorization: `Bearer ${session}` }),
+      ...(body !== undefined && { 'Content-Type': type }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: meanwhile ? whenRead(bytes, meanwhile) : bytes, duplex: 'half' }),
+  })
+}
+
+function whenRead(bytes: Uint8Array, meanwhile: () => Promise<unknown>): ReadableStream {
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    await meanwhile()
+    controller.enqueue(bytes)
+    controller.close()
+  }
+  return new ReadableStream({ pull }, { highWaterMark: 0 })
+}

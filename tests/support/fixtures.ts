@@ -1,0 +1,93 @@
+import { and, eq } from 'drizzle-orm'
+import { contractors, identities } from '#drizzle/schema/directory.ts'
+import type { Identity } from '#lib/auth/session.ts'
+import type { Batch, BatchWithPayouts } from '#lib/directory/batches.ts'
+import type { Payout } from '#lib/directory/payouts/payouts.ts'
+import type { Answer, Method } from './api-client.ts'
+import { pair } from './inner-transaction.ts'
+import type { TestService } from './test-service.ts'
+
+/** What a fixture needs of a service: it may be one in another process. */
+type Asked = Pick<TestService, 'ask' | 'db'>
+
+/** A user of the directory, who asks with a session of their own. */
+export interface User {
+  identity: Identity
+  session: string
+  ask<Body = Record<string, unknown>>(method: Method, path: string, body?: unknown): Promise<Answer<Body>>
+}
+
+/** A user with an organisation. */
+export interface Employer extends User {
+  organisation: string
+  /** A contractor record, straight into the table: `ready`, with an address made of its name, unless told otherwise. */
+  engage(name: string, fields?: Partial<typeof contractors.$inferInsert>): Promise<{ id: string; address: string }>
+  /** A batch with a payout to each contractor, in their order, locked unless it is to stay a draft. */
+  prepare(payees: readonly { id: string }[], options?: { draft?: boolean }): Promise<BatchWithPayouts>
+}
+
+/** The user who has this identity. */
+export async function openUser(service: Asked & Pick<TestService, 'sessionOf'>, identity: Identity): Promise<User> {
+  return userOf(service, identity, await service.sessionOf(identity))
+}
+
+function userOf({ ask }: Asked, identity: Identity, session: string): User {
+  return { identity, session, ask: (method, path, body) => ask(method, path, { session, body }) }
+}
+
+/** The employer whose wallet is `address`; signing in founds its organisation. */
+export async function openEmployer(
+  service: Asked & Pick<TestService, 'sessionOf'>,
+  address: string,
+): Promise<Employer> {
+  return await employ(service, await openUser(service, { kind: 'ledger', sub: address }))
+}
+
+/** The employer of this name, whose wallet has the same key in every run. */
+export async function employerNamed(service: Asked & Pick<TestService, 'sessionOf'>, name: string): Promise<Employer> {
+  return await openEmployer(service, pair(name).publicKey())
+}
+
+/** The employer who has a session already. */
+export async function employerWith(
+  service: Asked,
+  { address, session }: { address: string; session: string },
+): Promise<Employer> {
+  return await employ(service, userOf(service, { kind: 'ledger', sub: address }, session))
+}
+
+async function employ({ db }: Asked, user: User): Promise<Employer> {
+  await user.ask('GET', '/payouts')
+  const { kind, sub } = user.identity
+  const [row] = await db
+    .select({ organisation: identities.organisation })
+    .from(identities)
+    .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
+  const organisation = row?.organisation
+  if (!organisation) throw new Error('no organisation was founded')
+  return {
+    ...user,
+    organisation,
+    engage: async (name, fields = {}) => {
+      const address = pair(`${organisation} ${name}`).publicKey()
+      const expires = new Date(Date.now() + 14 * 86_400_000)
+      const [made] = await db
+        .insert(contractors)
+        .values({ organisation, name, status: 'ready', address, inviteExpiresAt: expires, ...fields })
+        .returning({ id: contractors.id, address: contractors.address })
+      if (!made) throw new Error('no contractor was made')
+      return { id: made.id, address: made.address ?? '' }
+    },
+    prepare: async (payees, { draft = false } = {}) => {
+      const { id } = (await user.ask<Batch>('POST', '/batches', { name: 'a payroll' })).body
+      const instructions = payees.map((payee, index) => ({
+        contractorId: payee.id,
+        encryptedAmount: `sealed ${index}`,
+      }))
+      const made = await user.ask<{ payouts: Payout[] }>('POST', `/batches/${id}/instructions`, { instructions })
+      if (made.body.payouts.length !== payees.length) throw new Error('not everybody could be instructed')
+      if (!draft) await user.ask('POST', `/batches/${id}/ready`)
+      return (await user.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
+    },
+  }
+}

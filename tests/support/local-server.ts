@@ -1,0 +1,38 @@
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+
+/** An HTTP server of the test's own on the loopback address. */
+export interface LocalServer {
+  url: string
+  port: number
+  /** Ends what is open, too. */
+  close(): Promise<void>
+}
+
+/** @param port 0 chooses a free one */
+export async function serveLocally(handle: RequestListener, port = 0): Promise<LocalServer> {
+  const server = createServer(handle)
+  // A PGlite that opens in the same process stops it for seconds: an idle connection must outlast that.
+  server.keepAliveTimeout = 60_000
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+  const address = server.address()
+  if (typeof address !== 'object' || !address) throw new Error('not listening')
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    port: address.port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** The whole body of a request. */
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,55 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
+import { startDevnet } from '#lib/devnet/devnet.ts'
+import { NOTHING, type Opening } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
+
+/** A registered account, and what opens its confidential balance. */
+export interface Payer extends Holder {
+  address: string
+  opening: Opening
+}
+
+/** An embedded ledger, with a funded sponsor, and an RPC in front of it that can lie. */
+export interface TestLedger {
+  /** the RPC that lies when it is told to */
+  url: string
+  proxy: FaultProxy
+  devnet: Awaited<ReturnType<typeof startDevnet>>
+  /** the ledger as it is, past the proxy */
+  network: TestNetwork
+  sponsor: Keypair
+  issuer: Keypair
+  /** A new account with this confidential balance, in base units. */
+  endowPayer(balance?: bigint): Promise<Payer>
+  close(): Promise<void>
+}
+
+export async function startTestLedger(given: { passphrase?: string | undefined } = {}): Promise<TestLedger> {
+  const { passphrase = 'Standalone Network ; February 2017' } = given
+  const devnet = await startDevnet({ directory: null, port: 0, closeMs: 200, passphrase })
+  const proxy = await startFaultProxy(devnet.rpcUrl)
+  const network = await openTestNetwork(`${devnet.url}/deployment.json`)
+  const issuer = Keypair.fromSecret(devnet.issuerSecret)
+  const sponsor = Keypair.random()
+  const funded = await fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
+  if (!funded.ok) throw new Error('the sponsor is not funded')
+  return {
+    url: proxy.url,
+    proxy,
+    devnet,
+    network,
+    sponsor,
+    issuer,
+    endowPayer: async (balance = 1_000_0000000n) => {
+      const holder = await enrol(network)
+      const opening = balance === 0n ? NOTHING : await endow(network, issuer, holder, balance)
+      return { ...holder, address: holder.signer.publicKey(), opening }
+    },
+    close: async () => {
+      await proxy.close()
+      await devnet.close()
+    },
+  }
+}

@@ -1,0 +1,141 @@
+import { type Identity, mintSession } from '#lib/auth/session.ts'
+import { readEnvironment } from '#lib/config/environment.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { provideService } from '#lib/server/services.ts'
+import { type RunningService, startService } from '#lib/server/start.ts'
+import { openApi } from './api.ts'
+import { type ApiClient, openApiClient } from './api-client.ts'
+import { cloneDatabase, type TestDatabase } from './database.ts'
+import { type FakeRpc, startFakeRpc, TOKEN } from './fake-rpc.ts'
+import { listen } from './listen.ts'
+import { freePort } from './port.ts'
+import { startTestLedger, type TestLedger } from './test-ledger.ts'
+
+/** What stands for the network: an embedded ledger, an RPC that holds what the test gives it, or an RPC out of reach. */
+interface Ledgers {
+  embedded: TestLedger
+  fake: FakeRpc
+  none: undefined
+}
+
+export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
+  ledger?: Kind
+  /** on top of the configuration that the other options make; an empty value takes a variable away */
+  variables?: Record<string, string>
+  /** the clock stands still here, until the test sets it; by default it goes */
+  now?: Date
+  /** the service is asked over HTTP; by default its route handlers are called */
+  http?: boolean
+  /** in place of a clone of its own; it stays open */
+  database?: TestDatabase
+}
+
+/** A service of the test's own, and everything that it stands on. */
+export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends ApiClient {
+  service: RunningService
+  ledger: Ledgers[Kind]
+  db: Database
+  database: TestDatabase
+  /** the address of the service, without `/api` */
+  base: string
+  variables: Record<string, string>
+  /** what the routes take for the present time */
+  clock: { now: Date }
+  sessionOf(identity: Identity): Promise<string>
+  /** a session of an account of the ledger */
+  wallet(address: string): Promise<string>
+  /** a session of a user of the identity provider, whose email is verified */
+  user(sub: string, email?: string): Promise<string>
+  /** Runs `work` with another service on the same database and ledger, which differs in these variables. */
+  withVariables<Result>(
+    variables: Record<string, string>,
+    work: (other: RunningService) => Promise<Result>,
+  ): Promise<Result>
+  close(): Promise<void>
+}
+
+export const ISSUER = 'https://login.example'
+
+/** Starts a service in this process, and makes it the one that the route handlers use. */
+export async function openTestService<Kind extends keyof Ledgers = 'none'>(
+  options: TestServiceOptions<Kind> = {},
+): Promise<TestService<Kind>> {
+  const database = options.database ?? (await cloneDatabase())
+  const ledger = (await startLedger(options)) as Ledgers[Kind]
+  const port = options.http ? await freePort() : undefined
+  const base = port === undefined ? 'http://localhost:3000' : `http://localhost:${port}`
+  const variables = {
+    PUBLIC_URL: base,
+    DATABASE_URL: database.url,
+    SESSION_SECRET: 'a secret for tests, long enough for HS256',
+    STELLAR_RPC_URL: 'http://127.0.0.1:1',
+    ...describeLedger(ledger),
+    ...options.variables,
+  }
+  const service = await startService(readEnvironment(variables), database.shared)
+  const clock = openClock(options.now)
+  const provide = () => provideService(Promise.resolve({ ...service, now: () => clock.now }))
+  provide()
+  const fetchApi = await openApi()
+  const server = port === undefined ? undefined : await listen(port, fetchApi)
+  const publicUrl = variables.PUBLIC_URL
+  const client = await openApiClient(server ? { base, fetch } : { base: publicUrl, fetch: fetchApi })
+  const sessionOf = (identity: Identity) => mintSession(service.settings.sessions, identity, clock.now)
+  return {
+    ...client,
+    service,
+    ledger,
+    database,
+    db: await database.store.database(),
+    base,
+    variables,
+    clock,
+    sessionOf,
+    wallet: (address) => sessionOf({ kind: 'ledger', sub: address }),
+    user: (sub, email) => sessionOf({ kind: 'idp', sub, issuer: service.settings.provider?.issuer ?? ISSUER, email }),
+    withVariables: async (changed, work) => {
+      const given = 'DATABASE_URL' in changed ? undefined : database.shared
+      const other = await startService(readEnvironment({ ...variables, ...changed }), given)
+      provideService(Promise.resolve(other))
+      try {
+        return await work(other)
+      } finally {
+        provide()
+        await other.close()
+      }
+    },
+    close: async () => {
+      await server?.close()
+      await service.close()
+      await ledger?.close()
+      if (!options.database) await database.drop()
+    },
+  }
+}
+
+async function startLedger({ ledger, variables }: TestServiceOptions<keyof Ledgers>): Promise<Ledgers[keyof Ledgers]> {
+  const passphrase = variables?.DEVNET_PASSPHRASE
+  if (ledger === 'fake') return await startFakeRpc({ ...(passphrase && { passphrase }) })
+  return ledger === 'embedded' ? await startTestLedger({ passphrase }) : undefined
+}
+
+/** The variables that say where the ledger is. */
+export function describeLedger(ledger: Ledgers[keyof Ledgers]): Record<string, string> {
+  if (!ledger) return {}
+  if (!('devnet' in ledger)) return { STELLAR_RPC_URL: ledger.url, CONFIDENTIAL_TOKEN: TOKEN }
+  return {
+    STELLAR_RPC_URL: ledger.url,
+    CONFIDENTIAL_TOKEN: ledger.devnet.deployment.contracts.token,
+    SPONSOR_SEED: ledger.sponsor.secret(),
+  }
+}
+
+/** Stands still at `now`, or goes. */
+function openClock(now: Date | undefined): { now: Date } {
+  if (now) return { now }
+  return {
+    get now() {
+      return new Date()
+    },
+  }
+}
