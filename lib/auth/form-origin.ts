@@ -1,4 +1,4 @@
-import { isLoopback } from '#lib/config/loopback.ts'
+import { isLoopback } from '#lib/config/shapes.ts'
 
 /**
  * Whether a form was sent by a page of this service, as the browser says, and not by one that uses the browser's

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { dataPath } from './data-path.ts'
+import { dataPath } from './data-directory.ts'
 import { ConfigurationError } from './environment.ts'
 import { generateRelayKey, PRIVATE_RELAY_KEY } from './relay-key.ts'
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import { secureUrl, VARIABLES } from './variables.ts'
+import { secureUrl } from './shapes.ts'
+import { VARIABLES } from './variables.ts'
 
 /** A variable that is set to something unusable. Names the variable, never its value. */
 export class ConfigurationError extends Error {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { lockDirectory } from '#lib/config/directory-lock.ts'
+import { lockDirectory } from '#lib/config/data-directory.ts'
 import { type Deployment, makeGenesis } from './apply/genesis.ts'
 import { type DevnetKeys, devnetKeys } from './apply/keys.ts'
 import { type Ledger, openLedger } from './apply/ledger.ts'

@@ -1,5 +1,4 @@
-import { dataPath } from '#lib/config/data-path.ts'
-import { lockDirectory } from '#lib/config/directory-lock.ts'
+import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'

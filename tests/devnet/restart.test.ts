@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Asset, Operation, rpc } from '@stellar/stellar-sdk'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { DirectoryInUse } from '#lib/config/directory-lock.ts'
+import { DirectoryInUse } from '#lib/config/data-directory.ts'
 import { keypair, openTestNetwork } from './network-fixture.ts'
 
 const payer = keypair('payer')

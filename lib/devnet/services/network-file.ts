@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dataPath } from '#lib/config/data-path.ts'
+import { dataPath } from '#lib/config/data-directory.ts'
 import type { Deployment } from '../apply/genesis.ts'
 
 /** What a ledger's directory says of its network. */

@@ -1,6 +1,6 @@
 import { closeSync, ftruncateSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
-import { dataPath } from '#lib/config/data-path.ts'
+import { dataPath } from '#lib/config/data-directory.ts'
 import type { LedgerHead } from './record.ts'
 
 /** Where the body of a ledger's record begins. */

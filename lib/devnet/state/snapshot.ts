@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
-import { dataPath } from '#lib/config/data-path.ts'
+import { dataPath } from '#lib/config/data-directory.ts'
 import { readEntry, recordEntry } from './entry-record.ts'
 import type { EntryRecord } from './record.ts'
 import type { StoredEntry } from './state.ts'

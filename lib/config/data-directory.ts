@@ -1,6 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { dataPath } from './data-path.ts'
+
+/**
+ * The path of `name` in a folder under DATA_DIR. Not `join` of node:path: a build that traces what may be read
+ * (`.next/standalone`) takes that for every file of that name in the project, and would carry keys and ledgers away.
+ */
+export function dataPath(directory: string, name: string): string {
+  return `${directory}/${name}`
+}
 
 /** Another process holds the directory. The message names it. */
 export class DirectoryInUse extends Error {

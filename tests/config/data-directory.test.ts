@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { DirectoryInUse, lockDirectory } from '#lib/config/directory-lock.ts'
+import { DirectoryInUse, lockDirectory } from '#lib/config/data-directory.ts'
 
 let directory: string
 let children: ChildProcess[]
@@ -21,7 +21,7 @@ afterEach(async () => {
 /** Another process that tries for the lock, says how it went, and stays. */
 async function contend(): Promise<{ child: ChildProcess; said: string }> {
   const program = `
-    import { lockDirectory } from ${JSON.stringify(pathToFileURL('lib/config/directory-lock.ts').href)}
+    import { lockDirectory } from ${JSON.stringify(pathToFileURL('lib/config/data-directory.ts').href)}
     try {
       lockDirectory(${JSON.stringify(directory)})
       console.log('held')

@@ -1,0 +1,115 @@
+import { z } from 'zod'
+import { parsePrivateRelayKey, parsePublicRelayKey } from './relay-key.ts'
+import { address, amount, contract, count, list, relayKey, seed, stroops, text, webUrl, yesOrNo } from './shapes.ts'
+
+const EXAMPLE_TOKEN = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
+
+export const LEDGER = {
+  STELLAR_NETWORK: z.enum(['local', 'testnet'], 'neither local nor testnet').optional().meta({
+    about: '`local` (the embedded ledger, or the one of `STELLAR_RPC_URL`) or `testnet`.',
+    unset: '`local`; `testnet` on Vercel, where nothing can be embedded',
+    example: 'testnet',
+  }),
+  STELLAR_RPC_URL: webUrl.optional().meta({
+    about: 'A Stellar RPC of that network.',
+    unset: 'the embedded one; for `testnet` its public one',
+    example: 'https://soroban-testnet.stellar.org',
+  }),
+  CONFIDENTIAL_TOKEN: contract.optional().meta({
+    about: 'The contract of the confidential token. Without one there is nothing to sponsor.',
+    unset: 'the embedded ledger’s',
+    example: EXAMPLE_TOKEN,
+  }),
+  BRIDGE_VAULT_ADDRESS: address.optional().meta({
+    about: 'Whose balance `GET /funding/vault` shows (G… or C…).',
+    unset: '`CONFIDENTIAL_TOKEN`, which holds what all confidential balances stand for',
+    example: EXAMPLE_TOKEN,
+  }),
+}
+
+export const SPONSOR = {
+  SPONSOR_SEED: seed.optional().meta({
+    about: 'The account that pays the fees.',
+    unset: 'made and filled, if the ledger is embedded; elsewhere nothing is sponsored',
+  }),
+  SPONSOR_CONTRACTS: z
+    .union(
+      [z.literal('none').transform(() => []), list.pipe(z.array(contract))],
+      'neither contract addresses (C…) nor none',
+    )
+    .optional()
+    .meta({
+      about:
+        'The contracts whose calls are paid, separated by commas. Their functions have the form (from, to, data). `none`, or an empty value, refuses every contract.',
+      unset: 'the confidential token',
+      example: EXAMPLE_TOKEN,
+    }),
+  SPONSOR_FUNCTIONS: list
+    .pipe(z.array(text.regex(/^\w{1,32}$/, 'not a function name')))
+    .default(['confidential_transfer'])
+    .meta({ about: 'The functions whose calls are paid, separated by commas.' }),
+  SPONSOR_MAX_FEE: stroops.default(5_000_000n).meta({
+    about: 'The most that one transfer may cost, in stroops: resource fee and outer fee, each.',
+  }),
+  SPONSOR_QUOTA_TRANSFERS: count(0, 1_000_000_000).default(500).meta({
+    about: 'How many transfers are paid for an account on a UTC day.',
+  }),
+  SPONSOR_QUOTA_STROOPS: stroops.default(1_000_000_000n).meta({
+    about: 'How many stroops are paid for an account on a UTC day.',
+  }),
+  SPONSOR_DAILY_BUDGET: stroops.default(10_000_000_000n).meta({
+    about: 'How many stroops are paid for all accounts on a UTC day.',
+  }),
+  TRANSFER_WAIT: count(1, 600).default(45).meta({
+    about: 'How long a request waits for the ledger, in seconds; at most 50 on Vercel.',
+  }),
+}
+
+export const FAUCET = {
+  FAUCET_SEED: seed.optional().meta({
+    about:
+      'The account that deposits test money: the issuer of the token’s asset, who mints it, or one that holds some.',
+    unset: 'the embedded ledger’s issuer; elsewhere there is no faucet',
+  }),
+  FAUCET_AMOUNT: amount.default(1_000_0000000n).meta({
+    about: 'What an account is given at once, in units of the asset.',
+    default: '1000',
+  }),
+  FAUCET_COOLDOWN: count(0, 31_536_000).default(3600).meta({
+    about: 'How long an account waits for its next grant, in seconds.',
+  }),
+}
+
+export const RELAY = {
+  BATCH_ENABLED: yesOrNo.optional().meta({
+    about: 'Whether batch jobs are accepted: `true` or `false`.',
+    unset: '`true` if the ledger is embedded',
+    example: 'true',
+  }),
+  RELAY_PUBLIC_KEY: relayKey(parsePublicRelayKey, 'not a P-256 public key as a JWK').optional().meta({
+    about: 'What amounts are sealed to: a P-256 public key as a JWK. The service needs it.',
+    unset: 'the public half of `RELAY_PRIVATE_KEY`',
+  }),
+  RELAY_PRIVATE_KEY: relayKey(parsePrivateRelayKey, 'not a P-256 private key as a JWK').optional().meta({
+    about: 'What opens the amounts: the private key as a JWK. Relays need it, and nothing else does.',
+    unset: 'made and kept, if the ledger is embedded',
+  }),
+  CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]).meta({
+    about: 'The accounts that pay the items of jobs, separated by commas. As many transfers run side by side.',
+    default: 'three, made and kept, if the ledger is embedded; elsewhere relays need them',
+  }),
+  RELAY_PORT: count(0, 65_535).default(3100).meta({ about: 'Where a relay shows its health and what it is.' }),
+  RELAY_PROVER: text.optional().meta({
+    about: 'A module that proves transfers, as a package or a file (`./…`) that exports `prover`.',
+    unset: 'the service’s own prover',
+    example: './prover.ts',
+  }),
+}
+
+export const EMBEDDED_LEDGER = {
+  DEVNET_PORT: count(0, 65_535).default(8000).meta({ about: 'The port of the embedded ledger.' }),
+  DEVNET_CLOSE_MS: count(50, 60_000).default(1000).meta({ about: 'The milliseconds between its ledgers.' }),
+  DEVNET_PASSPHRASE: text.default('Standalone Network ; February 2017').meta({
+    about: 'The passphrase of the embedded ledger, or of the local network that `STELLAR_RPC_URL` names.',
+  }),
+}

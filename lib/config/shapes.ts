@@ -1,0 +1,77 @@
+import { StrKey } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { parseUnits } from '#lib/text/money.ts'
+
+export const text = z.string()
+export const seed = text.refine((value) => StrKey.isValidEd25519SecretSeed(value), 'not a Stellar secret seed (S…)')
+export const address = text.refine(
+  (value) => StrKey.isValidContract(value) || StrKey.isValidEd25519PublicKey(value),
+  'not an address (G… or C…)',
+)
+export const contract = text.refine((value) => StrKey.isValidContract(value), 'not a contract address (C…)')
+export const count = (least: number, most: number) =>
+  text
+    .regex(/^\d{1,15}$/, 'not a whole number')
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `not between ${least} and ${most}`)
+export const stroops = text.regex(/^\d{1,18}$/, 'not a whole number of stroops').transform(BigInt)
+export const amount = text
+  .regex(/^\d{1,12}(\.\d{1,7})?$/, 'not a decimal of at most seven places')
+  .transform(parseUnits)
+  .refine((units) => units > 0n, 'nothing at all')
+export const list = text
+  .transform((value) =>
+    value
+      .split(',')
+      .map((item) => item.trim())
+      .filter(Boolean),
+  )
+  .refine((items) => items.length > 0, 'a list with nothing in it')
+export const webUrl = text
+  .refine((value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol), 'not an http(s) URL')
+  .transform((value) => value.replace(/\/+$/, ''))
+export const origin = webUrl
+  .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'more than an origin (https://host:port)')
+  .transform((value) => new URL(value).origin)
+export const host = text.regex(/^[a-z\d.-]+(:\d{1,5})?$/i, 'not a host name')
+export const page = webUrl.refine((value) => !/[?#]/.test(value), 'more than an address of pages (https://host/path)')
+export const databaseUrl = text.refine(
+  (value) => /^postgres(ql)?:\/\//.test(value) && URL.parse(value)?.hostname,
+  'not a postgres:// URL',
+)
+export const smtpUrl = text.refine(
+  (value) => /^smtps?:$/.test(URL.parse(value)?.protocol ?? '') && URL.parse(value)?.hostname,
+  'not an smtp(s) URL',
+)
+export const sender = text.regex(
+  /^([^<>"@,;\p{Cc}]* <[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+>|[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+)$/u,
+  'not a sender (Name <a@b>)',
+)
+/** https, or http on this machine: keys that somebody on the way could replace would verify any token. */
+export const secureUrl = text.refine(isSecure, 'not an https URL (http is for localhost alone)')
+
+/** A key as a JWK, as `read` understands it. */
+export const relayKey = <Key>(read: (value: string) => Key | undefined, problem: string) =>
+  text.transform((value, context) => {
+    const key = read(value)
+    if (key !== undefined) return key
+    context.addIssue(problem)
+    return z.NEVER
+  })
+
+/** `true` or `false`. */
+export const yesOrNo = z.enum(['true', 'false'], 'neither true nor false').transform((value) => value === 'true')
+/** A secret of at least this many bytes. */
+export const secret = (bytes: number) =>
+  text.refine((value) => Buffer.byteLength(value) >= bytes, `shorter than ${bytes} bytes`)
+
+/** Whether a host name, as a URL has it, is this very machine. */
+export function isLoopback(hostname: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)
+}
+
+function isSecure(address: string): boolean {
+  if (!URL.canParse(address)) return false
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
+}

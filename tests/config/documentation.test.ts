@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { configurationPage, environmentExample } from '#lib/config/documentation.ts'
+import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
+import { SECTIONS } from '#lib/config/variables.ts'
+import { containsSecretSeed } from '#lib/text/plain-text.ts'
+
+test.each([
+  ['docs/configuration.md', configurationPage],
+  ['.env.example', environmentExample],
+])('%s is what `npm run docs` writes', (file, text) => {
+  expect(readFileSync(file, 'utf8')).toBe(text())
+})
+
+test('every variable stands in one section', () => {
+  const named = SECTIONS.flatMap(([, variables]) => Object.keys(variables))
+  expect(named.toSorted()).toEqual(VARIABLE_NAMES.toSorted())
+})
+
+test('what compose.yaml asks for is documented', () => {
+  const asked = [...readFileSync('compose.yaml', 'utf8').matchAll(/\$\{([A-Z][A-Z0-9_]*)/g)].map(([, name]) => name)
+  for (const name of new Set(asked)) expect(environmentExample()).toContain(`\n#${name}=`)
+})
+
+describe('.env.example', () => {
+  const example = environmentExample()
+  /** What an operator has who takes the # off every line. */
+  const values = parseEnv(example.replace(/^#(?=[A-Z][A-Z0-9_]*=)/gm, '')) as Record<string, string>
+
+  test('sets nothing as it stands', () => {
+    expect(parseEnv(example)).toEqual({})
+  })
+
+  test('has example values that the service takes', () => {
+    expect(() => readEnvironment({ ...values, VERCEL: '' })).not.toThrow()
+  })
+
+  test('has no key that anybody could use: secrets are empty, and so are not set', () => {
+    const secrets = Object.keys(values).filter((name) => /_SEEDS?$|SECRET|TOKEN$|PASSWORD|_KEY$/.test(name))
+    expect(secrets.length).toBeGreaterThan(8)
+    expect(secrets.filter((name) => values[name] && name !== 'CONFIDENTIAL_TOKEN')).toEqual([])
+    expect(containsSecretSeed(example)).toBe(false)
+  })
+})
