@@ -7,7 +7,7 @@ import { Prose } from './prose.tsx'
 import { curlText } from './request-text.ts'
 import { TryIt } from './try-it.tsx'
 
-const TOKENS = { session: 'session', metrics: 'METRICS_TOKEN', cron: 'CRON_SECRET' } as const
+const TOKENS = { session: 'session', metrics: 'METRICS_TOKEN', scheduler: 'CRON_SECRET' } as const
 
 /** One method of one route: what it takes, what it answers, an example of each, and a form to try it. */
 export function Operation({ operation, baseUrl }: { operation: ReferenceOperation; baseUrl: string }) {

@@ -1,6 +1,6 @@
 import type { ReferenceOperation } from '#lib/openapi/reference.ts'
 
-const VARIABLES = { session: '$SESSION', metrics: '$METRICS_TOKEN', cron: '$CRON_SECRET' } as const
+const VARIABLES = { session: '$SESSION', metrics: '$METRICS_TOKEN', scheduler: '$CRON_SECRET' } as const
 
 /** A request of an operation for the command line, with the values of the example. */
 export function curlText({ method, path, token, parameters, body }: ReferenceOperation, baseUrl: string): string {

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { openApiDocument } from '#lib/openapi/document.ts'
+import { interfaceDocument } from '#lib/api/operations.ts'
 import { type ClientDocument, clientText } from './client/client-text.ts'
 
 /** Writes a typed client of the interface to the given path. */
@@ -10,7 +10,7 @@ if (path === undefined) {
   process.exit(1)
 }
 // As it is sent: what is undefined is not there.
-const document = JSON.parse(JSON.stringify(openApiDocument('/api'))) as ClientDocument
+const document = JSON.parse(JSON.stringify(interfaceDocument('/api'))) as ClientDocument
 mkdirSync(dirname(path), { recursive: true })
 writeFileSync(path, clientText(document))
 console.log(`${path}: import { createPayrollClient } from it`)

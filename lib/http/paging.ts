@@ -1,6 +1,5 @@
 import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
-import { Refusal } from './refusal.ts'
 
 /** How many records a list holds when nobody says how many. */
 const WHOLE_LIST = 1_000
@@ -15,16 +14,16 @@ export interface Position {
 /** The part of a list that is asked for: at most `limit` records, those after `after`. */
 export interface PageRequest {
   limit: number
+  after: Position | undefined
   /** whether the whole list is to be counted, too: for those who ask for a part of it */
   counts?: boolean
-  after: Position | undefined
 }
 
 /** A part of a list, and where it ends if more follows. */
 export interface Page<Item> {
   items: Item[]
   next: Position | undefined
-  /** how many the whole list has, if it was counted */
+  /** how many records the whole list has, if that was asked for */
   total?: number
 }
 
@@ -46,25 +45,26 @@ export const pageQuery = z.object({
   cursor: z
     .string()
     .max(100, 'cursor is not one of ours')
+    .transform((text, context) => position(text) ?? refuseCursor(context))
     .optional()
     .meta({ description: 'where to go on: from the Link header of the page before', 'x-extension': true }),
 })
 
-/** @throws Refusal malformed for a cursor that is none of ours */
-export function pageRequest(query: z.output<typeof pageQuery>): PageRequest {
-  return {
-    limit: query.limit ?? WHOLE_LIST,
-    counts: query.limit !== undefined,
-    after: query.cursor === undefined ? undefined : position(query.cursor),
-  }
+function refuseCursor(context: z.RefinementCtx): never {
+  context.addIssue('cursor is not one of ours')
+  return z.NEVER
+}
+
+export function pageRequest({ limit, cursor }: z.output<typeof pageQuery>): PageRequest {
+  return { limit: limit ?? WHOLE_LIST, after: cursor, counts: limit !== undefined }
 }
 
 /** The end of the year 9999, in milliseconds: what follows has no form that PostgreSQL reads. */
 const LAST_MOMENT = Date.UTC(10_000, 0) - 1
 
-function position(cursor: string): Position {
+function position(cursor: string): Position | undefined {
   const [, moment = '', sequence = ''] = /^(\d{1,15})-(\d{1,15})$/.exec(decode(cursor)) ?? []
-  if (moment === '' || Number(moment) > LAST_MOMENT) throw new Refusal('malformed', 'cursor is not one of ours')
+  if (moment === '' || Number(moment) > LAST_MOMENT) return undefined
   return { createdAt: new Date(Number(moment)), sequence: Number(sequence) }
 }
 
@@ -104,21 +104,11 @@ export function cutPage<Row extends Position>(rows: readonly Row[], page: PageRe
 }
 
 /**
- * The answer that is `body`, with a Link header to the next page if there is one (RFC 8288): a relative reference that
- * keeps the filters of the request, whatever the address by which the service was reached; and how many records the
- * whole list has, if they were counted.
+ * The Link header that leads to the page after `next` (RFC 8288): a relative reference that keeps the filters of the
+ * request, whatever the address by which the service was reached.
  */
-export function presentPage(
-  request: Request,
-  body: unknown,
-  { next, total }: Pick<Page<unknown>, 'next' | 'total'>,
-): Response {
-  const headers = new Headers()
-  if (total !== undefined) headers.set('X-Total-Count', String(total))
-  if (next) {
-    const query = new URL(request.url).searchParams
-    query.set('cursor', cursorOf(next))
-    headers.set('Link', `<?${query}>; rel="next"`)
-  }
-  return Response.json(body, { headers })
+export function linkTo(request: Request, next: Position): string {
+  const query = new URL(request.url).searchParams
+  query.set('cursor', cursorOf(next))
+  return `<?${query}>; rel="next"`
 }

@@ -42,9 +42,14 @@ function fieldsOf(error: z.ZodError): FieldProblem[] {
 function codeOf(path: readonly PropertyKey[], message: string): RefusalCode {
   const name = path.findLast((part) => typeof part === 'string')
   if (name === undefined) return 'body-invalid'
-  const field = name.replaceAll('_', '-').replaceAll(/[A-Z]+/g, (capitals) => `-${capitals.toLowerCase()}`)
-  const code = `${field}-${message.endsWith('required') ? 'required' : 'invalid'}`
+  const code = fieldCode(name, message.endsWith('required') ? 'required' : 'invalid')
   return isRefusalCode(code) ? code : 'malformed'
+}
+
+/** The code of a field by its name: `orgName` is `org-name-required` or `org-name-invalid`. */
+export function fieldCode(name: string, problem: 'required' | 'invalid'): string {
+  const words = name.replaceAll('_', '-').replaceAll(/[A-Z]+/g, (capitals) => `-${capitals.toLowerCase()}`)
+  return `${words}-${problem}`
 }
 
 const TYPES: Partial<Record<string, string>> = {

@@ -183,6 +183,14 @@ export const isRefusalCode = (text: string): text is RefusalCode => STATUSES.has
 /** The HTTP status of a code. */
 export const statusOf = (code: RefusalCode): RefusalStatus => STATUSES.get(code) ?? 500
 
+const MEANINGS: ReadonlyMap<string, string> = new Map(Object.values(REFUSALS).flatMap((codes) => Object.entries(codes)))
+
+/** What a code means, in a sentence. */
+export function meaningOf(code: RefusalCode): string {
+  const problem = code.endsWith('-required') ? 'is missing' : 'cannot be used'
+  return MEANINGS.get(code) ?? `The field ${code.replace(/-(required|invalid)$/, '')} ${problem}.`
+}
+
 /** A field that cannot be used: where it stands, and why. */
 export interface FieldProblem {
   path: string

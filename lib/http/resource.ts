@@ -18,6 +18,8 @@ export interface ResourceOptions {
    * reach included. Without it a bug is 500 `internal error` and an unreachable dependency 503.
    */
   failure?: string
+  /** The path as measurements name it, with `{name}` for a parameter. What has none is not measured. */
+  route?: string
   /** Whose pages may read the answers. Default: `configured` */
   readers?: Readers
 }
@@ -51,7 +53,7 @@ export function resource<Context = unknown>(
       status: response.status,
       ms: Math.round(ms),
     })
-    await measureRequest(request, context, { status: response.status, seconds: ms / 1000 })
+    if (options.route !== undefined) measureRequest(request.method, options.route, response.status, ms / 1000)
     discardBody(request)
     if (isBeyondDraining(request)) response.headers.set('Connection', 'close')
     return finish(request, response, requestId)

@@ -1,4 +1,4 @@
-import { openApiDocument } from './document.ts'
+import { interfaceDocument } from '#lib/api/operations.ts'
 import { type Field, fieldsOf, type Schema } from './fields.ts'
 
 /** The document as people read it: what refers to something else is resolved. */
@@ -26,7 +26,7 @@ export interface ReferenceOperation {
   description: string
   isExtension: boolean
   /** what to send as a Bearer token */
-  token: 'session' | 'metrics' | 'cron' | undefined
+  token: 'session' | 'metrics' | 'scheduler' | undefined
   needsEmployer: boolean
   parameters: ReferenceParameter[]
   body: { fields: Field[]; example: unknown; types: string[]; isRequired: boolean } | undefined
@@ -69,7 +69,7 @@ interface Described {
 
 /** The reference of the interface at `baseUrl`, group by group. */
 export function readReference(baseUrl: string): Reference {
-  const { info, tags = [], paths = {}, components } = openApiDocument(baseUrl)
+  const { info, tags = [], paths = {}, components } = interfaceDocument(baseUrl)
   const schemas = (components?.schemas ?? {}) as Record<string, Schema>
   const operations = Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item as Record<string, Described>).map(([method, described]) => ({

@@ -27,7 +27,7 @@ afterAll(async () => {
 const signIn = async (account: string, ...signers: Keypair[]) => {
   const now = new Date()
   const transaction = signedChallenge(account, signers, now)
-  return await signInWithWallet(await store.database(), { rpc: server, sep10, sessions }, transaction, now)
+  return await signInWithWallet({ database: store.database, rpc: server, sep10, sessions }, transaction, now)
 }
 const refused = (reason: string) => ({ code: 'challenge-invalid', message: expect.stringContaining(reason) })
 

@@ -63,7 +63,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
   beforeEach(() => db.delete(usedChallenges))
 
   const signIn = (transaction: string, now = NOW) =>
-    signInWithWallet(db, { rpc: fake.server, sep10, sessions }, transaction, now)
+    signInWithWallet({ database: async () => db, rpc: fake.server, sep10, sessions }, transaction, now)
   const rows = async () => (await db.select({ n: count() }).from(usedChallenges))[0]?.n
 
   test('gives a session of the account, with the hash of the challenge as its id', async () => {
@@ -201,8 +201,12 @@ test('a database that is out of reach is 503, and the challenge is still good af
   await gone.close()
   const transaction = signedChallenge(address, [alice])
   const given = { rpc: fake.server, sep10, sessions }
-  await expect(signInWithWallet(db, given, transaction, NOW)).rejects.toMatchObject({ code: 'unavailable' })
+  await expect(signInWithWallet({ ...given, database: async () => db }, transaction, NOW)).rejects.toMatchObject({
+    code: 'unavailable',
+  })
   const store = openStore({ directory: null })
-  expect(await signInWithWallet(await store.database(), given, transaction, NOW)).toMatchObject({ sub: address })
+  expect(await signInWithWallet({ ...given, database: store.database }, transaction, NOW)).toMatchObject({
+    sub: address,
+  })
   await store.close()
 })

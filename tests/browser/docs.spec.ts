@@ -1,5 +1,5 @@
 import { expect, type Page, test } from '@playwright/test'
-import { OPERATIONS } from '#lib/openapi/document.ts'
+import { OPERATIONS } from '#lib/api/operations.ts'
 import { DESKTOP, findBarriers, NARROWEST, overflowOf, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 import { ALLOWANCE, emptyPageBytes, scriptBytes } from './script-bytes.ts'

@@ -40,7 +40,8 @@ function resolve(from: string, specifier: string): string | undefined {
 const LAYERS = [
   ['app', 'start'],
   ['cli'],
-  ['server', 'openapi', 'operator', 'provisioning'],
+  ['api', 'openapi'],
+  ['server', 'operator', 'provisioning'],
   ['relay'],
   ['sponsor', 'funding'],
   ['directory'],
@@ -63,7 +64,7 @@ const told = (found: Import[]) => found.map(({ from, specifier }) => `${from} im
 
 test('the statements are found: one of every sort', () => {
   const has = (from: string, file: string) => imports.some((found) => found.from === from && found.file === file)
-  expect(has('app/api/transfer/route.ts', 'lib/sponsor/transfer.ts')).toBe(true)
+  expect(has('app/api/transfer/route.ts', 'lib/api/transfers.ts')).toBe(true)
   expect(has('lib/http/resource.ts', 'lib/http/refusal.ts')).toBe(true)
   expect(has('instrumentation.ts', 'lib/server/start.ts')).toBe(true)
   expect(has('lib/server/start.ts', 'lib/devnet/devnet.ts')).toBe(true)
@@ -201,21 +202,17 @@ describe('files', () => {
   })
 })
 
+const METHODS = 'export const { GET, POST, PUT, PATCH, DELETE, OPTIONS }'
+const literally = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
 describe.each(routes)('%s', (file) => {
   const source = sources.get(file) ?? ''
 
-  test('is a route that ends with the methods of one resource', () => {
-    expect(basename(file)).toBe('route.ts')
-    const statements = source.split(/^(?=\S)(?![})\]])/m)
-    expect(statements.at(-1)).toMatch(
-      /^export const \{ GET, POST, PUT, PATCH, DELETE, OPTIONS \} = resource(<.*>)?\(.*\)\n$/s,
-    )
-    const exported = [...source.matchAll(/^export (.*)/gm)].map(([, what]) => what)
-    const others = exported.filter((what) => !/^const (maxDuration|runtime|dynamic) = /.test(what ?? ''))
-    expect(others).toHaveLength(1)
-  })
-
-  test('holds no SQL, no catch and no status of its own making', () => {
-    expect(source).not.toMatch(/\bsql`|\b(try|catch|finally)\b|\.(select|insert|update|delete|execute)\(/)
+  test('exports the operations of its path, and nothing else', () => {
+    const path = dirname(file).slice('app/api'.length).replaceAll('[', '{').replaceAll(']', '}')
+    const [, exported = ''] = source.split(/^(?=export )/m)
+    if (path.includes('...')) expect(exported).toBe(`${METHODS} = resource({}, { route: 'none' })\n`)
+    else expect(exported).toMatch(RegExp(`^${literally(`${METHODS} = routes('${path}', `)}(\\w+_)?OPERATIONS\\)\n$`))
+    expect(source.split('\n').filter((line) => /^import /.test(line)).length).toBeLessThan(3)
   })
 })

@@ -1,16 +1,4 @@
-import { resource } from '#lib/http/resource.ts'
-import { service } from '#lib/server/services.ts'
+import { routes } from '#lib/api/routes.ts'
+import { SERVICE_OPERATIONS } from '#lib/api/service.ts'
 
-/** Liveness, and what is configured. Touches neither database nor network. */
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
-  GET: async () => {
-    const { settings } = await service()
-    return {
-      ok: true,
-      network: settings.network.name,
-      idp: settings.provider !== undefined,
-      relay: settings.batch !== undefined,
-      sponsor: settings.sponsor !== undefined,
-    }
-  },
-})
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = routes('/health', SERVICE_OPERATIONS)

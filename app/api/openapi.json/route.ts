@@ -1,11 +1,4 @@
-import { resource } from '#lib/http/resource.ts'
-import { openApiDocument } from '#lib/openapi/document.ts'
-import { service } from '#lib/server/services.ts'
+import { OPERATIONS } from '#lib/api/operations.ts'
+import { routes } from '#lib/api/routes.ts'
 
-/** The interface as an OpenAPI document. */
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
-  GET: async () => {
-    const { settings } = await service()
-    return openApiDocument(`${settings.publicUrl}/api`)
-  },
-})
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = routes('/openapi.json', OPERATIONS)

@@ -33,14 +33,19 @@ export interface WalletSession {
  * @throws Refusal malformed for a bad challenge of any sort, unavailable while ledger or database cannot be reached
  */
 export async function signInWithWallet(
-  db: Database,
-  given: { rpc: EntryReader; sep10: Sep10Settings; sessions: SessionSettings },
+  given: {
+    rpc: EntryReader
+    sep10: Sep10Settings
+    sessions: SessionSettings
+    /** asked for once the challenge is good, so that a bad one is refused while the database is away */
+    database(): Promise<Database>
+  },
   transaction: string,
   now: Date,
 ): Promise<WalletSession> {
   const challenge = readChallenge(given.sep10, transaction, now)
   checkClientSignatures(given.sep10, challenge, await readAccountAuth(given.rpc, challenge.account))
-  await claimChallenge(db, challenge)
+  await claimChallenge(await given.database(), challenge)
   const identity = { kind: 'ledger', sub: challenge.account } as const
   const id = Buffer.from(challenge.hash).toString('hex')
   return { session: await mintSession(given.sessions, { ...identity, id }, now), ...identity }

@@ -1,13 +1,4 @@
-import { requireScheduler } from '#lib/auth/scheduler.ts'
-import { resource } from '#lib/http/resource.ts'
-import { sweepService } from '#lib/server/relay.ts'
-import { service } from '#lib/server/services.ts'
+import { routes } from '#lib/api/routes.ts'
+import { SERVICE_OPERATIONS } from '#lib/api/service.ts'
 
-/** Does what nobody waits for any more, where no process lasts that would: a scheduler calls it. */
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource({
-  GET: async (request) => {
-    const running = await service()
-    requireScheduler(running.settings.cronSecret, request)
-    return sweepService(running)
-  },
-})
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = routes('/cron/sweep', SERVICE_OPERATIONS)

@@ -1,15 +1,4 @@
-import { instructBatch, newInstructions } from '#lib/directory/batch-instructions.ts'
-import { identifyUser, requireEmployer } from '#lib/directory/user.ts'
-import { readJson } from '#lib/http/body.ts'
-import { resource } from '#lib/http/resource.ts'
-import { service } from '#lib/server/services.ts'
+import { BATCH_OPERATIONS } from '#lib/api/batches.ts'
+import { routes } from '#lib/api/routes.ts'
 
-/** Adds payouts to a batch that is not locked yet. */
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/api/batches/[id]/instructions'>>({
-  POST: async (request, { params }) => {
-    const desk = await service()
-    const employer = requireEmployer(await identifyUser(desk, request))
-    const { instructions } = await readJson(request, newInstructions)
-    return instructBatch(await desk.database(), desk.registry, employer, (await params).id, instructions, desk.now())
-  },
-})
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = routes('/batches/{id}/instructions', BATCH_OPERATIONS)

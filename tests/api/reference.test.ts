@@ -5,7 +5,7 @@ import { renderToStaticMarkup } from 'react-dom/server'
 import { describe, expect, test } from 'vitest'
 import { Operation } from '#app/docs/operation.tsx'
 import { curlText } from '#app/docs/request-text.ts'
-import { OPERATIONS } from '#lib/openapi/document.ts'
+import { OPERATIONS } from '#lib/api/operations.ts'
 import { fieldsOf } from '#lib/openapi/fields.ts'
 import { readReference } from '#lib/openapi/reference.ts'
 

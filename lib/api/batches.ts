@@ -1,21 +1,27 @@
-import { instructedShape, newInstructions } from '#lib/directory/batch-instructions.ts'
+import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batch-instructions.ts'
+import { lockBatch } from '#lib/directory/batch-locking.ts'
+import { removeBatch } from '#lib/directory/batch-removal.ts'
 import {
   batchesQuery,
   batchesShape,
   batchProgressShape,
   batchShape,
   batchWithPayoutsShape,
+  createBatch,
+  findBatch,
+  listBatches,
   newBatch,
+  readBatchProgress,
 } from '#lib/directory/batches.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
-import { DISSOLVED } from '#lib/directory/organisations.ts'
-import { payoutsQuery, payoutsShape } from '#lib/directory/payouts/payouts.ts'
-import { ANY_PAGE, BATCH_EXAMPLE, EXAMPLE, OTHER_PROVIDER, PAYOUT_EXAMPLE } from './examples.ts'
-import type { Operation } from './operation.ts'
+import { becomeEmployer } from '#lib/directory/user.ts'
+import { pageRequest } from '#lib/http/paging.ts'
+import { settleByLooking } from '#lib/sponsor/looking.ts'
+import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
+import { operation } from './operation.ts'
+import { answerPage } from './paging.ts'
 
 const parameters = { id: { description: 'id of the batch', example: EXAMPLE.batchId } }
-const NOT_FOUND = ['batch not found']
-const shared = { group: 'Batches', caller: 'employer' } as const
 const { txHash: _, paidAt: __, ...instructed } = { ...PAYOUT_EXAMPLE, status: 'draft' }
 const completed = {
   ...BATCH_EXAMPLE,
@@ -25,40 +31,47 @@ const completed = {
   completedAt: EXAMPLE.paid,
 }
 
-export const BATCH_OPERATIONS: Operation[] = [
-  {
-    ...shared,
+export const BATCH_OPERATIONS = [
+  operation({
     id: 'listBatches',
-    method: 'get',
+    method: 'GET',
     path: '/batches',
+    group: 'Batches',
+    caller: 'employer',
     summary: 'List your batches, newest first',
-    query: {
-      schema: batchesQuery,
-      example: { ...ANY_PAGE.example, status: 'completed', q: 'march' },
-      messages: ['cursor is not one of ours'],
-    },
+    query: { schema: batchesQuery, example: { ...PAGE_EXAMPLE, status: 'completed', q: 'march' } },
     answer: {
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: batchesShape,
       example: { batches: [completed] },
       paged: true,
     },
-  },
-  {
-    ...shared,
+    handle: async ({ service, employer, query, request }) => {
+      const page = await listBatches(await service.database(), employer, query, pageRequest(query))
+      return answerPage(request, page, { batches: page.items })
+    },
+  }),
+  operation({
     id: 'createBatch',
-    method: 'post',
+    method: 'POST',
     path: '/batches',
+    group: 'Batches',
+    caller: 'founder',
     summary: 'Start a batch',
     body: { schema: newBatch, example: { name: BATCH_EXAMPLE.name } },
     answer: { description: 'The batch, a draft with nothing in it', schema: batchShape, example: BATCH_EXAMPLE },
-    refusals: { 409: [DISSOLVED] },
-  },
-  {
-    ...shared,
+    refusals: ['organisation-dissolved'],
+    handle: async ({ service, user, body, now }) => {
+      const db = await service.database()
+      return await createBatch(db, await becomeEmployer(db, user, now), body, now)
+    },
+  }),
+  operation({
     id: 'getBatch',
-    method: 'get',
+    method: 'GET',
     path: '/batches/{id}',
+    group: 'Batches',
+    caller: 'employer',
     summary: 'Look up a batch with its payouts',
     description:
       'Payouts keep the order of their instructions. Looking also settles what the ledger has decided meanwhile.',
@@ -68,25 +81,35 @@ export const BATCH_OPERATIONS: Operation[] = [
       schema: batchWithPayoutsShape,
       example: { ...completed, payouts: [PAYOUT_EXAMPLE] },
     },
-    refusals: { 404: NOT_FOUND },
-  },
-  {
-    ...shared,
+    refusals: ['batch-not-found'],
+    handle: async ({ service, employer, params }) => {
+      const db = await service.database()
+      await settleByLooking(db, service.sponsor, [employer.organisation])
+      return await findBatch(db, employer, params.id)
+    },
+  }),
+  operation({
     id: 'removeBatch',
-    method: 'delete',
+    method: 'DELETE',
     path: '/batches/{id}',
+    group: 'Batches',
+    caller: 'employer',
     extension: true,
     summary: 'Remove a batch of which nothing was ever sent',
     description: 'Its payouts go with it.',
     parameters,
     answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.batchId } },
-    refusals: { 404: NOT_FOUND, 409: ['a payout of this batch has been sent'] },
-  },
-  {
-    ...shared,
+    refusals: ['batch-not-found', 'batch-sent'],
+    handle: async ({ service, employer, params, now }) => {
+      return await removeBatch({ db: await service.database(), employer, now }, params.id)
+    },
+  }),
+  operation({
     id: 'instructBatch',
-    method: 'post',
+    method: 'POST',
     path: '/batches/{id}/instructions',
+    group: 'Batches',
+    caller: 'employer',
     summary: 'Add payouts to a draft',
     description: [
       'One payout for each instruction that names a contractor who is `ready` and not in the batch yet; the others come',
@@ -107,24 +130,33 @@ export const BATCH_OPERATIONS: Operation[] = [
         errors: [{ contractorId: EXAMPLE.payoutId, reason: 'contractor not found' }],
       },
     },
-    refusals: { 404: NOT_FOUND, 409: ['batch is locked'] },
-  },
-  {
-    ...shared,
+    refusals: ['batch-not-found', 'batch-locked'],
+    handle: async ({ service, employer, params, body, now }) => {
+      const db = await service.database()
+      return await instructBatch(db, service.registry, employer, params.id, body.instructions, now)
+    },
+  }),
+  operation({
     id: 'lockBatch',
-    method: 'post',
+    method: 'POST',
     path: '/batches/{id}/ready',
+    group: 'Batches',
+    caller: 'employer',
     summary: 'Lock a batch: it is ready to be sent',
     description: 'From now on its payouts can be paid, each by a transfer of its own. The call may be repeated.',
     parameters,
     answer: { description: 'The batch', schema: batchShape, example: { ...BATCH_EXAMPLE, status: 'ready' } },
-    refusals: { 404: NOT_FOUND, 409: ['batch is {status}'] },
-  },
-  {
-    ...shared,
+    refusals: ['batch-not-found', 'batch-locked'],
+    handle: async ({ service, employer, params, now }) => {
+      return await lockBatch(await service.database(), employer, params.id, now)
+    },
+  }),
+  operation({
     id: 'getBatchProgress',
-    method: 'get',
+    method: 'GET',
     path: '/batches/{id}/status',
+    group: 'Batches',
+    caller: 'employer',
     summary: 'How far a batch has come',
     description: 'For polling while payouts are sent.',
     parameters,
@@ -133,48 +165,11 @@ export const BATCH_OPERATIONS: Operation[] = [
       schema: batchProgressShape,
       example: { status: 'started', settledCount: 0, failedCount: 0, payoutCount: 1 },
     },
-    refusals: { 404: NOT_FOUND },
-  },
-  {
-    id: 'listPayouts',
-    method: 'get',
-    path: '/payouts',
-    group: 'Batches',
-    caller: 'session',
-    summary: 'List the payouts that you make and those made out to you, newest first',
-    query: {
-      schema: payoutsQuery,
-      example: {
-        ...ANY_PAGE.example,
-        batchId: EXAMPLE.batchId,
-        contractorId: EXAMPLE.contractorId,
-        status: 'paid',
-        from: '2026-03-01T00:00:00Z',
-        to: '2026-04-01T00:00:00Z',
-      },
-      messages: ['cursor is not one of ours'],
+    refusals: ['batch-not-found'],
+    handle: async ({ service, employer, params }) => {
+      const db = await service.database()
+      await settleByLooking(db, service.sponsor, [employer.organisation])
+      return await readBatchProgress(db, employer, params.id)
     },
-    answer: {
-      description: 'Up to 1,000 of them, or as many as `limit` says',
-      schema: payoutsShape,
-      example: { payouts: [PAYOUT_EXAMPLE] },
-      paged: true,
-    },
-    refusals: { 403: [OTHER_PROVIDER] },
-  },
-  {
-    ...shared,
-    id: 'cancelPayout',
-    method: 'delete',
-    path: '/payouts/{id}',
-    extension: true,
-    summary: 'Cancel a payout that is not on its way',
-    description: [
-      'A `draft`, `ready` or `failed` one, or a `pending` one with an `error`, of whose transfer nothing can be learned any',
-      'more. The contractor may then be instructed again while the batch is a draft.',
-    ].join(' '),
-    parameters: { id: { description: 'id of the payout', example: EXAMPLE.payoutId } },
-    answer: { description: 'It is canceled', schema: removedShape, example: { id: EXAMPLE.payoutId } },
-    refusals: { 404: ['payout not found'], 409: ['payout is {state}'] },
-  },
+  }),
 ]

@@ -1,22 +1,30 @@
 import { z } from 'zod'
+import type { RefusalCode } from '#lib/http/refusal.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
-import { type TransferResult, transferRequest } from '#lib/sponsor/transfer.ts'
+import { requireSponsor } from '#lib/sponsor/sponsor.ts'
+import { requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
 import { EXAMPLE } from './examples.ts'
-import type { Operation } from './operation.ts'
+import { operation } from './operation.ts'
 
 export const transferShape = z.object({
   hash: z.string().meta({ description: 'hash of the transaction on the ledger, 64 hex digits' }),
   status: z.literal('SUCCESS'),
-}) satisfies z.ZodType<TransferResult>
+})
 
-const REFUSED = Object.entries(REFUSAL_REASONS).map(
-  ([reason, words]) => `sponsor refused: ${words}${reason === 'would-fail' ? ': {contract error}' : ''}`,
-)
+const REASONS = Object.keys(REFUSAL_REASONS) as RefusalCode[]
+const ENDINGS: RefusalCode[] = [
+  'transfer-open',
+  'transfer-refused',
+  'transfer-replaced',
+  'transfer-failed',
+  'transfer-expired',
+  'transfer-unknown',
+]
 
-export const TRANSFER_OPERATIONS: Operation[] = [
-  {
+export const TRANSFER_OPERATIONS = [
+  operation({
     id: 'sponsorTransfer',
-    method: 'post',
+    method: 'POST',
     path: '/transfer',
     group: 'Transfers',
     caller: 'session',
@@ -24,24 +32,30 @@ export const TRANSFER_OPERATIONS: Operation[] = [
     description: [
       'The inner transaction is a single `confidential_transfer` whose source is the account of the session, signed and',
       'valid for 10 to 330 seconds more. It is wrapped in a fee bump of twice its fee, sent, and waited for. The same',
-      '`signedXDR` may be sent again at any time: it is paid for once, and everybody gets what the ledger says. After a',
+      '`signedXDR` may be sent again at any time: it is paid for once, and every answer says what the ledger says. After a',
       '500 send it again, unchanged, until its time bounds are over.',
     ].join(' '),
     body: {
       schema: transferRequest,
       example: { signedXDR: 'AAAAAgAAAABqvH4zLJ5FMzK86cKuG8B3x…', payoutId: EXAMPLE.payoutId },
-      messages: ['malformed transaction XDR'],
+    },
+    requires: ({ sponsor }, { session }) => {
+      const payer = requirePayer(session)
+      return { payer, sponsor: requireSponsor(sponsor) }
     },
     answer: {
       description: 'It stands on the ledger',
       schema: transferShape,
       example: { hash: EXAMPLE.hash, status: 'SUCCESS' },
     },
-    refusals: {
-      403: ['transaction source is not your session account'],
-      422: REFUSED,
-      501: ['transfers need a wallet session', 'no fee sponsor is configured'],
-    },
+    refusals: [
+      ...(['signed-xdr-invalid', 'source-mismatch', 'wallet-required', 'sponsor-not-configured', 'failed'] as const),
+      ...REASONS,
+      ...ENDINGS,
+    ],
     failure: 'transfer failed',
-  },
+    handle: async ({ service, ready, body }) => {
+      return await sponsorTransfer(await service.database(), ready.sponsor, ready.payer, body)
+    },
+  }),
 ]

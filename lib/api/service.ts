@@ -1,6 +1,11 @@
 import { z } from 'zod'
+import { PROMETHEUS_TYPE } from '#lib/observability/prometheus.ts'
+import { scrape } from '#lib/operator/scrape.ts'
+import type { Swept } from '#lib/relay/sweep.ts'
+import { readiness } from '#lib/server/readiness.ts'
+import { sweepService } from '#lib/server/relay.ts'
 import { EXAMPLE } from './examples.ts'
-import type { Operation } from './operation.ts'
+import { Answer, operation } from './operation.ts'
 
 const configured = (what: string) => z.boolean().meta({ description: `whether ${what} is configured` })
 
@@ -25,7 +30,19 @@ export const readinessShape = z.object({
   relay: check.optional(),
 })
 
-const shared = { method: 'get', group: 'Service', selfContained: true } as const
+const swept = (what: string) =>
+  z
+    .int()
+    .nullable()
+    .meta({ description: `${what}; null if that part failed` })
+
+const sweptShape = z.object({
+  transfers: swept('open transfers that were looked up'),
+  contractors: swept('contractors that became ready'),
+  jobs: swept('jobs that were queued again'),
+  challenges: z.literal('purged').nullable(),
+}) satisfies z.ZodType<Swept>
+
 const READY = {
   database: { ok: true },
   ledger: { ok: true, latestLedger: 1_204_331, age: 3 },
@@ -38,9 +55,10 @@ payroll_transfers_total{status="success"} 128
 # TYPE payroll_http_requests_total counter
 payroll_http_requests_total{method="POST",route="/transfer",status="200"} 128
 `
+const shared = { method: 'GET', group: 'Service', selfContained: true } as const
 
-export const SERVICE_OPERATIONS: Operation[] = [
-  {
+export const SERVICE_OPERATIONS = [
+  operation({
     ...shared,
     id: 'getHealth',
     path: '/health',
@@ -52,15 +70,22 @@ export const SERVICE_OPERATIONS: Operation[] = [
       schema: healthShape,
       example: { ok: true, network: 'testnet', idp: true, relay: true, sponsor: true },
     },
-  },
-  {
+    handle: async ({ service: { settings } }) => ({
+      ok: true as const,
+      network: settings.network.name,
+      idp: settings.provider !== undefined,
+      relay: settings.batch !== undefined,
+      sponsor: settings.sponsor !== undefined,
+    }),
+  }),
+  operation({
     ...shared,
     id: 'getReadiness',
     path: '/ready',
     caller: 'anybody',
     extension: true,
     summary: 'Whether what the service needs is there',
-    description: 'Looked up at most every five seconds, whoever asks.',
+    description: 'Looked up at most every five seconds, however many ask.',
     answer: { description: 'All is well', schema: readinessShape, example: { ok: true, ...READY } },
     otherAnswers: {
       503: {
@@ -69,33 +94,41 @@ export const SERVICE_OPERATIONS: Operation[] = [
         example: { ok: false, ...READY, ledger: { ok: false, problem: 'the ledger cannot be reached' } },
       },
     },
-  },
-  {
+    handle: async ({ service }) => {
+      const found = await readiness(service)
+      return new Answer(found, found.ok ? {} : { status: 503, headers: { 'Retry-After': '5' } })
+    },
+  }),
+  operation({
     ...shared,
     id: 'getMetrics',
     path: '/metrics',
     caller: 'metrics',
     extension: true,
-    selfContained: true,
     summary: 'What the service counts, for Prometheus',
     answer: {
       description: 'Prometheus text format 0.0.4',
-      contentType: 'text/plain; version=0.0.4; charset=utf-8',
+      schema: z.string(),
+      contentType: PROMETHEUS_TYPE,
       example: METRICS_EXAMPLE,
     },
-    refusals: { 501: ['metrics are not configured'] },
-  },
-  {
+    refusals: ['metrics-not-configured'],
+    handle: ({ service }) => scrape(service),
+  }),
+  operation({
     ...shared,
-    id: 'getDocument',
-    path: '/openapi.json',
-    caller: 'anybody',
+    id: 'sweep',
+    path: '/cron/sweep',
+    caller: 'scheduler',
     extension: true,
-    summary: 'This document',
+    summary: 'Do the periodic chores',
+    description: 'For a scheduler, where no process lasts that would do them by itself.',
     answer: {
-      description: 'OpenAPI 3.1',
-      schema: z.looseObject({ openapi: z.string(), info: z.looseObject({ version: z.literal('1.0.0') }) }),
-      example: { openapi: '3.1.0', info: { title: 'Confidential payroll', version: '1.0.0' } },
+      description: 'What there was to do',
+      schema: sweptShape,
+      example: { transfers: 0, contractors: 2, jobs: 0, challenges: 'purged' },
     },
-  },
+    refusals: ['cron-not-configured'],
+    handle: ({ service }) => sweepService(service),
+  }),
 ]

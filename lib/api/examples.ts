@@ -1,15 +1,5 @@
-import { pageQuery } from '#lib/http/paging.ts'
-import type { Asked } from './operation.ts'
-
-/** The query of a list that has no filters. */
-export const ANY_PAGE: Asked = {
-  schema: pageQuery,
-  example: { limit: '100', cursor: 'MTc3MjQ0MjAwMDAwMC0xMg' },
-  messages: ['cursor is not one of ours'],
-}
-
-/** Of every route that looks the user up. */
-export const OTHER_PROVIDER = 'this user belongs to another identity provider'
+/** The query parameters of a list without filters. */
+export const PAGE_EXAMPLE = { limit: '100', cursor: 'MTc3MjQ0MjAwMDAwMC0xMg' } as const
 
 /** What the examples of the document speak of: a small firm, its contractor, and a payroll of one. */
 export const EXAMPLE = {

@@ -1,0 +1,91 @@
+import { identifyCaller } from '#lib/auth/caller.ts'
+import { requireScheduler } from '#lib/auth/scheduler.ts'
+import type { Session } from '#lib/auth/session.ts'
+import { requireAccess } from '#lib/directory/contractors/contractors.ts'
+import { admitUser, type Employer, requireEmployer, requireNoMereContractor, type User } from '#lib/directory/user.ts'
+import type { RefusalCode } from '#lib/http/refusal.ts'
+import { requireScraper } from '#lib/operator/scrape.ts'
+import type { Service } from '#lib/server/services.ts'
+
+/** What a handler knows of each sort of caller. */
+interface KnownOf {
+  anybody: object
+  /** the holder of a session */
+  session: { session: Session }
+  /** the same, looked up in the directory once configuration and body are good */
+  user: { session: Session; user: User }
+  employer: { session: Session; user: User; employer: Employer }
+  /** an employer, or a user who becomes one by making a first record */
+  founder: { session: Session; user: User }
+  /** an employer, or the user that the contractor record `id` is linked to */
+  participant: { session: Session; user: User }
+  /** who has METRICS_TOKEN */
+  metrics: object
+  /** who has CRON_SECRET */
+  scheduler: object
+}
+export type CallerName = keyof KnownOf
+export type Known<Caller extends CallerName> = KnownOf[Caller]
+
+/** The callers whom a role admits: they are looked up before anything else is decided. */
+const ROLES = {
+  employer: (user: User) => ({ employer: requireEmployer(user) }),
+  founder: (user: User) => requireNoMereContractor(user),
+  participant: (user: User, { id = '' }: Record<string, string>) => requireAccess(user, id),
+} as const
+
+const SESSION: readonly RefusalCode[] = ['bearer-missing', 'bearer-invalid', 'session-expired']
+const ROLE: readonly RefusalCode[] = ['employer-required', 'provider-mismatch']
+
+/** How a sort of caller shows itself to the document: its security scheme, and the refusals that it implies. */
+export const CALLERS = {
+  anybody: { scheme: undefined, refusals: [] },
+  session: { scheme: 'session', refusals: SESSION },
+  user: { scheme: 'session', refusals: [...SESSION, 'provider-mismatch'] },
+  employer: { scheme: 'session', role: 'employer', refusals: [...SESSION, ...ROLE] },
+  founder: { scheme: 'session', role: 'employer', refusals: [...SESSION, ...ROLE] },
+  participant: { scheme: 'session', role: 'employer or contractor', refusals: [...SESSION, ...ROLE] },
+  metrics: { scheme: 'metrics', refusals: ['bearer-missing', 'bearer-invalid'] },
+  scheduler: { scheme: 'scheduler', refusals: ['bearer-missing', 'bearer-invalid'] },
+} as const satisfies Record<
+  CallerName,
+  { scheme: 'session' | 'metrics' | 'scheduler' | undefined; role?: string; refusals: readonly RefusalCode[] }
+>
+
+const isRole = (caller: CallerName): caller is keyof typeof ROLES => caller in ROLES
+
+/**
+ * Who sends `request`, as far as a token and a role tell.
+ * @throws Refusal 401; 403 for the wrong role
+ */
+export async function identify(
+  caller: CallerName,
+  service: Service,
+  request: Request,
+  params: Record<string, string>,
+): Promise<object> {
+  const { settings, now } = service
+  if (caller === 'anybody') return {}
+  if (caller === 'metrics') {
+    requireScraper(settings.metricsToken, request)
+    return {}
+  }
+  if (caller === 'scheduler') {
+    requireScheduler(settings.cronSecret, request)
+    return {}
+  }
+  const session = await identifyCaller(settings.sessions, request, now())
+  if (!isRole(caller)) return { session }
+  const user = await admitUser(await service.database(), session, now())
+  return { session, user, ...ROLES[caller](user, params) }
+}
+
+/**
+ * What is still to be looked up of a caller whom no role admits, when all else that the request says is good.
+ * @throws Refusal 403 when the sub belongs to a user of another identity provider
+ */
+export async function admit(caller: CallerName, service: Service, known: object): Promise<object> {
+  if (caller !== 'user') return known
+  const { session } = known as Known<'session'>
+  return { session, user: await admitUser(await service.database(), session, service.now()) }
+}

@@ -1,0 +1,141 @@
+import { z } from 'zod'
+import { changeContractor, removeContractor } from '#lib/directory/contractors/changes.ts'
+import { contractorsQuery, findContractor, listContractors } from '#lib/directory/contractors/contractors.ts'
+import { createContractor } from '#lib/directory/contractors/creation.ts'
+import { importContractors } from '#lib/directory/contractors/import.ts'
+import {
+  contractorChanges,
+  contractorRow,
+  contractorRows,
+  contractorShape,
+  contractorsShape,
+  importShape,
+  newContractor,
+  removedShape,
+} from '#lib/directory/contractors/schema.ts'
+import { becomeEmployer } from '#lib/directory/user.ts'
+import { pageRequest } from '#lib/http/paging.ts'
+import { CONTRACTOR_EXAMPLE, EXAMPLE, PAGE_EXAMPLE } from './examples.ts'
+import { operation } from './operation.ts'
+import { answerPage } from './paging.ts'
+
+const parameters = { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } }
+const { name, email, address, rate } = CONTRACTOR_EXAMPLE
+
+export const CONTRACTOR_OPERATIONS = [
+  operation({
+    id: 'listContractors',
+    method: 'GET',
+    path: '/contractors',
+    group: 'Contractors',
+    caller: 'employer',
+    summary: 'List your contractors, newest first',
+    query: { schema: contractorsQuery, example: { ...PAGE_EXAMPLE, status: 'ready', q: 'ada' } },
+    answer: {
+      description: 'Up to 1,000 of them, or as many as `limit` says',
+      schema: contractorsShape,
+      example: { contractors: [CONTRACTOR_EXAMPLE] },
+      paged: true,
+    },
+    handle: async ({ service, employer, query, request, now }) => {
+      const look = { db: await service.database(), accounts: service.registry, now }
+      const page = await listContractors(look, employer, query, pageRequest(query))
+      return answerPage(request, page, { contractors: page.items })
+    },
+  }),
+  operation({
+    id: 'createContractor',
+    method: 'POST',
+    path: '/contractors',
+    group: 'Contractors',
+    caller: 'founder',
+    summary: 'Add a contractor',
+    description: '`ready` if the address is registered with the confidential token, else `invited`.',
+    body: { schema: newContractor, example: { name, email, address, rate } },
+    answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
+    refusals: ['email-taken', 'address-taken', 'contractors-full', 'organisation-dissolved'],
+    handle: async ({ service, user, body, now }) => {
+      const db = await service.database()
+      return await createContractor(db, service.registry, await becomeEmployer(db, user, now), body, now)
+    },
+  }),
+  operation({
+    id: 'importContractors',
+    method: 'POST',
+    path: '/contractors/bulk',
+    group: 'Contractors',
+    caller: 'founder',
+    summary: 'Add many contractors at once',
+    description:
+      'Each row stands alone: a row that cannot be a contractor is an error of its own, the others are imported.',
+    body: {
+      schema: contractorRows,
+      documented: contractorRows.extend({ rows: z.array(contractorRow) }),
+      example: { rows: [{ name, email, address, amount: 4200.5 }] },
+    },
+    answer: {
+      description: 'Who was imported, and which rows (from 1) were not',
+      schema: importShape,
+      example: { imported: [CONTRACTOR_EXAMPLE], errors: [{ row: 2, reason: 'name required' }] },
+    },
+    refusals: ['organisation-dissolved'],
+    handle: async ({ service, user, body, now }) => {
+      const db = await service.database()
+      return await importContractors(db, service.registry, await becomeEmployer(db, user, now), body.rows, now)
+    },
+  }),
+  operation({
+    id: 'getContractor',
+    method: 'GET',
+    path: '/contractors/{id}',
+    group: 'Contractors',
+    caller: 'participant',
+    summary: 'Look up a contractor',
+    description: 'For its employer, and for the user that it is.',
+    parameters,
+    answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
+    refusals: ['contractor-not-found'],
+    handle: async ({ service, user, params, now }) => {
+      const look = { db: await service.database(), accounts: service.registry, now }
+      return await findContractor(look, user, params.id)
+    },
+  }),
+  operation({
+    id: 'changeContractor',
+    method: 'PATCH',
+    path: '/contractors/{id}',
+    group: 'Contractors',
+    caller: 'participant',
+    summary: 'Change a contractor',
+    description: [
+      'The employer may change every field; the contractor its own `address`, to an account that it has signed in with',
+      'or joined to itself. `null` clears an optional field. `inactive` cancels the payouts that are not on their way.',
+    ].join(' '),
+    parameters,
+    body: { schema: contractorChanges, example: { name, email, address, rate, status: 'inactive' } },
+    answer: {
+      description: 'The contractor as it is now',
+      schema: contractorShape,
+      example: { ...CONTRACTOR_EXAMPLE, status: 'inactive' },
+    },
+    refusals: ['account-unproven', 'contractor-not-found', 'email-taken', 'address-taken'],
+    handle: async ({ service, user, params, body, now }) => {
+      return await changeContractor(await service.database(), service.registry, user, params.id, body, now)
+    },
+  }),
+  operation({
+    id: 'removeContractor',
+    method: 'DELETE',
+    path: '/contractors/{id}',
+    group: 'Contractors',
+    caller: 'employer',
+    summary: 'Remove a contractor',
+    description: 'Its payouts stay; those that are not on their way are canceled.',
+    parameters,
+    answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.contractorId } },
+    refusals: ['contractor-not-found'],
+    handle: async ({ service, employer, params, now }) => {
+      return await removeContractor(await service.database(), employer, params.id, now)
+    },
+  }),
+]

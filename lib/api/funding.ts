@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { fund, requireFaucet } from '#lib/funding/faucet.ts'
+import { findLedgerAccount } from '#lib/funding/ledger-account.ts'
+import { requireVault } from '#lib/funding/vault.ts'
+import { EXAMPLE } from './examples.ts'
+import { operation } from './operation.ts'
+
+export const vaultShape = z.object({
+  vault: z.string().meta({ description: 'the address (G… or C…) whose balance backs the confidential ones' }),
+  held: z.string().meta({ description: 'what it holds of the asset, with seven decimals' }),
+})
+
+export const faucetShape = z.object({
+  hash: z.string().meta({ description: 'hash of the deposit on the ledger, 64 hex digits' }),
+})
+
+export const FUNDING_OPERATIONS = [
+  operation({
+    id: 'getVault',
+    method: 'GET',
+    path: '/funding/vault',
+    group: 'Funding',
+    caller: 'session',
+    summary: 'What backs the confidential balances',
+    requires: ({ vault }) => requireVault(vault),
+    answer: {
+      description: 'The vault, and what it holds',
+      schema: vaultShape,
+      example: { vault: EXAMPLE.contract, held: '125000.0000000' },
+    },
+    refusals: ['vault-not-configured', 'not-wired'],
+    handle: ({ ready }) => ready.read(),
+  }),
+  operation({
+    id: 'fund',
+    method: 'POST',
+    path: '/funding/faucet',
+    group: 'Funding',
+    caller: 'session',
+    summary: 'Get test USDC into your confidential balance',
+    description: [
+      'For the account of the session, a wallet that has joined it, or the address of the contractor record that the',
+      'caller is linked to. The deposit arrives in the receiving balance: `merge` makes it spendable.',
+    ].join(' '),
+    requires: ({ faucet }) => requireFaucet(faucet),
+    answer: { description: 'The deposit stands on the ledger', schema: faucetShape, example: { hash: EXAMPLE.hash } },
+    refusals: [
+      'provider-mismatch',
+      'account-missing',
+      'account-unregistered',
+      'faucet-cooldown',
+      'deposit-failed',
+      'deposit-open',
+      'faucet-busy',
+      'faucet-not-configured',
+      'not-wired',
+    ],
+    handle: async ({ service, session, ready, now }) => {
+      const db = await service.database()
+      return await fund(db, ready, await findLedgerAccount(db, session, now))
+    },
+  }),
+]

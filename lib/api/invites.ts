@@ -1,0 +1,51 @@
+import { contractorShape, inviteShape } from '#lib/directory/contractors/schema.ts'
+import { acceptInvite } from '#lib/directory/invites/acceptance.ts'
+import { inviteContractor } from '#lib/directory/invites/invites.ts'
+import { CONTRACTOR_EXAMPLE, EXAMPLE } from './examples.ts'
+import { operation } from './operation.ts'
+
+export const INVITE_OPERATIONS = [
+  operation({
+    id: 'inviteContractor',
+    method: 'POST',
+    path: '/contractors/{id}/invite',
+    group: 'Contractors',
+    caller: 'employer',
+    summary: 'Invite a contractor, or do so again',
+    description:
+      'The link holds for 14 days and once; earlier ones become void. It is mailed where mail is configured.',
+    parameters: { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } },
+    answer: {
+      description: 'The link',
+      schema: inviteShape,
+      example: { inviteUrl: `https://pay.example/invite/${EXAMPLE.invite}` },
+    },
+    refusals: [
+      'contractor-not-found',
+      'contractor-inactive',
+      'contractor-accepted',
+      'invite-limit',
+      'mail-unavailable',
+    ],
+    handle: async ({ service, employer, params, now }) => {
+      return await inviteContractor(await service.database(), service.settings, employer, params.id, now)
+    },
+  }),
+  operation({
+    id: 'acceptInvite',
+    method: 'POST',
+    path: '/invites/{token}/accept',
+    group: 'Contractors',
+    caller: 'user',
+    extension: true,
+    summary: 'Accept an invite',
+    description: 'Links the caller to the contractor record. A wallet’s account becomes its address if it has none.',
+    parameters: { token: { description: 'the last part of the link', example: EXAMPLE.invite } },
+    answer: { description: 'The caller’s contractor record', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
+    refusals: ['own-invite', 'invite-for-other', 'invite-not-found', 'invite-accepted', 'address-taken'],
+    handle: async ({ service, user, params, now }) => {
+      const given = { registry: service.registry, invites: service.settings.invites }
+      return await acceptInvite(await service.database(), given, user, params.token, now)
+    },
+  }),
+]

@@ -1,0 +1,54 @@
+import { joinedIdentity, joinIdentity } from '#lib/directory/identities.ts'
+import { describeMe, meChanges, meShape, nameOwnOrganisation } from '#lib/directory/me.ts'
+import { EXAMPLE, ME_EXAMPLE } from './examples.ts'
+import { operation } from './operation.ts'
+
+export const ME_OPERATIONS = [
+  operation({
+    id: 'getMe',
+    method: 'GET',
+    path: '/me',
+    group: 'Me',
+    caller: 'user',
+    summary: 'Who you are, and in which roles',
+    description: 'What an application needs to choose between onboarding, employer and contractor.',
+    answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    handle: async ({ service, user, now }) => {
+      return await describeMe(await service.database(), service.settings.invites, user, now)
+    },
+  }),
+  operation({
+    id: 'nameOrganisation',
+    method: 'PATCH',
+    path: '/me',
+    group: 'Me',
+    caller: 'user',
+    extension: true,
+    summary: 'Name your organisation, or found one',
+    body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
+    answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    handle: async ({ service, user, body, now }) => {
+      const db = await service.database()
+      const renamed = await nameOwnOrganisation(db, user, body.orgName, now)
+      return await describeMe(db, service.settings.invites, renamed, now)
+    },
+  }),
+  operation({
+    id: 'joinIdentity',
+    method: 'POST',
+    path: '/me/identities',
+    group: 'Me',
+    caller: 'user',
+    extension: true,
+    summary: 'Bring your other identity into your organisation',
+    description: 'A wallet and an email of one person: the session of the other one proves that it is yours.',
+    body: { schema: joinedIdentity, example: { session: EXAMPLE.session } },
+    answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    refusals: ['employer-required', 'organisation-in-use'],
+    handle: async ({ service, user, body, now }) => {
+      const db = await service.database()
+      const joined = await joinIdentity(db, service.settings.sessions, user, body.session, now)
+      return await describeMe(db, service.settings.invites, joined, now)
+    },
+  }),
+]

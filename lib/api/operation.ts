@@ -1,0 +1,134 @@
+import type { z } from 'zod'
+import type { RefusalCode } from '#lib/http/refusal.ts'
+import type { Service } from '#lib/server/services.ts'
+import type { CallerName, Known } from './caller.ts'
+import type { GROUPS } from './groups.ts'
+
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+export type Method = (typeof METHODS)[number]
+
+/** The names of the parameters of a path such as `/batches/{id}`. */
+type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParameterNames<Rest>
+  : never
+
+/** A body or a query: the schema that the request is parsed with, and an example that names every field. */
+export interface Asked<Schema extends z.ZodType> {
+  schema: Schema
+  /** what the document shows where the schema leaves some fields to the verb */
+  documented?: z.ZodType
+  example: Record<string, unknown>
+  /** whether the body may come as a form, too */
+  form?: true
+}
+
+/** The 200 of an operation. */
+export interface Answered<Shape extends z.ZodType> {
+  description: string
+  schema: Shape
+  /** for an answer that is text, and not JSON */
+  contentType?: string
+  example: unknown
+  /** whether Link and X-Total-Count may go with it */
+  paged?: true
+}
+
+/** An answer that is more than its body. */
+export class Answer<Body> {
+  readonly body: Body
+  readonly status: number
+  readonly headers: Headers
+
+  constructor(body: Body, { status = 200, headers = {} }: { status?: number; headers?: HeadersInit } = {}) {
+    this.body = body
+    this.status = status
+    this.headers = new Headers(headers)
+  }
+}
+
+/** What a handler is given: the service, the caller, and what the request says, parsed. */
+export type Context<
+  Path extends string,
+  Caller extends CallerName,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Ready,
+> = Known<Caller> & {
+  service: Service
+  now: Date
+  request: Request
+  params: Record<ParameterNames<Path>, string>
+  query: z.output<Query>
+  body: z.output<Body>
+  /** what `requires` has found */
+  ready: Ready
+}
+
+interface Told<Path extends string> {
+  id: string
+  method: Method
+  /** below the base address, with `{name}` for a parameter */
+  path: Path
+  group: keyof typeof GROUPS
+  summary: string
+  description?: string
+  /** not in the specification of the interface */
+  extension?: true
+  /** what each parameter of the path is */
+  parameters?: Record<ParameterNames<Path>, { description: string; example: string }>
+  /** the codes that the caller, body and query do not imply */
+  refusals?: readonly RefusalCode[]
+  /** the message of the 500, and of everything else that would be one or a 503 */
+  failure?: string
+  /** whose pages may read the answers, in place of those that CORS_ORIGINS names */
+  readers?: 'everybody'
+  /** whether it works without database and ledger */
+  selfContained?: true
+}
+
+/** One method of one path. The route, the document and the typed client follow from it. */
+export interface Declaration<
+  Path extends string,
+  Caller extends CallerName,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Shape extends z.ZodType,
+  Ready,
+> extends Told<Path> {
+  caller: Caller
+  query?: Asked<Query>
+  body?: Asked<Body>
+  /** @throws Refusal the 501 of what is not configured, before the body is read */
+  requires?(service: Service, known: Known<Caller>): Ready
+  answer?: Answered<Shape>
+  /** further answers with a body of their own, by status */
+  otherAnswers?: Record<number, Answered<Shape>>
+  handle(
+    context: Context<Path, Caller, Query, Body, Ready>,
+  ): Promise<z.input<Shape> | Answer<z.input<Shape>> | Response>
+}
+
+/** A declaration whose own types are checked already. */
+export interface Operation extends Omit<Told<string>, 'parameters'> {
+  parameters?: Record<string, { description: string; example: string }>
+  caller: CallerName
+  query?: Asked<z.ZodType>
+  body?: Asked<z.ZodType>
+  requires?(service: Service, known: object): unknown
+  answer?: Answered<z.ZodType>
+  otherAnswers?: Record<number, Answered<z.ZodType>>
+  handle(context: object): Promise<unknown>
+}
+
+/** Declares an operation. */
+export function operation<
+  const Path extends `/${string}`,
+  Caller extends CallerName,
+  Shape extends z.ZodType = z.ZodNever,
+  Query extends z.ZodType = z.ZodUndefined,
+  Body extends z.ZodType = z.ZodUndefined,
+  Ready = undefined,
+>(declaration: Declaration<Path, Caller, Query, Body, Shape, Ready>): Operation {
+  // The handler's context is wider than `object` says; `routes` fills it as the declaration asks.
+  return declaration as unknown as Operation
+}

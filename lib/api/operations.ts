@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { BATCH_OPERATIONS } from './batches.ts'
+import { CONTRACTOR_OPERATIONS } from './contractors.ts'
+import { DEVICE_OPERATIONS } from './device.ts'
+import { FUNDING_OPERATIONS } from './funding.ts'
+import { INVITE_OPERATIONS } from './invites.ts'
+import { JOB_OPERATIONS } from './jobs.ts'
+import { ME_OPERATIONS } from './me.ts'
+import { openApiDocument } from './openapi.ts'
+import { type Operation, operation } from './operation.ts'
+import { PAYOUT_OPERATIONS } from './payouts.ts'
+import { SERVICE_OPERATIONS } from './service.ts'
+import { SESSION_OPERATIONS } from './sessions.ts'
+import { TRANSFER_OPERATIONS } from './transfers.ts'
+
+// It stands here, since the document is made of all operations, this one included.
+const getDocument = operation({
+  id: 'getDocument',
+  method: 'GET',
+  path: '/openapi.json',
+  group: 'Service',
+  caller: 'anybody',
+  extension: true,
+  selfContained: true,
+  summary: 'This document',
+  answer: {
+    description: 'OpenAPI 3.1',
+    schema: z.looseObject({ openapi: z.string(), info: z.looseObject({ version: z.string() }) }),
+    example: { openapi: '3.1.0', info: { title: 'Confidential payroll', version: '1.0.0' } },
+  },
+  handle: async ({ service }) => Response.json(interfaceDocument(`${service.settings.publicUrl}/api`)),
+})
+
+/** Every operation of the interface, in the order of the reference. */
+export const OPERATIONS: readonly Operation[] = [
+  ...SESSION_OPERATIONS,
+  ...TRANSFER_OPERATIONS,
+  ...CONTRACTOR_OPERATIONS,
+  ...INVITE_OPERATIONS,
+  ...BATCH_OPERATIONS,
+  ...PAYOUT_OPERATIONS,
+  ...ME_OPERATIONS,
+  ...FUNDING_OPERATIONS,
+  ...JOB_OPERATIONS,
+  ...DEVICE_OPERATIONS,
+  ...SERVICE_OPERATIONS,
+  getDocument,
+]
+
+const known = new Map<string, ReturnType<typeof openApiDocument>>()
+
+/**
+ * The interface as an OpenAPI 3.1 document, made once for an address.
+ * @param baseUrl where the interface is, such as `https://payroll.example/api`
+ */
+export function interfaceDocument(baseUrl: string) {
+  const document = known.get(baseUrl) ?? openApiDocument(OPERATIONS, baseUrl)
+  known.set(baseUrl, document)
+  return document
+}

@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
+import { meaningOf, type RefusalCode } from '#lib/http/refusal.ts'
+import { CALLERS } from './caller.ts'
+import type { Answered, Asked, Operation } from './operation.ts'
+import { refusalsOf } from './operation-refusals.ts'
+
+const fieldProblem = z.object({ path: z.string(), message: z.string() })
+
+/** The body of every refusal. `codes` are those that can come. */
+const refusalShape = <Codes extends readonly [string, ...string[]]>(codes: Codes) =>
+  z.looseObject({
+    error: z.string().meta({ description: 'what went wrong, for people' }),
+    code: z.enum(codes).meta({ description: 'what went wrong, for programs', 'x-extension': true }),
+    fields: z
+      .array(fieldProblem)
+      .optional()
+      .meta({ description: 'every bad field, where there are several', 'x-extension': true }),
+  })
+
+const TITLES: Record<number, string> = {
+  400: 'A field is missing or malformed; the message names it',
+  401: 'The bearer token is missing, has expired or is not one of this service',
+  403: 'Not for this caller',
+  404: 'It does not exist, or belongs to another organisation',
+  409: 'It contradicts what is there',
+  413: 'The body is larger than 256 KiB',
+  415: 'The body is of another type',
+  422: 'The sponsor refuses to pay',
+  429: 'Too soon after the last time',
+  500: 'Something failed',
+  501: 'Not done here, or not configured',
+  503: 'Something that the service needs cannot be reached, or is not well',
+}
+
+const RETRY = { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } } as const
+const HEADERS: Record<number, ZodOpenApiResponseObject['headers']> = {
+  401: { 'WWW-Authenticate': { description: 'How to authenticate', schema: { type: 'string', example: 'Bearer' } } },
+  429: RETRY,
+  503: RETRY,
+}
+
+const PAGE_HEADERS = {
+  Link: {
+    description: 'The next page, if there is one (RFC 8288)',
+    schema: { type: 'string', example: '<?limit=100&cursor=MTc2…>; rel="next"' },
+  },
+  'X-Total-Count': { description: 'How many there are in all, when `limit` is given', schema: { type: 'integer' } },
+} as const
+
+/** An operation as OpenAPI has it. */
+export function presentOperation(operation: Operation): ZodOpenApiOperationObject {
+  const { id, group, caller, summary, description, extension, query, body, parameters } = operation
+  const { scheme, role } = { role: undefined, ...CALLERS[caller] }
+  return {
+    operationId: id,
+    tags: [group],
+    summary,
+    ...(description !== undefined && { description }),
+    ...(extension && { 'x-extension': true }),
+    ...(role && { 'x-role': role }),
+    security: scheme === undefined ? [] : [{ [scheme]: [] }],
+    ...((query || parameters) && {
+      requestParams: {
+        ...(query && { query: querySchema(query) }),
+        ...(parameters && { path: pathSchema(parameters) }),
+      },
+    }),
+    ...(body && { requestBody: presentBody(body) }),
+    responses: presentResponses(operation),
+  }
+}
+
+function presentBody({ schema, documented = schema, example, form }: Asked<z.ZodType>) {
+  const content = { schema: documented, example }
+  return {
+    required: !schema.safeParse({}).success,
+    content: { 'application/json': content, ...(form && { 'application/x-www-form-urlencoded': content }) },
+  }
+}
+
+/** The parameters of a query, each with its example. */
+function querySchema({ schema, documented = schema, example }: Asked<z.ZodType>) {
+  if (!(documented instanceof z.ZodObject)) throw new Error('a query is an object')
+  const fields = Object.entries(documented.shape as Record<string, z.ZodType>).map(([name, field]) => {
+    return [name, example[name] === '' ? field : field.meta({ ...field.meta(), examples: [example[name]] })]
+  })
+  return z.object(Object.fromEntries(fields))
+}
+
+function pathSchema(parameters: Record<string, { description: string; example: string }>) {
+  const fields = Object.entries(parameters).map(([name, { description, example }]) => {
+    return [name, z.string().meta({ description, examples: [example] })]
+  })
+  return z.object(Object.fromEntries(fields))
+}
+
+function presentResponses(operation: Operation) {
+  const { answer, otherAnswers = {} } = operation
+  return Object.fromEntries([
+    ...(answer ? [['200', presentAnswer(answer)]] : []),
+    ...[...refusalsOf(operation)].map(([status, codes]) => [String(status), presentRefusals(status, codes)]),
+    ...Object.entries(otherAnswers).map(([status, other]) => [
+      status,
+      { ...presentAnswer(other), headers: HEADERS[Number(status)] },
+    ]),
+  ])
+}
+
+function presentAnswer(answer: Answered<z.ZodType>): ZodOpenApiResponseObject {
+  const { description, schema, contentType = 'application/json', example, paged } = answer
+  return {
+    description,
+    ...(paged && { headers: PAGE_HEADERS }),
+    content: { [contentType]: { schema, example } },
+  }
+}
+
+function presentRefusals(status: number, codes: readonly RefusalCode[]): ZodOpenApiResponseObject {
+  const lines = codes.map((code) => `- \`${code}\`: ${meaningOf(code)}`)
+  const [first = 'internal', ...others] = codes
+  return {
+    description: [`${TITLES[status] ?? 'An error'}.`, '', ...lines].join('\n'),
+    ...(HEADERS[status] && { headers: HEADERS[status] }),
+    content: { 'application/json': { schema: refusalShape([first, ...others]) } },
+  }
+}

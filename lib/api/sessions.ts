@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
+import { providerToken, requireProvider, signInWithProvider } from '#lib/auth/oidc/sign-in.ts'
+import { buildChallenge, challengeQuery } from '#lib/auth/sep10/challenge.ts'
+import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
+import { admitSession } from '#lib/directory/user.ts'
+import type { RefusalCode } from '#lib/http/refusal.ts'
+import type { Service } from '#lib/server/services.ts'
+import { EXAMPLE } from './examples.ts'
+import { operation } from './operation.ts'
+
+export const sessionShape = z.object({
+  session: z.string().meta({ description: 'an HS256 JWT: send it as `Authorization: Bearer <session>`' }),
+  kind: z.enum(IDENTITY_KINDS).meta({ description: '`ledger` after a wallet sign-in, `idp` after one by email' }),
+  sub: z.string().meta({ description: 'the account address (`ledger`), or the provider’s id of the user (`idp`)' }),
+})
+
+export const challengeShape = z.object({
+  transaction: z.string().meta({ description: 'what the wallet is to sign: a transaction envelope, base64 XDR' }),
+  network_passphrase: z.string().meta({ description: 'the network that the signature is for' }),
+})
+
+const TRANSACTION = 'AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…'
+const LEDGER_SESSION = { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.employer } as const
+
+/** What both ways to a challenge share: the path of the specification, and the one URL of SEP-10. */
+const challenge = {
+  method: 'GET',
+  group: 'Sessions',
+  caller: 'anybody',
+  summary: 'Get a challenge for a wallet to sign',
+  query: {
+    schema: challengeQuery,
+    documented: challengeQuery.required({ account: true }),
+    example: { account: EXAMPLE.employer, memo: '', home_domain: 'localhost:3000' },
+  },
+  answer: {
+    description: 'The challenge',
+    schema: challengeShape,
+    example: { transaction: TRANSACTION, network_passphrase: 'Test SDF Network ; September 2015' },
+  },
+  refusals: ['account-required', 'account-invalid', 'memo-invalid', 'home-domain-invalid'],
+  selfContained: true,
+} as const
+
+const signIn = {
+  method: 'POST',
+  group: 'Sessions',
+  caller: 'anybody',
+  summary: 'Exchange a signed challenge for a session',
+  refusals: ['challenge-invalid', 'challenge-expired', 'challenge-used'] satisfies RefusalCode[],
+} as const
+
+async function openWalletSession(service: Service, transaction: string, now: Date) {
+  const { settings, network, database } = service
+  const given = { rpc: network.server, sep10: settings.sep10, sessions: settings.sessions, database }
+  return await admitSession(service, await signInWithWallet(given, transaction, now))
+}
+
+export const SESSION_OPERATIONS = [
+  operation({
+    ...challenge,
+    id: 'getChallenge',
+    path: '/auth/sep10/challenge',
+    description: 'SEP-10. The challenge is valid for 5 minutes and can be used once. Nothing is stored.',
+    handle: async ({ service, query, now }) => buildChallenge(service.settings.sep10, query, now),
+  }),
+  operation({
+    ...signIn,
+    id: 'signInWithWallet',
+    path: '/auth/sep10/verify',
+    description: 'The first sign-in founds an organisation, unless an invite for the user is open.',
+    body: { schema: signedChallenge, example: { transaction: TRANSACTION } },
+    answer: { description: 'A session of the account', schema: sessionShape, example: LEDGER_SESSION },
+    handle: ({ service, body, now }) => openWalletSession(service, body.transaction, now),
+  }),
+  operation({
+    ...challenge,
+    id: 'getStandardChallenge',
+    path: '/auth/sep10',
+    extension: true,
+    readers: 'everybody',
+    description:
+      'The challenge at the one URL that SEP-10 knows and stellar.toml names. Wallets of any origin may ask.',
+    handle: async ({ service, query, now }) => buildChallenge(service.settings.sep10, query, now),
+  }),
+  operation({
+    ...signIn,
+    id: 'signInWithStandard',
+    path: '/auth/sep10',
+    extension: true,
+    readers: 'everybody',
+    description: 'Takes JSON or a form, as SEP-10 wants it, and gives the session as `token`, too.',
+    body: { schema: signedChallenge, example: { transaction: TRANSACTION }, form: true },
+    answer: {
+      description: 'A session of the account',
+      schema: sessionShape.extend({ token: z.string().meta({ description: 'the session, as SEP-10 names it' }) }),
+      example: { token: EXAMPLE.session, ...LEDGER_SESSION },
+    },
+    handle: async ({ service, body, now }) => {
+      const opened = await openWalletSession(service, body.transaction, now)
+      return { token: opened.session, ...opened }
+    },
+  }),
+  operation({
+    id: 'signInWithProvider',
+    method: 'POST',
+    path: '/auth/idp',
+    group: 'Sessions',
+    caller: 'anybody',
+    summary: 'Exchange an access token of the identity provider for a session',
+    description: 'The session never outlives the token.',
+    body: { schema: providerToken, example: { token: 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl' } },
+    requires: ({ settings }) => requireProvider(settings.provider),
+    answer: {
+      description: 'A session of the provider’s user',
+      schema: sessionShape,
+      example: { session: EXAMPLE.session, kind: 'idp', sub: 'ada' },
+    },
+    refusals: ['identity-token-invalid', 'provider-mismatch', 'idp-not-configured'],
+    handle: async ({ service, ready, body, now }) => {
+      const given = { provider: ready, sessions: service.settings.sessions }
+      return await admitSession(service, await signInWithProvider(given, body.token, now))
+    },
+  }),
+]

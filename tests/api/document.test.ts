@@ -1,0 +1,123 @@
+import { globSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { refusalsOf } from '#lib/api/operation-refusals.ts'
+import { interfaceDocument, OPERATIONS } from '#lib/api/operations.ts'
+import { meaningOf, type RefusalCode, statusOf } from '#lib/http/refusal.ts'
+import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
+import { loadRoutes, methodsOf } from '../support/api.ts'
+import { validatorAt } from '../support/documented.ts'
+
+const document = interfaceDocument('http://localhost:3000/api')
+const routes = await loadRoutes()
+
+test('every route is in the document, with the methods that it handles, and nothing else is', async () => {
+  const handled = await Promise.all(
+    routes.map(async (route) => (await methodsOf(route)).map((method) => `${method} ${route.path}`)),
+  )
+  const documented = Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => `${method} ${path}`),
+  )
+  expect(documented.sort()).toEqual(handled.flat().sort())
+})
+
+test('version, names and references', () => {
+  expect([document.openapi, document.info.version]).toEqual(['3.1.0', '1.0.0'])
+  expect(new Set(OPERATIONS.map(({ id }) => id)).size).toBe(OPERATIONS.length)
+  const text = JSON.stringify(document)
+  const references = [...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name)
+  expect(references.length).toBeGreaterThan(20)
+  const known = Object.keys(document.components?.schemas ?? {})
+  expect(references.filter((name) => !known.includes(name ?? ''))).toEqual([])
+})
+
+test('what is not in the specification says so', () => {
+  const ours = OPERATIONS.filter(({ extension }) => extension).map(
+    ({ method, path }) => `${method.toLowerCase()} ${path}`,
+  )
+  expect(ours.sort()).toEqual([
+    'delete /batches/{id}',
+    'delete /payouts/{id}',
+    'get /auth/sep10',
+    'get /cron/sweep',
+    'get /metrics',
+    'get /openapi.json',
+    'get /ready',
+    'patch /me',
+    'post /auth/sep10',
+    'post /invites/{token}/accept',
+    'post /me/identities',
+  ])
+  for (const { method, path, extension } of OPERATIONS) {
+    const operation = (document.paths?.[path] as Record<string, unknown> | undefined)?.[method.toLowerCase()]
+    expect((operation as Record<string, unknown> | undefined)?.['x-extension']).toBe(extension)
+  }
+  const parts = [...JSON.stringify(document).matchAll(/"(?:name":")?(\w+)"[^{}]*\{[^{}]*"x-extension":true/g)]
+  expect(new Set(parts.map(([, name]) => name))).toContain('payoutId')
+})
+
+describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))('%s', (_, operation) => {
+  const { method, path, query, body, answer, otherAnswers = {} } = operation
+  const at = (...rest: string[]) => validatorAt('paths', path, method.toLowerCase(), ...rest, 'schema')
+
+  test('has examples that are as it says', () => {
+    const expected = Object.entries({ ...(answer && { 200: answer }), ...otherAnswers })
+    for (const [status, { example, contentType = 'application/json' }] of expected) {
+      const validate = at('responses', status, 'content', contentType)
+      expect([validate(example), validate.errors]).toEqual([true, null])
+    }
+    if (body) {
+      const validate = at('requestBody', 'content', 'application/json')
+      expect([validate(body.example), validate.errors]).toEqual([true, null])
+    }
+  })
+
+  test('has examples that its route takes, naming every field', () => {
+    for (const asked of [query, body]) {
+      if (!asked) continue
+      expect(asked.schema.safeParse(asked.example).success).toBe(true)
+      const { schema, documented = schema } = asked
+      expect(documented.safeParse(asked.example).success).toBe(true)
+      const { properties = {} } = z.toJSONSchema(documented, { io: 'input', unrepresentable: 'any' })
+      expect(Object.keys(asked.example).sort()).toEqual(Object.keys(properties).sort())
+    }
+  })
+})
+
+/** The codes of the sources of the interface, with the file that throws each. */
+function codesInSources(): { code: string; file: string }[] {
+  const files = globSync(['lib/{auth,directory,funding,sponsor}/**/*.ts', 'lib/relay/jobs.ts', 'lib/api/*.ts'])
+  return files.flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/new Refusal\(\s*'([\w-]+)'/g)].map(([, code = '']) => ({ code, file })),
+  )
+}
+
+/** Refusals that are answered with another one, go into a log or a row, or belong to the dashboard's form. */
+const INSIDE = /^lib\/auth\/operator|^lib\/funding\/deposit|^lib\/sponsor\/transfer.ts forbidden/
+
+describe('codes', () => {
+  const documented = new Set(OPERATIONS.flatMap((operation) => [...refusalsOf(operation).values()].flat()))
+
+  test('every one that the sources throw belongs to an operation', () => {
+    const thrown = codesInSources().filter(({ code, file }) => !INSIDE.test(`${file} ${code}`))
+    expect(thrown.length).toBeGreaterThan(40)
+    expect(thrown.filter(({ code }) => !documented.has(code as RefusalCode))).toEqual([])
+  })
+
+  test('those of an operation stand under their statuses in the document, each with what it means', () => {
+    for (const operation of OPERATIONS) {
+      const item = document.paths?.[operation.path] as Record<string, { responses: Record<string, unknown> }>
+      for (const [status, codes] of refusalsOf(operation)) {
+        const response = JSON.stringify(item[operation.method.toLowerCase()]?.responses[String(status)])
+        for (const code of codes) {
+          expect(response).toContain(`"${code}"`)
+          expect(response).toContain(JSON.stringify(meaningOf(code)).slice(1, -1))
+        }
+      }
+    }
+  })
+
+  test('the reasons of the sponsor are codes', () => {
+    for (const reason of Object.keys(REFUSAL_REASONS)) expect(statusOf(reason as RefusalCode)).toBe(422)
+  })
+})
