@@ -1,0 +1,19 @@
+import { PGlite } from '@electric-sql/pglite'
+import { sql } from 'drizzle-orm'
+import type { Database } from './schema.ts'
+
+/**
+ * Renews what PGlite's planner knows of the tables that have doubled since it was last told, and names them. PostgreSQL
+ * does so by itself; on PGlite nobody else would, and a plan for an empty table reads all of a large one.
+ */
+export async function analyzeGrownTables(db: Database): Promise<string[]> {
+  if (!('$client' in db && db.$client instanceof PGlite)) return []
+  // `relpages` is the size at the last ANALYZE.
+  const { rows } = (await db.execute(sql`SELECT relname AS name FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+      AND pg_relation_size(oid) > greatest(16, 2 * relpages) * current_setting('block_size')::int
+    ORDER BY relname`)) as unknown as { rows: { name: string }[] }
+  // One statement each: PGlite holds up the process for as long as a statement takes.
+  for (const { name } of rows) await db.execute(sql`ANALYZE ${sql.identifier(name)}`)
+  return rows.map(({ name }) => name)
+}
