@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { and, desc, eq, gt, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -11,6 +11,8 @@ const FREE_TRIES = 5
 const LONGEST_WAIT_SECONDS = 60
 /** After this many seconds a wrong try is forgotten. */
 const MEMORY_SECONDS = 3600
+/** How often a try is looked at during the wait, in milliseconds. */
+const HEARD_EVERY_MS = 1_000
 
 /** How long after the last of `wrong` wrong tries in a row the next one is heard, in seconds. */
 export function waitAfter(wrong: number): number {
@@ -23,27 +25,67 @@ export interface OperatorCookies {
   browser: string
 }
 
+/** The browser that a try comes from: the cookie that an earlier sign-in has set, and the client's address. */
+export interface TriedFrom {
+  browser: string | undefined
+  client: string | undefined
+}
+
+/** What is being tried at this moment, and when something was last heard during a wait, by the name of the door. */
+const inProgress = new Set<string>()
+const heardAt = new Map<string, number>()
+
 /**
- * Admits whoever knows the password. Five wrong tries in a row slow down, and what is tried during the wait is not even
- * looked at. Tries are counted in the audit log, so for all processes together, and apart for each browser that has been
- * let in before: strangers who guess cannot keep the operator out. Addresses do not count: a client can claim any.
- * @param browser the cookie that an earlier sign-in has set
+ * Admits who knows the password. Five wrong tries in a row slow down. Tries are counted in the audit log, so for all
+ * processes together, and apart for each browser that has been let in before and for each client's address. Nobody waits
+ * in line: a try that comes while another one is looked at is told to come again.
+ *
+ * During a wait one try a second is still looked at, and counts only if it is right: strangers who share an address with
+ * the operator, or a proxy that does not say whom it speaks for, slow the operator down and never shut it out.
  * @throws Refusal `too-soon` with the seconds to wait, `unauthenticated`, `unavailable`
  */
 export async function signInOperator(
-  db: Database,
+  database: () => Promise<Database>,
   settings: OperatorSettings,
-  { password, browser }: { password: string; browser: string | undefined },
+  { password, from }: { password: string; from: TriedFrom },
   now: Date,
 ): Promise<OperatorCookies> {
-  const known = await readBrowser(settings, browser, now)
-  const door = known ?? 'a new browser'
-  const isRight = isPassword(settings, password)
-  const wait = await transact(db, async (tx) => {
-    // Tries that come side by side are heard one after the other, or all of them would find the same count.
-    await tx.execute(sql`select pg_advisory_xact_lock(${SIGN_IN_LOCK})`)
+  const known = await readBrowser(settings, from.browser, now)
+  const door = known ?? doorOf(settings, from.client)
+  if (inProgress.has(door)) throw comeAgain(1)
+  inProgress.add(door)
+  try {
+    const isRight = isPassword(settings, password)
+    const wait = await judge(await database(), door, isRight, now)
+    if (wait > 0) throw comeAgain(wait)
+    if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
+  } finally {
+    inProgress.delete(door)
+  }
+  return {
+    session: await mintOperatorSession(settings, now),
+    browser: await mintBrowser(settings, known ?? randomUUID(), now),
+  }
+}
+
+const comeAgain = (retryAfter: number) => new Refusal('too-soon', 'too many wrong passwords', { retryAfter })
+
+/** The audit log holds no addresses of people, so a client is known there by what only this service can make of it. */
+function doorOf({ key }: OperatorSettings, client: string | undefined): string {
+  if (client === undefined) return 'a new browser'
+  return `a new browser of ${createHmac('sha256', key).update(client).digest('hex').slice(0, 16)}`
+}
+
+/** Counts a try, unless the door is to wait: then the seconds until the next one is heard. */
+async function judge(db: Database, door: string, isRight: boolean, now: Date): Promise<number> {
+  return await transact(db, async (tx) => {
+    // Tries that come side by side to several processes would all find the same count. A try that waited for another
+    // one here would hold a connection that other requests need.
+    const lock = sql`select pg_try_advisory_xact_lock(${SIGN_IN_LOCK}::int, hashtext(${door})) as taken`
+    const { rows } = (await tx.execute(lock)) as unknown as { rows: { taken: boolean }[] }
+    if (!rows[0]?.taken) return 1
     const left = await secondsToWait(tx, door, now)
-    if (left > 0) return left
+    if (left > 0 && !(isHeard(door, now) && isRight)) return left
     await recordAudit(tx, now, {
       organisation: undefined,
       actor: { kind: 'operator', sub: 'dashboard' },
@@ -52,16 +94,20 @@ export async function signInOperator(
     })
     return 0
   })
-  if (wait > 0) throw new Refusal('too-soon', 'too many wrong passwords', { retryAfter: wait })
-  if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
-  return {
-    session: await mintOperatorSession(settings, now),
-    browser: await mintBrowser(settings, known ?? randomUUID(), now),
-  }
 }
 
-/** Any 64-bit number of our own. */
-const SIGN_IN_LOCK = 7_220_130_419_663_202n
+/** Any number that no other advisory lock of two numbers has. */
+const SIGN_IN_LOCK = 722_013
+
+function isHeard(door: string, now: Date): boolean {
+  const last = heardAt.get(door)
+  if (last !== undefined && now.getTime() - last < HEARD_EVERY_MS && now.getTime() >= last) return false
+  heardAt.delete(door)
+  heardAt.set(door, now.getTime())
+  const [oldest] = heardAt.size > 1_000 ? heardAt.keys() : []
+  if (oldest !== undefined) heardAt.delete(oldest)
+  return true
+}
 
 async function secondsToWait(tx: Database, door: string, now: Date): Promise<number> {
   const tries = await tx

@@ -1,5 +1,5 @@
-import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import {
   composeOperator,
@@ -95,9 +95,9 @@ describe('signing in', () => {
     start = later(7_200, start)
   })
 
-  const attempt = async (password: string, at: Date, browser?: string) => {
+  const attempt = async (password: string, at: Date, browser?: string, client?: string) => {
     try {
-      return await signInOperator(db, settings, { password, browser }, at)
+      return await signInOperator(async () => db, settings, { password, from: { browser, client } }, at)
     } catch (error) {
       if (error instanceof Refusal) return { code: error.code, retryAfter: error.retryAfter }
       throw error
@@ -118,29 +118,60 @@ describe('signing in', () => {
     expect(JSON.stringify(noted)).not.toMatch(/horse/i)
   })
 
-  test('slows down after five wrong tries; what comes during the wait is not looked at, and does not prolong it', async () => {
+  test('slows down after five wrong tries; what is wrong during the wait does not prolong it', async () => {
     for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', start)).toEqual(WRONG)
-    expect(await attempt('correct horse', start)).toEqual(wait(2))
+    expect(await attempt('wrong', start)).toEqual(wait(2))
     expect(await attempt('wrong', later(1, start))).toEqual(wait(1))
     expect(await attempt('wrong', later(2, start))).toEqual(WRONG)
-    expect(await attempt('correct horse', later(5, start))).toEqual(wait(1))
+    expect(await attempt('wrong', later(5, start))).toEqual(wait(1))
     expect(await attempt('correct horse', later(6, start))).toHaveProperty('session')
     expect(await attempt('wrong', later(6, start))).toEqual(WRONG)
   })
 
-  test('tries that come side by side are counted one by one', async () => {
+  test('during the wait one try a second is looked at: strangers do not shut the right password out', async () => {
+    for (let tries = 0; tries < 12; tries += 1) await attempt('wrong', later(tries * 60, start))
+    const moment = later(12 * 60, start)
+    expect(await attempt('wrong', later(1, moment))).toEqual(WRONG)
+    expect(await attempt('wrong', later(2, moment))).toEqual(wait(59))
+    expect(await attempt('correct horse', later(2, moment))).toEqual(wait(59))
+    expect(await attempt('correct horse', later(3, moment))).toHaveProperty('session')
+  })
+
+  test('of tries that come side by side one is looked at, and no other waits for it', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => attempt('wrong', start)))
-    expect(answers.filter((answer) => 'code' in answer && answer.code === 'unauthenticated')).toHaveLength(5)
+    expect(answers).toEqual(expect.arrayContaining([WRONG, ...Array(19).fill(wait(1))]))
+    expect(answers.filter((answer) => 'code' in answer && answer.code === 'unauthenticated')).toHaveLength(1)
+  })
+
+  test.runIf(inject('postgres'))('a try that another process looks at is answered at once', async () => {
+    const others = await postgres.store.database()
+    const held = Promise.withResolvers<void>()
+    const tried = Promise.withResolvers<unknown>()
+    await others.transaction(async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(722013, hashtext('a new browser'))`)
+      tried.resolve(await attempt('correct horse', start))
+      held.resolve()
+    })
+    await held.promise
+    expect(await tried.promise).toEqual(wait(1))
+  })
+
+  test('counts for each client’s address', async () => {
+    for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start, undefined, '192.0.2.1')
+    expect(await attempt('wrong', start, undefined, '192.0.2.1')).toEqual(wait(2))
+    expect(await attempt('correct horse', start, undefined, '192.0.2.2')).toHaveProperty('session')
+    const noted = await db.select({ door: auditLog.subjectId }).from(auditLog)
+    expect(JSON.stringify(noted)).not.toContain('192.0.2')
   })
 
   test('a browser that has been let in before is not kept waiting by strangers, and counts for itself', async () => {
     const cookies = await attempt('correct horse', start)
     if (!('browser' in cookies)) throw new Error('not admitted')
     for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start)
-    expect(await attempt('correct horse', start)).toEqual(wait(2))
+    expect(await attempt('wrong', start)).toEqual(wait(2))
     expect(await attempt('correct horse', start, 'forged')).toEqual(wait(2))
     expect(await attempt('correct horse', start, cookies.browser)).toHaveProperty('session')
     for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', start, cookies.browser)).toEqual(WRONG)
-    expect(await attempt('correct horse', start, cookies.browser)).toEqual(wait(2))
+    expect(await attempt('wrong', start, cookies.browser)).toEqual(wait(2))
   })
 })

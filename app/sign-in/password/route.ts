@@ -6,6 +6,8 @@ import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS } from '#lib/auth/operator.ts'
 import { signInOperator } from '#lib/auth/operator-sign-in.ts'
 import { readForm } from '#lib/http/body.ts'
+import { clientOf } from '#lib/http/client-address.ts'
+import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 import { problemOf } from './problem.ts'
@@ -16,6 +18,7 @@ const form = z.object({ password: z.string().default(''), to: z.string().default
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
+      requireRequestLeft(request.headers)
       const { settings, database, now } = await service()
       const { operator, publicUrl } = settings
       if (!isOwnForm(request.headers, publicUrl)) return foreignForm(publicUrl)
@@ -24,10 +27,8 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const back = isOwnPage(to) ? to : '/overview'
       const names = operatorCookies(publicUrl)
       const jar = await cookies()
-      const given = { password, browser: jar.get(names.browser)?.value }
-      const made = await database()
-        .then((db) => signInOperator(db, operator, given, now()))
-        .catch(problemOf)
+      const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
+      const made = await signInOperator(database, operator, { password, from }, now()).catch(problemOf)
       if (typeof made === 'string') return seeOther(`/sign-in?${made}&to=${encodeURIComponent(back)}`)
       const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
       jar.set(names.session, made.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })
