@@ -34,6 +34,12 @@ export const PLACE = {
     example: 'https://pay.example.com,http://localhost:5173',
   }),
   PORT: count(0, 65_535).default(3000).meta({ about: 'The port of `npm start`.' }),
+  TRUST_PROXY: count(0, 10).optional().meta({
+    about:
+      'How many proxies in front are yours. Each adds whom it saw to `X-Forwarded-For`; the client is whom the first of them saw. Requests without a session are limited for each client.',
+    unset: '`0`: the client is whoever made the connection; on Vercel `1`',
+    example: '1',
+  }),
   DATA_DIR: text.default('.data').meta({
     about: 'Where everything embedded is kept: database, ledger, keys. One process uses it at a time.',
   }),

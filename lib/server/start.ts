@@ -5,6 +5,7 @@ import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts
 import { openRegistrationSweep } from '#lib/directory/contractors/activation.ts'
 import { openDispenser } from '#lib/funding/dispenser.ts'
 import { openVault } from '#lib/funding/vault.ts'
+import { watchClients } from '#lib/http/client-address.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { openQueue } from '#lib/relay/queue.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
@@ -60,6 +61,7 @@ export async function startService(configuration: Environment, given?: Store): P
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   try {
+    closers.push(watchClients(configuration.TRUST_PROXY ?? (configuration.VERCEL ? 1 : 0)))
     const embedded = await startEmbedded(configuration, closers)
     const settings = composeSettings(configuration, embedded)
     const store = given ?? openStore(locateStore(configuration))

@@ -277,6 +277,14 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     good: [['x'.repeat(16), 'x'.repeat(16)]],
     bad: ['x'.repeat(15), 'hunter2'],
   },
+  TRUST_PROXY: {
+    default: undefined,
+    good: [
+      ['0', 0],
+      ['2', 2],
+    ],
+    bad: ['-1', '11', 'true', '1.5'],
+  },
   OPERATOR_PASSWORD: {
     good: [['correct horse', 'correct horse']],
     bad: ['hunter2'],

@@ -1,0 +1,52 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { IncomingMessage, Server } from 'node:http'
+
+/** Names the client to the handlers. What a client sends under this name is overwritten. */
+const HEADER = 'x-client-address'
+
+/** How long a client may take to send the headers, and then all of a request, in milliseconds. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 30_000
+
+/** Published by Node before any listener sees a request. */
+const REQUEST_STARTS = 'http.server.request.start'
+
+/**
+ * Names the client of every request that an HTTP server of this process receives, and gives up those that are sent too
+ * slowly: each holds memory. The server itself is Next's, which lets neither be set.
+ * @param proxies how many proxies in front are the operator's: each has appended to `X-Forwarded-For` whom it saw
+ */
+export function watchClients(proxies: number): () => void {
+  const watch = (message: unknown) => {
+    const { request, server } = message as { request: IncomingMessage; server: Server }
+    server.headersTimeout = HEADERS_TIMEOUT_MS
+    server.requestTimeout = REQUEST_TIMEOUT_MS
+    const seen = request.socket.remoteAddress ?? ''
+    request.headers[HEADER] = proxies === 0 ? seen : (forwardedFor(request, proxies) ?? seen)
+  }
+  subscribe(REQUEST_STARTS, watch)
+  return () => void unsubscribe(REQUEST_STARTS, watch)
+}
+
+function forwardedFor({ headers }: IncomingMessage, proxies: number): string | undefined {
+  const chain = String(headers['x-forwarded-for'] ?? '').split(',')
+  return chain.at(-proxies)?.trim() || undefined
+}
+
+/**
+ * Who sent a request, for counting: an address, of IPv6 the network (/64), which is what one client has. Undefined where
+ * no server has named the client.
+ */
+export function clientOf(headers: Headers): string | undefined {
+  const address = headers.get(HEADER)?.replace(/^::ffff:/i, '')
+  if (!address) return undefined
+  return address.includes(':') ? networkOf(address) : address
+}
+
+function networkOf(address: string): string {
+  const [head = '', tail] = address.toLowerCase().split('::', 2)
+  const parts = head.split(':').filter(Boolean)
+  const end = tail?.split(':').filter(Boolean) ?? []
+  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, 8 - parts.length - end.length)).fill('0')
+  return [...parts, ...zeros, ...end].slice(0, 4).join(':')
+}

@@ -1,0 +1,44 @@
+import { clientOf } from './client-address.ts'
+import { Refusal } from './refusal.ts'
+
+/** How many requests a client may make at once, and how many more each second after that. */
+const BURST = 300
+const PER_SECOND = 30
+/** More clients than this are not told apart for long: those that have been quiet are forgotten first. */
+const MOST_CLIENTS = 20_000
+
+interface Allowance {
+  left: number
+  /** when `left` was counted, in milliseconds */
+  at: number
+}
+
+// A build may bundle the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
+
+/**
+ * Holds a client to a number of requests to what needs no session, generously: one that asks without end is refused
+ * before anything is read or computed for it. Each process counts for itself.
+ * @throws Refusal rate-limited
+ */
+export function requireRequestLeft(headers: Headers, now = performance.now()): void {
+  const client = clientOf(headers)
+  if (client === undefined) return
+  shared.payrollAllowances ??= new Map()
+  const wait = takeRequest(shared.payrollAllowances, client, now)
+  if (wait === 0) return
+  throw new Refusal('rate-limited', 'too many requests from this address', { retryAfter: wait })
+}
+
+/** Counts one request of `client`. Answers 0, or the seconds until it has one left. Pure but for `allowances`. */
+export function takeRequest(allowances: Map<string, Allowance>, client: string, now: number): number {
+  const { left: before, at } = allowances.get(client) ?? { left: BURST, at: now }
+  const left = Math.min(BURST, before + ((now - at) / 1000) * PER_SECOND)
+  const isAllowed = left >= 1
+  // Who was seen last stands last.
+  allowances.delete(client)
+  allowances.set(client, { left: isAllowed ? left - 1 : left, at: now })
+  const [oldest] = allowances.size > MOST_CLIENTS ? allowances.keys() : []
+  if (oldest !== undefined) allowances.delete(oldest)
+  return isAllowed ? 0 : Math.max(1, Math.ceil((1 - left) / PER_SECOND))
+}

@@ -1,0 +1,93 @@
+import { request as ask, createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { clientOf, watchClients } from '#lib/http/client-address.ts'
+import { takeRequest } from '#lib/http/request-limit.ts'
+
+describe('a client has 300 requests at once and 30 more each second', () => {
+  const SECOND = 1_000
+
+  test('the 301st is told when to come again', () => {
+    const allowances = new Map()
+    for (let asked = 0; asked < 300; asked += 1) expect(takeRequest(allowances, 'a', 0)).toBe(0)
+    expect(takeRequest(allowances, 'a', 0)).toBe(1)
+    expect(takeRequest(allowances, 'a', 33)).toBe(1)
+    expect(takeRequest(allowances, 'a', 34)).toBe(0)
+    const second = Array.from({ length: 40 }, () => takeRequest(allowances, 'a', 34 + SECOND))
+    expect(second.filter((wait) => wait === 0)).toHaveLength(30)
+  })
+
+  test('another client has its own', () => {
+    const allowances = new Map()
+    for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
+    expect(takeRequest(allowances, 'b', 0)).toBe(0)
+  })
+
+  test('after ten seconds of rest it has all of them again, and no more', () => {
+    const allowances = new Map()
+    for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
+    const answers = Array.from({ length: 301 }, () => takeRequest(allowances, 'a', 60 * SECOND))
+    expect(answers.filter((wait) => wait === 0)).toHaveLength(300)
+  })
+
+  test('so many clients are remembered and no more: who was quiet the longest goes first', () => {
+    const allowances = new Map()
+    for (let client = 0; client < 20_000; client += 1) takeRequest(allowances, `c${client}`, 0)
+    takeRequest(allowances, 'c0', 1)
+    takeRequest(allowances, 'new', 1)
+    expect([allowances.size, allowances.has('c0'), allowances.has('c1')]).toEqual([20_000, true, false])
+  })
+})
+
+describe('the address of a client', () => {
+  let server: Server | undefined
+  let stop: (() => void) | undefined
+  afterEach(() => {
+    stop?.()
+    server?.close()
+    server?.closeAllConnections()
+  })
+
+  /** The address that the handlers see, of a request with these headers. */
+  async function seenWith(proxies: number, headers: Record<string, string>): Promise<string | undefined> {
+    stop = watchClients(proxies)
+    server = createServer((request, response) => {
+      const seen = new Headers(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
+      response.end(clientOf(seen))
+    })
+    await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', () => resolve()))
+    const { port } = server.address() as AddressInfo
+    return await new Promise((resolve) => {
+      ask({ port, host: '127.0.0.1', headers }, async (response) => {
+        let text = ''
+        for await (const chunk of response) text += chunk
+        resolve(text)
+      }).end()
+    })
+  }
+
+  test.each<[string, number, Record<string, string>, string]>([
+    ['no proxy: the connection', 0, {}, '127.0.0.1'],
+    ['no proxy: what the client says of itself counts for nothing', 0, { 'x-forwarded-for': '192.0.2.1' }, '127.0.0.1'],
+    ['nor under the name that the service uses', 0, { 'x-client-address': '192.0.2.1' }, '127.0.0.1'],
+    ['one proxy: whom it saw', 1, { 'x-forwarded-for': '192.0.2.1' }, '192.0.2.1'],
+    ['one proxy: not what the client said before', 1, { 'x-forwarded-for': '203.0.113.9, 192.0.2.1' }, '192.0.2.1'],
+    ['two proxies', 2, { 'x-forwarded-for': '203.0.113.9, 192.0.2.1, 10.0.0.1' }, '192.0.2.1'],
+    ['fewer proxies than there should be: the connection', 2, { 'x-forwarded-for': '192.0.2.1' }, '127.0.0.1'],
+    ['IPv4 within IPv6', 1, { 'x-forwarded-for': '::ffff:192.0.2.1' }, '192.0.2.1'],
+    ['IPv6: the network', 1, { 'x-forwarded-for': '2001:DB8:1:2:3:4:5:6' }, '2001:db8:1:2'],
+    ['IPv6, shortened', 1, { 'x-forwarded-for': '2001:db8::1' }, '2001:db8:0:0'],
+  ])('%s', async (_, proxies, headers, expected) => {
+    expect(await seenWith(proxies, headers)).toBe(expected)
+  })
+
+  test('where no server has named the client there is none', () => {
+    expect(clientOf(new Headers())).toBeUndefined()
+  })
+
+  test('a server gives up who sends too slowly', async () => {
+    await seenWith(0, {})
+    expect(server?.headersTimeout).toBeLessThanOrEqual(10_000)
+    expect(server?.requestTimeout).toBeLessThanOrEqual(30_000)
+  })
+})
