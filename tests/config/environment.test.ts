@@ -278,7 +278,6 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: ['x'.repeat(15), 'hunter2'],
   },
   TRUST_PROXY: {
-    default: undefined,
     good: [
       ['0', 0],
       ['2', 2],
