@@ -9,10 +9,12 @@ import { openFriendbot } from './services/friendbot.ts'
 import { answerRequests } from './services/http-server.ts'
 import { readNetworkFile, writeNetworkFile } from './services/network-file.ts'
 import type { LedgerContext } from './state/ledger-context.ts'
+import { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
 export { devnetKeys } from './apply/keys.ts'
 export { prover } from './host/token/stand-in.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'
+export { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
 export interface DevnetOptions {
   /** where the ledger is kept, for this process alone; null keeps it in memory */
@@ -22,6 +24,8 @@ export interface DevnetOptions {
   /** milliseconds between ledgers; 0 closes one only when `closeLedger` is called */
   readonly closeMs: number
   readonly passphrase: string
+  /** the room in a ledger: testnet's unless given */
+  readonly limits?: LedgerLimits
   /** answers what is below /idp */
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
   /** instead of the keys that follow from the passphrase */
@@ -94,7 +98,8 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
 }
 
 /** Opens the network that the directory holds, or makes one there. */
-function openNetwork({ directory, passphrase, now = Date.now }: DevnetOptions, keys: DevnetKeys) {
+function openNetwork(options: DevnetOptions, keys: DevnetKeys) {
+  const { directory, passphrase, closeMs, limits = NETWORK_LEDGER_LIMITS, now = Date.now } = options
   const kept = directory === null ? undefined : readNetworkFile(directory)
   if (kept && kept.passphrase !== passphrase) {
     throw new Error(`${directory} holds a network of another passphrase (DEVNET_PASSPHRASE): "${kept.passphrase}"`)
@@ -106,7 +111,7 @@ function openNetwork({ directory, passphrase, now = Date.now }: DevnetOptions, k
     if (directory !== null) writeNetworkFile(directory, { passphrase, deployment })
     return made.entries
   }
-  const ledger = openLedger({ directory, passphrase, now, genesis })
+  const ledger = openLedger({ directory, passphrase, limits, closeMs, now, genesis })
   if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
   return { ledger, deployment }
 }

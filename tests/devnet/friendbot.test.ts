@@ -5,6 +5,7 @@ import { makeGenesis } from '#lib/devnet/apply/genesis.ts'
 import { devnetKeys } from '#lib/devnet/apply/keys.ts'
 import { openLedger } from '#lib/devnet/apply/ledger.ts'
 import { openFriendbot } from '#lib/devnet/services/friendbot.ts'
+import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/transaction/ledger-room.ts'
 import { keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
 
 let network: TestNetwork
@@ -49,6 +50,8 @@ test('twenty at once', async () => {
 test('the same address twice in one ledger: one is made, the other is told so', async () => {
   const keys = devnetKeys(passphrase)
   const ledger = openLedger({
+    limits: NETWORK_LEDGER_LIMITS,
+    closeMs: 5000,
     directory: null,
     passphrase,
     now: () => 0,

@@ -11,7 +11,7 @@ test('history forgets what is older than the retention window, hashes included',
   const hashOf = (sequence: number) => sequence.toString(16).padStart(64, '0')
   const extra = 10
   for (let sequence = 1; sequence <= RETENTION_LEDGERS + extra; sequence += 1) {
-    const transaction = { hash: hashOf(sequence), ok: true, isSoroban: false, at: [0, 0] as const }
+    const transaction = { hash: hashOf(sequence), ok: true, isSoroban: false, inclusionFee: '100', at: [0, 0] as const }
     const record = { sequence, closeTime: sequence, hash: '', header: '', transactions: [transaction] }
     history.add(record, { segment: 1, offset: 0 })
   }

@@ -1,13 +1,14 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { INT64_MAX, readAccount, withBalance, writeAccount } from '../state/account.ts'
+import { metaChanges } from '../state/entry.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { State } from '../state/state.ts'
 import { feeEvent } from '../transaction/asset-events.ts'
 import type { Envelope } from '../transaction/envelope.ts'
 import { inclusionFee } from '../transaction/envelope.ts'
-import { baseCharge } from '../transaction/envelope-validity.ts'
+import { kindOf } from '../transaction/ledger-room.ts'
 import { envelopeResult } from '../transaction/results.ts'
-import { BASE_FEE } from '../transaction/validity.ts'
+import type { TransactionSet } from '../transaction/transaction-set.ts'
 import { type Application, applyEnvelope } from './application.ts'
 
 /** One transaction of a closed ledger, whole. */
@@ -16,48 +17,64 @@ export interface ClosedTransaction {
   readonly ok: boolean
   readonly result: xdr.TransactionResult
   readonly meta: xdr.TransactionMetaV4
+  /** what taking the fee changed, and giving back what was not used of it */
+  readonly feeChanges: xdr.LedgerEntryChange[]
+  readonly refundChanges: xdr.LedgerEntryChange[]
+  /** stroops for a place in the ledger, per operation (of a contract call: in all), as fee statistics count them */
+  readonly inclusionFee: bigint
 }
 
 const STAGE = xdr.TransactionEventStage
 
 /**
  * Applies a set of transactions to `state`: all fees first, then classic transactions, then Soroban ones, and the
- * refunds after all of them (protocol 23). Between accounts the order is that of their hashes: fixed, and nothing that
- * a client could rely on.
+ * refunds after all of them (protocol 23).
  * @returns what became of each, in order of application, and the stroops that went to the fee pool
  */
 export function applyLedger(
-  envelopes: readonly Envelope[],
+  set: TransactionSet,
   state: State,
   ledger: LedgerContext,
 ): { transactions: ClosedTransaction[]; fees: bigint } {
-  const ordered = orderOf(envelopes)
-  const charges = ordered.map((envelope) => takeFee(envelope, state, ledger))
+  const ordered = orderOf(set)
+  const charges = ordered.map((envelope) => {
+    const layer = state.fork()
+    const amount = takeFee(envelope, set[kindOf(envelope)].baseFee, layer, ledger)
+    return { amount, changes: commit(layer) }
+  })
   const applications = ordered.map((envelope) => applyEnvelope(envelope, state, ledger))
   let fees = 0n
   const transactions = ordered.map((envelope, index) => {
     const application = applications[index]
     const charge = charges[index]
-    if (!application || charge === undefined) throw new Error('every transaction is charged and applied')
-    const refund = giveBack(envelope, application, state, ledger)
-    fees += charge - refund
-    return finish(envelope, application, charge, refund, ledger)
+    if (!application || !charge) throw new Error('every transaction is charged and applied')
+    const layer = state.fork()
+    const refund = giveBack(envelope, application, layer, ledger)
+    fees += charge.amount - refund
+    const finished = finish(envelope, application, charge.amount, refund, ledger)
+    return { ...finished, feeChanges: charge.changes, refundChanges: commit(layer) }
   })
   return { transactions, fees }
 }
 
-function orderOf(envelopes: readonly Envelope[]): Envelope[] {
-  const place = ({ inner, fullHash }: Envelope) => `${inner.isSoroban ? 1 : 0}${fullHash}`
-  return envelopes.toSorted((left, right) => (place(left) < place(right) ? -1 : 1))
+/** The transactions of a set in the order in which they are applied. */
+export function orderOf({ classic, soroban }: TransactionSet): Envelope[] {
+  return [...classic.stages, ...soroban.stages].flat(2)
 }
 
-/** No surge, so at most the base fee is taken, however high the bid; never more than is there. */
-function takeFee(envelope: Envelope, state: State, { sequence }: LedgerContext): bigint {
+function commit(layer: State): xdr.LedgerEntryChange[] {
+  const changes = metaChanges(layer.changes())
+  layer.commit()
+  return changes
+}
+
+/** At most the base fee of this ledger is taken, however high the bid; never more than is there. */
+function takeFee(envelope: Envelope, baseFee: bigint, state: State, { sequence }: LedgerContext): bigint {
   const payer = readAccount(state, envelope.feeSource)
   if (!payer) return 0n
   const bid = inclusionFee(envelope)
-  const base = BASE_FEE * BigInt(envelope.operations)
-  const full = bid < base ? envelope.resourceFee + bid : baseCharge(envelope)
+  const base = baseFee * BigInt(envelope.operations)
+  const full = envelope.resourceFee + (bid < base ? bid : base)
   const charge = full < payer.balance ? full : payer.balance
   writeAccount(state, withBalance(payer, payer.balance - charge), sequence)
   return charge
@@ -79,16 +96,19 @@ function finish(
   charge: bigint,
   refund: bigint,
   { passphrase }: LedgerContext,
-): ClosedTransaction {
+): Omit<ClosedTransaction, 'feeChanges' | 'refundChanges'> {
   const { outcome, changesBefore, operations, soroban, diagnostics } = application
   const event = (stage: xdr.TransactionEventStage, amount: bigint) =>
     new xdr.TransactionEvent({ stage, event: feeEvent(passphrase, envelope.feeSource, amount) })
   const events = [event(STAGE.transactionEventStageBeforeAllTxs, charge)]
   if (refund > 0n) events.push(event(STAGE.transactionEventStageAfterAllTxs, -refund))
+  const spent = charge - refund
+  const used = soroban ? soroban.charge.nonRefundable + soroban.charge.refundable : 0n
   return {
     envelope,
+    inclusionFee: soroban ? spent - used : spent / BigInt(envelope.inner.tx.operations.length),
     ok: outcome.code === 'txSuccess',
-    result: envelopeResult(envelope, outcome, charge - refund),
+    result: envelopeResult(envelope, outcome, spent),
     meta: new xdr.TransactionMetaV4({
       ext: xdr.ExtensionPoint.v0(),
       txChangesBefore: changesBefore,

@@ -27,6 +27,7 @@ export function recordLedger(closed: ClosedLedger): { head: LedgerHead; body: Bu
     innerHash: transaction.envelope.innerHash,
     ok: transaction.ok,
     isSoroban: transaction.envelope.inner.isSoroban,
+    inclusionFee: String(transaction.inclusionFee),
     at: add(transactionBody(transaction)),
   }))
   const events = eventRecords(closed, closed.transactions)

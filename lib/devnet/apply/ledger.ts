@@ -6,9 +6,11 @@ import type { History } from '../state/history.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { State, StoredEntry } from '../state/state.ts'
 import { type Envelope, readEnvelope } from '../transaction/envelope.ts'
+import type { LedgerLimits } from '../transaction/ledger-room.ts'
 import type { Moment } from '../transaction/preconditions.ts'
 import { openQueue, type Verdict } from '../transaction/queue.ts'
-import { applyLedger } from './close.ts'
+import { applyLedger, orderOf } from './close.ts'
+import { configSettings, upgrade } from './config-settings.ts'
 import { makeHeader } from './header.ts'
 import { type ClosedLedger, recordLedger } from './ledger-record.ts'
 
@@ -35,6 +37,10 @@ export interface LedgerOptions {
   /** null keeps everything in memory */
   readonly directory: string | null
   readonly passphrase: string
+  /** the room in a ledger */
+  readonly limits: LedgerLimits
+  /** milliseconds between ledgers, as the network's settings say */
+  readonly closeMs: number
   /** unix milliseconds */
   readonly now: () => number
   /** The entries of ledger 1, asked for when the directory holds no network yet. */
@@ -52,11 +58,13 @@ interface Tip {
 /** Seconds past now that a transaction must at least be valid for: two closes of 5 s (core's upper bound offset). */
 const CLOSE_TIME_SLACK = 10
 
-export function openLedger({ directory, passphrase, now, genesis }: LedgerOptions): Ledger {
+export function openLedger(options: LedgerOptions): Ledger {
+  const { directory, passphrase, limits, now } = options
   const networkId = createHash('sha256').update(passphrase).digest()
   const archive = openArchive(directory)
   const { state, history, expiry } = archive
-  const queue = openQueue()
+  const queue = openQueue(limits)
+  const settings = configSettings(options)
   const seconds = () => Math.floor(now() / 1000)
   let waiting = Promise.withResolvers<void>()
   let tip: Tip = { hash: new Uint8Array(32), feePool: 0n, sequence: 0, closeTime: 0 }
@@ -91,7 +99,8 @@ export function openLedger({ directory, passphrase, now, genesis }: LedgerOption
   if (state.entries().next().done) {
     const ledger = contextOf({ sequence: 1, closeTime: seconds() })
     const layer = state.fork()
-    for (const entry of genesis(ledger)) layer.put(entry)
+    for (const entry of options.genesis(ledger)) layer.put(entry)
+    upgrade(layer, settings, ledger.sequence)
     keep(ledger, layer, { transactions: [], fees: 0n })
   } else {
     const { hash, header, sequence, closeTime } = history.latest()
@@ -114,8 +123,9 @@ export function openLedger({ directory, passphrase, now, genesis }: LedgerOption
       const taken = queue.take(state, { ...ledger, latest: 0 })
       const layer = state.fork()
       expiry.evict(layer, ledger.sequence)
+      upgrade(layer, settings, ledger.sequence)
       keep(ledger, layer, applyLedger(taken, layer, ledger))
-      queue.shift(taken)
+      queue.shift(orderOf(taken))
       const { resolve } = waiting
       waiting = Promise.withResolvers()
       resolve()

@@ -8,10 +8,6 @@ import { readCursor, readPage, startOf } from './paging.ts'
 
 /** Seconds after which a node that closed no ledger calls itself unhealthy. */
 const MAX_LATENCY = 30
-/** Ledgers whose transactions the fee statistics look at. */
-const FEE_WINDOWS = { classic: 10, soroban: 50 }
-/** stroops per operation: what every transaction pays where nothing is scarce */
-const INCLUSION_FEE = '100'
 
 export function getHealth(ledger: Ledger): object {
   const latest = ledger.history.latest()
@@ -76,31 +72,6 @@ export function getLedgers(ledger: Ledger, params: Params): object {
     oldestLedgerCloseTime: oldest.closeTime,
     cursor: String(ledgers.length > 0 ? end : start - 1),
   }
-}
-
-export function getFeeStats({ history }: Ledger): object {
-  const latest = history.latest().sequence
-  const countIn = (window: number, isSoroban: boolean) => {
-    let count = 0
-    for (let sequence = latest; sequence > latest - window; sequence -= 1) {
-      const transactions = history.ledger(sequence)?.transactions ?? []
-      count += transactions.filter((transaction) => transaction.isSoroban === isSoroban).length
-    }
-    return distribution(count, window)
-  }
-  return {
-    sorobanInclusionFee: countIn(FEE_WINDOWS.soroban, true),
-    inclusionFee: countIn(FEE_WINDOWS.classic, false),
-    latestLedger: latest,
-  }
-}
-
-/** Every transaction pays the same, so all percentiles are that one fee. */
-function distribution(count: number, window: number): object {
-  const names = ['max', 'min', 'mode', 'p10', 'p20', 'p30', 'p40', 'p50', 'p60', 'p70', 'p80', 'p90', 'p95', 'p99']
-  const fee = count > 0 ? INCLUSION_FEE : '0'
-  const fees = Object.fromEntries(names.map((name) => [name, fee]))
-  return { ...fees, transactionCount: String(count), ledgerCount: count > 0 ? window : 0 }
 }
 
 function describeLedger(record: LedgerRecord): object {

@@ -5,7 +5,7 @@ import type { Change, StoredEntry } from './state.ts'
 const encodings = new WeakMap<xdr.LedgerEntryData, string>()
 
 /** base64 XDR of the entry's LedgerEntryData; encoded once, since `data` never changes. */
-export function encodeData({ data }: StoredEntry): string {
+export function encodeData({ data }: Pick<StoredEntry, 'data'>): string {
   const known = encodings.get(data)
   if (known !== undefined) return known
   const encoded = data.toXdr('base64')

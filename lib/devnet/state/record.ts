@@ -9,6 +9,8 @@ export interface TransactionRecord {
   readonly innerHash?: string
   readonly ok: boolean
   readonly isSoroban: boolean
+  /** stroops for a place in the ledger, per operation, decimal */
+  readonly inclusionFee: string
   /** a JSON `TransactionBody` */
   readonly at: Span
 }

@@ -5,6 +5,7 @@ import type { Change, StoredEntry } from '../state/state.ts'
 /** Network limits per transaction (core's testnet settings for protocol 28). Sizes in bytes, lifetimes in ledgers. */
 export const NETWORK_LIMITS = {
   instructions: 400_000_000,
+  memoryBytes: 41_943_040,
   footprintEntries: 400,
   diskReadEntries: 200,
   diskReadBytes: 200_000,

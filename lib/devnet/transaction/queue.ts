@@ -1,24 +1,23 @@
 import { availableBalance, readAccount } from '../state/account.ts'
 import type { State } from '../state/state.ts'
-import type { Envelope } from './envelope.ts'
-import { inclusionFee } from './envelope.ts'
+import { type Envelope, inclusionFee } from './envelope.ts'
 import { checkEnvelope, type EnvelopeFailure } from './envelope-validity.ts'
+import { type Kind, kindOf, type LedgerLimits, queueRoom } from './ledger-room.ts'
 import type { Moment } from './preconditions.ts'
+import { openQueueRoom } from './queue-room.ts'
 import type { Failure } from './results.ts'
 import { resourceFault } from './soroban-validity.ts'
+import { assemble, type TransactionSet } from './transaction-set.ts'
 
 export type Verdict =
   | { readonly status: 'PENDING' | 'DUPLICATE' | 'TRY_AGAIN_LATER' }
   | ({ readonly status: 'ERROR' } & EnvelopeFailure)
 
-/** The transactions that wait for the next ledger: stellar-core's two queues behind one door (section 2.4's order). */
+/** The transactions that wait for a ledger: stellar-core's two queues behind one door, checked in core's order. */
 export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
-  /**
-   * What the next ledger takes, classic transactions before Soroban ones. What has become invalid is banned; what
-   * finds no room stays.
-   */
-  take(state: State, moment: Moment): Envelope[]
+  /** What the next ledger takes. What has become invalid is banned; what finds no room stays. */
+  take(state: State, moment: Moment): TransactionSet
   /** After a ledger closed: what it applied is banned, what has waited too long is dropped. */
   shift(applied: readonly Envelope[]): void
 }
@@ -29,44 +28,50 @@ const BAN_LEDGERS = 10
 const PENDING_LEDGERS = 4
 /** A fee bump that takes a pending one's place must offer this many times its rate. */
 const REPLACEMENT_FACTOR = 10n
-/** Room per ledger: operations of classic transactions, and Soroban transactions. */
-const LEDGER_LIMITS = { classic: 1000, soroban: 2000 }
 
 interface Pending {
   readonly envelope: Envelope
   age: number
 }
 
-type Lane = 'classic' | 'soroban'
-
-const laneOf = (envelope: Envelope): Lane => (envelope.inner.isSoroban ? 'soroban' : 'classic')
-
-export function openQueue(): Queue {
-  const lanes: Record<Lane, Map<string, Pending>> = { classic: new Map(), soroban: new Map() }
+export function openQueue(limits: LedgerLimits): Queue {
+  const queues: Record<Kind, Map<string, Pending>> = { classic: new Map(), soroban: new Map() }
   /** stroops that each account owes as fee source of what is pending */
-  const fees: Record<Lane, Map<string, bigint>> = { classic: new Map(), soroban: new Map() }
+  const fees: Record<Kind, Map<string, bigint>> = { classic: new Map(), soroban: new Map() }
+  const rooms = {
+    classic: openQueueRoom(queueRoom(limits, 'classic')),
+    soroban: openQueueRoom(queueRoom(limits, 'soroban')),
+  }
   const bans: Set<string>[] = Array.from({ length: BAN_LEDGERS }, () => new Set())
 
-  const owed = (lane: Lane, account: string) => fees[lane].get(account) ?? 0n
-  const isBusy = (lane: Lane, account: string) => lanes[lane].has(account) || fees[lane].has(account)
+  const owed = (kind: Kind, account: string) => fees[kind].get(account) ?? 0n
+  const isBusy = (kind: Kind, account: string) => queues[kind].has(account) || fees[kind].has(account)
 
-  const owe = (lane: Lane, account: string, amount: bigint) => {
-    const total = owed(lane, account) + amount
-    if (total > 0n) fees[lane].set(account, total)
-    else fees[lane].delete(account)
+  const owe = (kind: Kind, account: string, amount: bigint) => {
+    const total = owed(kind, account) + amount
+    if (total > 0n) fees[kind].set(account, total)
+    else fees[kind].delete(account)
   }
   const insert = (envelope: Envelope) => {
-    remove(lanes[laneOf(envelope)].get(envelope.inner.source)?.envelope)
-    lanes[laneOf(envelope)].set(envelope.inner.source, { envelope, age: 0 })
-    owe(laneOf(envelope), envelope.feeSource, envelope.fee)
+    const kind = kindOf(envelope)
+    remove(queues[kind].get(envelope.inner.source)?.envelope)
+    queues[kind].set(envelope.inner.source, { envelope, age: 0 })
+    rooms[kind].add(envelope)
+    owe(kind, envelope.feeSource, envelope.fee)
   }
   const remove = (envelope: Envelope | undefined) => {
-    if (!envelope || !lanes[laneOf(envelope)].delete(envelope.inner.source)) return
-    owe(laneOf(envelope), envelope.feeSource, -envelope.fee)
+    if (!envelope) return
+    const kind = kindOf(envelope)
+    const pending = queues[kind].get(envelope.inner.source)?.envelope
+    if (!pending) return
+    queues[kind].delete(envelope.inner.source)
+    rooms[kind].remove(pending)
+    owe(kind, pending.feeSource, -pending.fee)
   }
+  const ban = (envelope: Envelope) => void bans[0]?.add(envelope.fullHash)
   const drop = (envelope: Envelope) => {
     remove(envelope)
-    bans[0]?.add(envelope.fullHash)
+    ban(envelope)
   }
 
   /** The place of a pending transaction of the same account may be taken by a dearer fee bump only. */
@@ -85,52 +90,60 @@ export function openQueue(): Queue {
 
   return {
     add(envelope, state, moment) {
-      const lane = laneOf(envelope)
+      const kind = kindOf(envelope)
       const { source } = envelope.inner
-      if (isBusy(lane === 'classic' ? 'soroban' : 'classic', source)) return { status: 'TRY_AGAIN_LATER' }
-      if (bans.some((ban) => ban.has(envelope.fullHash))) return { status: 'TRY_AGAIN_LATER' }
+      if (isBusy(kind === 'classic' ? 'soroban' : 'classic', source)) return { status: 'TRY_AGAIN_LATER' }
+      if (bans.some((banned) => banned.has(envelope.fullHash))) return { status: 'TRY_AGAIN_LATER' }
       if (envelope.fee < 0n || inclusionFee(envelope) < 0n) return error({ code: 'txMalformed' })
-      const pending = lanes[lane].get(source)?.envelope
+      const pending = queues[kind].get(source)?.envelope
       const refusal = pending && admit(envelope, pending)
       if (refusal) return refusal
+      const room = rooms[kind].find(envelope, pending)
+      if ('needed' in room) {
+        ban(envelope)
+        if (room.needed === 0n) return { status: 'TRY_AGAIN_LATER' }
+        return error({ code: 'txInsufficientFee' }, room.needed)
+      }
       const invalid = checkEnvelope(envelope, state, moment)
       if (invalid) return { status: 'ERROR', ...invalid }
       const freed = pending?.feeSource === envelope.feeSource ? pending.fee : 0n
       const payer = readAccount(state, envelope.feeSource)
-      if (!payer || availableBalance(payer) - envelope.fee + freed < owed(lane, envelope.feeSource)) {
+      if (!payer || availableBalance(payer) - envelope.fee + freed < owed(kind, envelope.feeSource)) {
         return error({ code: 'txInsufficientBalance' })
+      }
+      for (const evicted of room.evicted) {
+        drop(evicted)
+        rooms[kind].beat(evicted)
       }
       insert(envelope)
       return { status: 'PENDING' }
     },
 
     take(state, moment) {
-      const taken: Envelope[] = []
-      for (const lane of ['classic', 'soroban'] as const) {
-        let room = LEDGER_LIMITS[lane]
-        for (const { envelope } of Array.from(lanes[lane].values())) {
-          if (checkEnvelope(envelope, state, moment)) {
-            drop(envelope)
-            continue
-          }
-          room -= lane === 'classic' ? envelope.operations : 1
-          if (room < 0) break
-          taken.push(envelope)
-        }
+      const phase = (kind: Kind) => {
+        const waiting = Array.from(queues[kind].values(), ({ envelope }) => envelope)
+        const invalid = new Set(waiting.filter((envelope) => checkEnvelope(envelope, state, moment)))
+        for (const envelope of invalid) drop(envelope)
+        return assemble(
+          kind,
+          waiting.filter((envelope) => !invalid.has(envelope)),
+          limits,
+        )
       }
-      return taken
+      return { classic: phase('classic'), soroban: phase('soroban') }
     },
 
     shift(applied) {
       bans.unshift(new Set())
       bans.length = BAN_LEDGERS
       for (const envelope of applied) drop(envelope)
-      for (const lane of Object.values(lanes)) {
-        for (const pending of Array.from(lane.values())) {
+      for (const queue of Object.values(queues)) {
+        for (const pending of Array.from(queue.values())) {
           pending.age += 1
           if (pending.age >= PENDING_LEDGERS) drop(pending.envelope)
         }
       }
+      for (const room of Object.values(rooms)) room.forget()
     },
   }
 }

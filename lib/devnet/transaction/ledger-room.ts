@@ -1,0 +1,108 @@
+import { type Envelope, inclusionFee } from './envelope.ts'
+
+/** What transactions take of a ledger, and what a ledger or the queue has of it (core's Resource). */
+export interface Room {
+  /** a fee bump counts as one more than what it wraps */
+  readonly operations: number
+  readonly instructions: number
+  /** bytes of the inner envelopes */
+  readonly transactionBytes: number
+  readonly diskReadEntries: number
+  readonly diskReadBytes: number
+  readonly writeEntries: number
+  readonly writeBytes: number
+}
+
+export type Kind = 'classic' | 'soroban'
+
+export interface LedgerLimits {
+  readonly classic: Pick<Room, 'operations'>
+  /** `instructions` are those of one cluster, whose transactions run one after the other */
+  readonly soroban: Room
+  /** clusters that run side by side */
+  readonly clusters: number
+}
+
+/** Testnet's limits for a ledger since protocol 26 (SLP-4). */
+export const NETWORK_LEDGER_LIMITS: LedgerLimits = {
+  classic: { operations: 1_000 },
+  soroban: {
+    operations: 2_000,
+    instructions: 580_000_000,
+    transactionBytes: 266_240,
+    diskReadEntries: 1_000,
+    diskReadBytes: 400_000,
+    writeEntries: 1_000,
+    writeBytes: 286_720,
+  },
+  clusters: 2,
+}
+
+/** Ledgers' worth of transactions that the queue holds (core's defaults). */
+const QUEUE_LEDGERS: Record<Kind, number> = { classic: 4, soroban: 2 }
+
+const NOTHING: Room = {
+  operations: 0,
+  instructions: 0,
+  transactionBytes: 0,
+  diskReadEntries: 0,
+  diskReadBytes: 0,
+  writeEntries: 0,
+  writeBytes: 0,
+}
+const RESOURCES = Object.keys(NOTHING) as (keyof Room)[]
+
+export const kindOf = (envelope: Envelope): Kind => (envelope.inner.isSoroban ? 'soroban' : 'classic')
+
+/** What an envelope declares. Of a classic one only the operations are counted. */
+export function roomOf({ operations, inner }: Envelope): Room {
+  const resources = inner.soroban?.resources
+  if (!inner.isSoroban || !resources) return { ...NOTHING, operations }
+  const { readOnly, readWrite } = resources.footprint
+  const fromDisk = [...readOnly, ...readWrite].filter(({ type }) => type === 'account' || type === 'trustline')
+  return {
+    operations,
+    instructions: resources.instructions,
+    transactionBytes: inner.size,
+    diskReadEntries: fromDisk.length,
+    diskReadBytes: resources.diskReadBytes,
+    writeEntries: readWrite.length,
+    writeBytes: resources.writeBytes,
+  }
+}
+
+/** The room of one ledger. What nobody counts for classic transactions is boundless. */
+export function ledgerRoom(limits: LedgerLimits, kind: Kind): Room {
+  if (kind === 'classic') return { ...combine(NOTHING, NOTHING, () => Number.MAX_SAFE_INTEGER), ...limits.classic }
+  return { ...limits.soroban, instructions: limits.soroban.instructions * limits.clusters }
+}
+
+export function queueRoom(limits: LedgerLimits, kind: Kind): Room {
+  return combine(ledgerRoom(limits, kind), NOTHING, (room) => room * QUEUE_LEDGERS[kind])
+}
+
+export const noRoom = (): Room => NOTHING
+export const add = (left: Room, right: Room): Room => combine(left, right, (one, other) => one + other)
+/** Never less than nothing. */
+export const subtract = (left: Room, right: Room): Room =>
+  combine(left, right, (one, other) => Math.max(0, one - other))
+export const fits = (room: Room, limit: Room): boolean => RESOURCES.every((name) => room[name] <= limit[name])
+export const isNothing = (room: Room): boolean => fits(room, NOTHING)
+
+function combine(left: Room, right: Room, join: (left: number, right: number) => number): Room {
+  const joined: Record<keyof Room, number> = { ...NOTHING }
+  for (const name of RESOURCES) joined[name] = join(left[name], right[name])
+  return joined
+}
+
+/** Negative if `left` offers less for each operation than `right`. */
+export function compareRates(left: Envelope, right: Envelope): number {
+  const difference = inclusionFee(left) * BigInt(right.operations) - inclusionFee(right) * BigInt(left.operations)
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
+}
+
+/** The whole fee with which `envelope` offers just more than `other` for each operation (core's computeBetterFee). */
+export function betterFee(envelope: Envelope, other: Envelope): bigint {
+  const inclusion = (inclusionFee(other) * BigInt(envelope.operations)) / BigInt(other.operations) + 1n
+  return inclusion + envelope.resourceFee
+}
