@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { environment } from '#lib/config/environment.ts'
 import { generateIdentityKey, identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
 
-const { DATA_DIR, DEVNET_PORT, DEVNET_CLOSE_MS, DEVNET_PASSPHRASE } = environment()
+const { DATA_DIR, DEVNET_PORT, DEVNET_PROFILE, DEVNET_CLOSE_MS, DEVNET_LAG, DEVNET_PASSPHRASE } = environment()
 
 // Its tokens are good until it ends: for a ledger that stands alone, nobody keeps the issuer's key.
 const key = await generateIdentityKey()
@@ -10,7 +10,9 @@ let answerIdentity: ReturnType<typeof identityIssuer> | undefined
 const devnet = await startDevnet({
   directory: join(DATA_DIR, 'ledger'),
   port: DEVNET_PORT,
-  closeMs: DEVNET_CLOSE_MS,
+  profile: DEVNET_PROFILE,
+  ...(DEVNET_CLOSE_MS !== undefined && { closeMs: DEVNET_CLOSE_MS }),
+  lag: DEVNET_LAG,
   passphrase: DEVNET_PASSPHRASE,
   identity: (request, response) => void answerIdentity?.(request, response),
 }).catch((error: unknown) => {

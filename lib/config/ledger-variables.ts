@@ -108,7 +108,18 @@ export const RELAY = {
 
 export const EMBEDDED_LEDGER = {
   DEVNET_PORT: count(0, 65_535).default(8000).meta({ about: 'The port of the embedded ledger.' }),
-  DEVNET_CLOSE_MS: count(50, 60_000).default(1000).meta({ about: 'The milliseconds between its ledgers.' }),
+  DEVNET_PROFILE: z.enum(['quick', 'testnet'], 'neither quick nor testnet').default('quick').meta({
+    about: 'How fast its ledgers follow each other: `quick` is one a second, `testnet` one in five seconds.',
+  }),
+  DEVNET_CLOSE_MS: count(50, 60_000)
+    .optional()
+    .meta({ about: 'The milliseconds between its ledgers.', unset: 'as `DEVNET_PROFILE` says', example: '1000' }),
+  DEVNET_LAG: list
+    .pipe(z.array(count(0, 100)))
+    .default([0])
+    .meta({
+      about: 'By how many ledgers each node behind its RPC lags. Requests go to the nodes in turn.',
+    }),
   DEVNET_PASSPHRASE: text.default('Standalone Network ; February 2017').meta({
     about: 'The passphrase of the embedded ledger, or of the local network that `STELLAR_RPC_URL` names.',
   }),

@@ -4,6 +4,7 @@ import { lockDirectory } from '#lib/config/data-directory.ts'
 import { type Deployment, makeGenesis } from './apply/genesis.ts'
 import { type DevnetKeys, devnetKeys } from './apply/keys.ts'
 import { type Ledger, openLedger } from './apply/ledger.ts'
+import { lagBehind } from './rpc/lagging-node.ts'
 import { rpcMethods } from './rpc/methods.ts'
 import { openFriendbot } from './services/friendbot.ts'
 import { answerRequests } from './services/http-server.ts'
@@ -16,13 +17,20 @@ export { prover } from './host/token/stand-in.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'
 export { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
+/** Milliseconds between ledgers. */
+const PROFILES = { quick: 1_000, testnet: 5_000 } as const
+
 export interface DevnetOptions {
   /** where the ledger is kept, for this process alone; null keeps it in memory */
   readonly directory: string | null
   /** 0 takes any that is free */
   readonly port: number
-  /** milliseconds between ledgers; 0 closes one only when `closeLedger` is called */
-  readonly closeMs: number
+  /** how fast ledgers follow each other; their limits and fees are testnet's in either case */
+  readonly profile?: keyof typeof PROFILES
+  /** milliseconds between ledgers, in place of the profile's; 0 closes one only when `closeLedger` is called */
+  readonly closeMs?: number
+  /** for each node behind the address, asked in turn, by how many ledgers it lags; one that does not unless given */
+  readonly lag?: readonly number[]
   readonly passphrase: string
   /** the room in a ledger: testnet's unless given */
   readonly limits?: LedgerLimits
@@ -60,7 +68,8 @@ const KEEP_ALIVE_MS = 65_000
  * @throws DirectoryInUse; an error that names the port if that is taken, or the directory if its network is another
  */
 export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
-  const { directory, passphrase, identity } = options
+  const { directory, passphrase, identity, lag = [0] } = options
+  const closeMs = options.closeMs ?? PROFILES[options.profile ?? 'quick']
   const keys = { ...devnetKeys(passphrase), ...options.keys }
   const server = createServer()
   // Opening PGlite stops this process for seconds: a connection that idles meanwhile must not be cut at its next use.
@@ -68,14 +77,14 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const release = directory === null ? () => {} : lockDirectory(directory)
   try {
     const url = `http://localhost:${await listen(server, options.port)}`
-    const { ledger, deployment: built } = openNetwork(options, keys)
+    const { ledger, deployment: built } = openNetwork({ ...options, closeMs, memory: Math.max(...lag) }, keys)
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
     const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built }
-    const methods = rpcMethods(ledger, friendbotUrl)
+    const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(ledger, ledgers) : ledger, friendbotUrl))
     const friendbot = openFriendbot(ledger, keys.root)
-    server.on('request', answerRequests({ methods, friendbot, deployment, ...(identity ? { identity } : {}) }))
-    const stop = keepClosing(ledger, options.closeMs)
+    server.on('request', answerRequests({ nodes, friendbot, deployment, ...(identity ? { identity } : {}) }))
+    const stop = keepClosing(ledger, closeMs)
     return {
       url,
       rpcUrl,
@@ -98,8 +107,8 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
 }
 
 /** Opens the network that the directory holds, or makes one there. */
-function openNetwork(options: DevnetOptions, keys: DevnetKeys) {
-  const { directory, passphrase, closeMs, limits = NETWORK_LEDGER_LIMITS, now = Date.now } = options
+function openNetwork(options: DevnetOptions & { closeMs: number; memory: number }, keys: DevnetKeys) {
+  const { directory, passphrase, closeMs, memory, limits = NETWORK_LEDGER_LIMITS, now = Date.now } = options
   const kept = directory === null ? undefined : readNetworkFile(directory)
   if (kept && kept.passphrase !== passphrase) {
     throw new Error(`${directory} holds a network of another passphrase (DEVNET_PASSPHRASE): "${kept.passphrase}"`)
@@ -111,7 +120,7 @@ function openNetwork(options: DevnetOptions, keys: DevnetKeys) {
     if (directory !== null) writeNetworkFile(directory, { passphrase, deployment })
     return made.entries
   }
-  const ledger = openLedger({ directory, passphrase, limits, closeMs, now, genesis })
+  const ledger = openLedger({ directory, passphrase, limits, closeMs, memory, now, genesis })
   if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
   return { ledger, deployment }
 }

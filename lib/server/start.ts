@@ -160,7 +160,9 @@ async function startLedger(
   const devnet = await startDevnet({
     directory: dataPath(configuration.DATA_DIR, 'ledger'),
     port: configuration.DEVNET_PORT,
-    closeMs: configuration.DEVNET_CLOSE_MS,
+    profile: configuration.DEVNET_PROFILE,
+    ...(configuration.DEVNET_CLOSE_MS !== undefined && { closeMs: configuration.DEVNET_CLOSE_MS }),
+    lag: configuration.DEVNET_LAG,
     passphrase: configuration.DEVNET_PASSPHRASE,
     identity: (request, response) => void answerIdentity?.(request, response),
   })

@@ -289,6 +289,14 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: ['hunter2'],
   },
   DEVNET_PORT: { ...port },
+  DEVNET_PROFILE: { good: [['testnet', 'testnet']], bad: ['fast', 'Testnet'] },
+  DEVNET_LAG: {
+    good: [
+      ['2', [2]],
+      ['0, 3', [0, 3]],
+    ],
+    bad: ['-1', '101', 'two', ','],
+  },
   DEVNET_CLOSE_MS: {
     good: [
       ['50', 50],

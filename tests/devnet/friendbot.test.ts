@@ -52,6 +52,7 @@ test('the same address twice in one ledger: one is made, the other is told so', 
   const ledger = openLedger({
     limits: NETWORK_LEDGER_LIMITS,
     closeMs: 5000,
+    memory: 0,
     directory: null,
     passphrase,
     now: () => 0,

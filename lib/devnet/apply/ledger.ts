@@ -4,6 +4,7 @@ import { openArchive } from '../state/archive.ts'
 import { recordChange } from '../state/entry-record.ts'
 import type { History } from '../state/history.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
+import { openPast, type Past } from '../state/past.ts'
 import type { State, StoredEntry } from '../state/state.ts'
 import { type Envelope, readEnvelope } from '../transaction/envelope.ts'
 import type { LedgerLimits } from '../transaction/ledger-room.ts'
@@ -20,11 +21,16 @@ export interface Ledger {
   /** What the last closed ledger left: to read, or to fork for a simulation. */
   readonly state: State
   readonly history: History
+  readonly past: Past
   /** The last closed ledger. */
   context(): LedgerContext
   /** unix seconds */
   now(): number
+  /** What is submitted after the ledger `last` is judged for the next, which may close some seconds from now. */
+  momentAfter(last: Pick<LedgerContext, 'sequence' | 'closeTime'>): Moment
   /** @throws UnreadableEnvelope if `envelope` (base64 XDR) is not one */
+  read(envelope: string): Envelope
+  /** @throws UnreadableEnvelope */
   submit(envelope: string): { envelope: Envelope; verdict: Verdict }
   /** Closes a ledger with all that waits. */
   close(): void
@@ -41,6 +47,8 @@ export interface LedgerOptions {
   readonly limits: LedgerLimits
   /** milliseconds between ledgers, as the network's settings say */
   readonly closeMs: number
+  /** ledgers of which is remembered what they changed: how far a node may lag behind */
+  readonly memory: number
   /** unix milliseconds */
   readonly now: () => number
   /** The entries of ledger 1, asked for when the directory holds no network yet. */
@@ -64,6 +72,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   const archive = openArchive(directory)
   const { state, history, expiry } = archive
   const queue = openQueue(limits)
+  const past = openPast(state, options.memory)
   const settings = configSettings(options)
   const seconds = () => Math.floor(now() / 1000)
   let waiting = Promise.withResolvers<void>()
@@ -72,9 +81,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   const contextOf = (at: { sequence: number; closeTime: number }): LedgerContext => {
     return { sequence: at.sequence, closeTime: at.closeTime, networkId, passphrase }
   }
-  /** What is submitted now is judged for the ledger after the last, which may close some seconds from now. */
-  const moment = (): Moment => {
-    const { sequence, closeTime } = tip
+  const momentAfter: Ledger['momentAfter'] = ({ sequence, closeTime }) => {
     return { sequence: sequence + 1, closeTime, latest: Math.max(0, seconds() - closeTime) + CLOSE_TIME_SLACK }
   }
   const keep = (ledger: LedgerContext, layer: State, did: ReturnType<typeof applyLedger>) => {
@@ -92,6 +99,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     })
     const { sequence, closeTime } = ledger
     const closed: ClosedLedger = { sequence, closeTime, hash, header, transactions, changes }
+    if (tip.sequence > 0) past.note(layer.changes())
     archive.keep(recordLedger(closed), layer)
     tip = { hash, feePool, sequence, closeTime }
   }
@@ -112,11 +120,14 @@ export function openLedger(options: LedgerOptions): Ledger {
     passphrase,
     state,
     history,
+    past,
     now: seconds,
     context: () => contextOf(tip),
+    momentAfter,
+    read: (text) => readEnvelope(text, networkId),
     submit(text) {
       const envelope = readEnvelope(text, networkId)
-      return { envelope, verdict: queue.add(envelope, state, moment()) }
+      return { envelope, verdict: queue.add(envelope, state, momentAfter(tip)) }
     },
     close() {
       const ledger = contextOf({ sequence: tip.sequence + 1, closeTime: Math.max(tip.closeTime, seconds()) })

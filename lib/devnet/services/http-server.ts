@@ -3,7 +3,8 @@ import { answer, type Method } from '../rpc/json-rpc.ts'
 import { type Funding, FundingRefused } from './friendbot.ts'
 
 export interface Endpoints {
-  readonly methods: Readonly<Record<string, Method>>
+  /** the RPC's nodes, asked in turn as by a load balancer */
+  readonly nodes: readonly Readonly<Record<string, Method>>[]
   readonly friendbot: (address: string) => Promise<Funding>
   /** served as /deployment.json */
   readonly deployment: object
@@ -11,12 +12,21 @@ export interface Endpoints {
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
 }
 
+interface Served extends Endpoints {
+  readonly nextNode: () => Readonly<Record<string, Method>>
+}
+
 /** bytes of a request body, as in stellar-rpc */
 const MAX_BODY = 512 * 1024
 /** /rpc, /friendbot, /deployment.json and /idp, open to every origin. */
 export function answerRequests(endpoints: Endpoints): RequestListener {
+  let turn = 0
+  const nextNode = () => {
+    turn = (turn + 1) % endpoints.nodes.length
+    return endpoints.nodes[turn] ?? {}
+  }
   return (request, response) => {
-    serve(endpoints, request, response).catch((cause) => {
+    serve({ ...endpoints, nextNode }, request, response).catch((cause) => {
       console.error(cause)
       if (!response.headersSent) response.writeHead(500)
       response.end()
@@ -24,7 +34,7 @@ export function answerRequests(endpoints: Endpoints): RequestListener {
   }
 }
 
-async function serve(endpoints: Endpoints, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serve(endpoints: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? '/', 'http://localhost')
   if (endpoints.identity && (url.pathname === '/idp' || url.pathname.startsWith('/idp/'))) {
     endpoints.identity(request, response)
@@ -38,14 +48,14 @@ async function serve(endpoints: Endpoints, request: IncomingMessage, response: S
   send(response, 404, { error: 'not found' })
 }
 
-async function serveRpc({ methods }: Endpoints, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serveRpc({ nextNode }: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'POST') return refuse(response, 405, { Allow: 'POST' })
   if (request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() !== 'application/json') {
     return refuse(response, 415)
   }
   const body = await readBody(request)
   if (body === undefined) return refuse(response, 413, { Connection: 'close' })
-  const reply = answer(body, methods)
+  const reply = answer(body, nextNode())
   if (reply) send(response, 200, reply)
   else response.writeHead(204).end()
 }

@@ -1,0 +1,42 @@
+import type { Ledger } from '../apply/ledger.ts'
+import { checkEnvelope } from '../transaction/envelope-validity.ts'
+
+/**
+ * The network as a node tells it that is `lag` ledgers behind: its entries, its history and its simulations are those of
+ * then, and it refuses what is not valid by what it knows. What it lets through reaches the network all the same.
+ */
+export function lagBehind(ledger: Ledger, lag: number): Ledger {
+  const { history, past } = ledger
+  // After a start there is no past yet: the node falls behind as ledgers close.
+  const behind = () => Math.min(lag, past.depth())
+  const latest = () => {
+    const record = history.ledger(history.latest().sequence - behind())
+    if (!record) throw new Error('a node cannot lag behind its own history')
+    return record
+  }
+  const context = () => {
+    const { sequence, closeTime } = latest()
+    return { ...ledger.context(), sequence, closeTime }
+  }
+  return {
+    ...ledger,
+    get state() {
+      return past.at(behind())
+    },
+    context,
+    history: {
+      ...history,
+      latest,
+      ledger: (sequence) => (sequence <= latest().sequence ? history.ledger(sequence) : undefined),
+      find(hash) {
+        const found = history.find(hash)
+        return found && found.ledger.sequence <= latest().sequence ? found : undefined
+      },
+    },
+    submit(text) {
+      const envelope = ledger.read(text)
+      const invalid = checkEnvelope(envelope, past.at(behind()), ledger.momentAfter(context()))
+      return invalid ? { envelope, verdict: { status: 'ERROR', ...invalid } } : ledger.submit(text)
+    },
+  }
+}

@@ -1,0 +1,60 @@
+import { Asset, Operation } from '@stellar/stellar-sdk'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { codeOf, keypair, openTestNetwork, perturb, root, type TestNetwork } from './network-fixture.ts'
+
+const payer = keypair('payer')
+const pay = () => Operation.payment({ destination: root.publicKey(), asset: Asset.native(), amount: '1' })
+const hashOf = (transaction: { hash(): Uint8Array }) => Buffer.from(transaction.hash()).toString('hex')
+
+let network: TestNetwork
+
+describe('a node that is two ledgers behind', () => {
+  beforeEach(async () => {
+    network = await openTestNetwork({ lag: [2] })
+    const make = Operation.createAccount({ destination: payer.publicKey(), startingBalance: '100' })
+    await network.server.sendTransaction(await network.build(root, make))
+    for (let ledger = 0; ledger < 4; ledger += 1) network.close()
+  })
+  afterEach(() => network.stop())
+
+  test('tells entries, history and simulations of then', async () => {
+    const { sequence } = await network.server.getLatestLedger()
+    const before = (await network.account(payer)).balance
+    const transaction = await network.build(payer, pay())
+    expect(codeOf(await network.server.sendTransaction(transaction))).toBe('PENDING')
+    for (let ledger = 0; ledger < 2; ledger += 1) {
+      network.close()
+      expect((await network.server.getTransaction(hashOf(transaction))).status).toBe('NOT_FOUND')
+      expect((await network.account(payer)).balance).toBe(before)
+    }
+    network.close()
+    const found = await network.server.getTransaction(hashOf(transaction))
+    expect(found).toMatchObject({ status: 'SUCCESS', ledger: sequence + 3, latestLedger: sequence + 3 })
+    expect((await network.account(payer)).balance).toBeLessThan(before)
+    expect((await network.server.getHealth()).latestLedger).toBe(sequence + 3)
+  })
+
+  test('refuses the next sequence number until it has seen the last', async () => {
+    const first = await network.build(payer, pay())
+    const second = perturb(first, { seqNum: BigInt(first.sequence) + 1n }, payer)
+    await network.server.sendTransaction(first)
+    network.close()
+    expect(codeOf(await network.server.sendTransaction(second))).toBe('txBadSeq')
+    network.close()
+    network.close()
+    expect(codeOf(await network.server.sendTransaction(second))).toBe('PENDING')
+  })
+})
+
+test('behind a balancer each request goes to another node', async () => {
+  network = await openTestNetwork({ lag: [0, 3] })
+  try {
+    for (let ledger = 0; ledger < 5; ledger += 1) network.close()
+    const answers: number[] = []
+    for (let request = 0; request < 4; request += 1) answers.push((await network.server.getHealth()).latestLedger)
+    expect(answers.toSorted()).toEqual([3, 3, 6, 6])
+    expect(answers[0]).not.toBe(answers[1])
+  } finally {
+    await network.stop()
+  }
+})
