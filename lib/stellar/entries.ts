@@ -13,7 +13,9 @@ export async function readEntries(
   server: EntryReader,
   keys: readonly xdr.LedgerKey[],
 ): Promise<{ entries: (xdr.LedgerEntryData | undefined)[]; latestLedger: number }> {
-  const { entries, latestLedger } = await server.getLedgerEntries(...keys).catch((cause: unknown) => {
+  // The RPC refuses a question with the same key twice.
+  const distinct = new Map(keys.map((key) => [key.toXdr('base64'), key]))
+  const { entries, latestLedger } = await server.getLedgerEntries(...distinct.values()).catch((cause: unknown) => {
     throw unreachable(cause)
   })
   // The SDK reads an answer without entries as an empty one.

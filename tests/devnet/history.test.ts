@@ -6,13 +6,21 @@ import { memoryJournal } from '#lib/devnet/state/journal.ts'
 import { openState, type StoredEntry } from '#lib/devnet/state/state.ts'
 import { keypair, openTestNetwork } from './network-fixture.ts'
 
+const PHASE = { baseFee: '100', stages: [] }
 test('history forgets what is older than the retention window, hashes included', () => {
   const history = openHistory(memoryJournal())
   const hashOf = (sequence: number) => sequence.toString(16).padStart(64, '0')
   const extra = 10
   for (let sequence = 1; sequence <= RETENTION_LEDGERS + extra; sequence += 1) {
     const transaction = { hash: hashOf(sequence), ok: true, isSoroban: false, inclusionFee: '100', at: [0, 0] as const }
-    const record = { sequence, closeTime: sequence, hash: '', header: '', transactions: [transaction] }
+    const record = {
+      sequence,
+      closeTime: sequence,
+      hash: '',
+      header: '',
+      phases: [PHASE, PHASE] as const,
+      transactions: [transaction],
+    }
     history.add(record, { segment: 1, offset: 0 })
   }
   expect(history.oldest().sequence).toBe(extra + 1)

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Asset, Operation, type rpc, StrKey, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { issuer, keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
@@ -16,14 +17,13 @@ beforeAll(async () => {
 })
 afterAll(() => network.stop())
 
+const hash = (bytes: Uint8Array) => new Uint8Array(createHash('sha256').update(bytes).digest())
 const pay = (amount: string) => Operation.payment({ destination: payee.publicKey(), asset: Asset.native(), amount })
 
-async function post(body: string, headers: Record<string, string> = { 'content-type': 'application/json' }) {
-  return await fetch(network.devnet.rpcUrl, { method: 'POST', headers, body })
-}
-
 async function call(method: string, params?: unknown) {
-  const response = await post(JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }))
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method, params })
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(network.devnet.rpcUrl, { method: 'POST', headers, body })
   expect(response.status).toBe(200)
   return await response.json()
 }
@@ -69,13 +69,44 @@ test('the ledgers are a chain', async () => {
   }
 })
 
+test('a ledger tells all that it did, and its header has the hashes of that', async () => {
+  const { ledgers } = await network.server.getLedgers({ startLedger: 3, pagination: { limit: 1 } })
+  const [ledger] = ledgers
+  if (ledger?.metadataXdr.type !== 'v2') throw new Error('a close meta of version 2')
+  const { txSet, txProcessing } = ledger.metadataXdr.v2
+  const { header } = ledger.headerXdr
+  expect(header.scpValue.txSetHash.value).toEqual(hash(txSet.toXdr()))
+  const results = txProcessing.map(({ result }) => result)
+  expect(header.txSetResultHash.value).toEqual(hash(new xdr.TransactionResultSet({ results }).toXdr()))
+  const { transactions } = await network.server.getTransactions({ startLedger: 3, pagination: { limit: 1 } })
+  expect(results.map((result) => Buffer.from(result.transactionHash.value).toString('hex'))).toEqual([
+    transactions[0]?.txHash,
+  ])
+  expect(txProcessing[0]?.txApplyProcessing.toXdr('base64')).toBe(transactions[0]?.resultMetaXdr.toXdr('base64'))
+  expect(txProcessing[0]?.feeProcessing.map(({ type }) => type)).toEqual(['ledgerEntryState', 'ledgerEntryUpdated'])
+  const [classic] = txSet.v1TxSet.phases
+  const [component] = classic?.type === 'v0Components' ? classic.v0Components : []
+  expect(component?.txsMaybeDiscountedFee).toMatchObject({ baseFee: 100n, txs: { length: 1 } })
+  expect((await network.server.getLatestLedger()).metadataXdr.type).toBe('v2')
+})
+
+test.each([
+  ['getTransactions', { startLedger: 3 }, ['transactions', 0, 'envelopeJson', 'tx', 'tx', 'fee'], 100],
+  ['getLedgers', { startLedger: 3 }, ['ledgers', 0, 'headerJson', 'header', 'ledger_seq'], 3],
+  ['getLatestLedger', {}, ['headerJson', 'ledger_seq'], 5],
+  ['getEvents', { startLedger: 3 }, ['events', 0, 'topicJson', 0, 'symbol'], 'fee'],
+])('%s tells XDR as JSON, too', async (method, params, path, value) => {
+  const { result } = await call(method, { ...params, xdrFormat: 'json' })
+  expect(path.reduce((inside, name) => inside?.[name], result)).toEqual(value)
+  expect(JSON.stringify(result)).not.toMatch(/Xdr":/)
+})
+
 test('getLedgers and getTransactions page', async () => {
   const { server } = network
   const first = await server.getLedgers({ startLedger: 2, pagination: { limit: 2 } })
   expect(first.ledgers.map(({ sequence }) => sequence)).toEqual([2, 3])
   const second = await server.getLedgers({ pagination: { cursor: first.cursor, limit: 2 } })
   expect(second.ledgers.map(({ sequence }) => sequence)).toEqual([4, 5])
-  expect((await server.getLedgers({ pagination: { cursor: second.cursor } })).ledgers).toEqual([])
 
   const page = await server.getTransactions({ startLedger: 1, pagination: { limit: 3 } })
   expect(page.transactions.map(({ ledger }) => ledger)).toEqual([2, 3, 4])
@@ -85,35 +116,6 @@ test('getLedgers and getTransactions page', async () => {
   const none = await server.getTransactions({ pagination: { cursor: rest.cursor } })
   expect(none.transactions).toEqual([])
   expect(none.cursor).toBe(rest.cursor)
-})
-
-test.each([
-  ['getTransactions', { startLedger: 99 }, -32600],
-  ['getLedgers', { startLedger: 99 }, -32600],
-  ['getLedgers', {}, -32600],
-  ['getTransactions', { startLedger: 2, pagination: { cursor: '1' } }, -32600],
-  ['getTransactions', { startLedger: 2, pagination: { limit: 201 } }, -32602],
-  ['getTransactions', { pagination: { cursor: 'x' } }, -32602],
-  ['getTransaction', { hash: 'ab' }, -32602],
-  ['getTransaction', { hash: 'zz'.repeat(32) }, -32602],
-  ['getTransaction', [], -32602],
-  ['getLedgerEntries', { keys: 'x' }, -32602],
-  ['getLedgerEntries', { keys: ['AAAA'] }, -32602],
-  ['getEvents', { filters: [] }, -32602],
-  ['getEvents', { startLedger: -1 }, -32602],
-  ['getEvents', { startLedger: 99 }, -32600],
-  ['getEvents', { startLedger: 2, pagination: { cursor: '0000000012884901888-0000000000' } }, -32602],
-  ['getEvents', { startLedger: 2, pagination: { limit: 10_001 } }, -32602],
-  ['getEvents', { startLedger: 2, filters: Array(6).fill({}) }, -32602],
-  ['getEvents', { startLedger: 2, filters: [{ contractIds: ['C'] }] }, -32602],
-  ['getEvents', { startLedger: 2, filters: [{ topics: [['*', '*', '*', '*', '*']] }] }, -32602],
-  ['getEvents', { startLedger: 2, filters: [{ type: 'diagnostic' }] }, -32602],
-  ['sendTransaction', {}, -32602],
-  ['noSuchMethod', {}, -32601],
-])('%s %j is refused with %i', async (method, params, code) => {
-  const { error, result } = await call(method, params)
-  expect(result).toBeUndefined()
-  expect(error).toMatchObject({ code, message: expect.any(String) })
 })
 
 test('getTransaction before and after the ledger', async () => {
@@ -147,9 +149,6 @@ test('getLedgerEntries: order and spelling of the request, missing ones left out
     code: -32602,
     message: 'key count (201) exceeds maximum supported (200)',
   })
-  expect((await call('getLedgerEntries', { keys: many.slice(1) })).result.entries).toHaveLength(200)
-  const ttl = xdr.LedgerKey.ttl(new xdr.LedgerKeyTtl({ keyHash: new Uint8Array(32) })).toXdr('base64')
-  expect((await call('getLedgerEntries', { keys: [ttl] })).error.code).toBe(-32602)
 })
 
 test('getEvents: ids, topics, paging', async () => {
@@ -185,25 +184,9 @@ test('getFeeStats counts the last ten ledgers', async () => {
   expect(sorobanInclusionFee).toMatchObject({ max: '0', transactionCount: '0', ledgerCount: 0 })
 })
 
-test('JSON-RPC: parse errors, versions, batches, notifications', async () => {
-  const answer = async (body: string) => await (await post(body)).json()
-  const health = { jsonrpc: '2.0', id: 'a', method: 'getHealth', params: null }
-  expect(await answer('{')).toMatchObject({ id: null, error: { code: -32700 } })
-  expect(await answer('[]')).toMatchObject({ error: { code: -32600 } })
-  expect(await answer(JSON.stringify({ ...health, jsonrpc: '1.0' }))).toMatchObject({ error: { code: -32600 } })
-  const batch = await answer(JSON.stringify([health, { ...health, id: 2, method: 'x' }, { ...health, id: undefined }]))
-  expect(batch).toMatchObject([
-    { id: 'a', result: { status: 'healthy' } },
-    { id: 2, error: { code: -32601 } },
-  ])
-  expect((await post(JSON.stringify({ ...health, id: undefined }))).status).toBe(204)
-})
-
-test('HTTP: methods, content types, size, origins', async () => {
+test('HTTP: methods and origins', async () => {
   const { rpcUrl, url } = network.devnet
   expect((await fetch(rpcUrl)).status).toBe(405)
-  expect((await post('{}', { 'content-type': 'text/plain' })).status).toBe(415)
-  expect((await post('x'.repeat(512 * 1024 + 1))).status).toBe(413)
   const preflight = await fetch(rpcUrl, {
     method: 'OPTIONS',
     headers: { 'access-control-request-headers': 'content-type,x-client-name', origin: 'https://a.example' },

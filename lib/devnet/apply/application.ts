@@ -2,6 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { readAccount, withSequence, writeAccount } from '../state/account.ts'
 import { metaChanges } from '../state/entry.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
+import { accountKey } from '../state/ledger-key.ts'
 import type { State } from '../state/state.ts'
 import type { Envelope, Inner } from '../transaction/envelope.ts'
 import { removeOneTimeSigner, removeOneTimeSigners } from '../transaction/one-time-signers.ts'
@@ -31,7 +32,7 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
   const before = state.fork()
   if (bump) removeOneTimeSigner(envelope.feeSource, bump.hash, before, ledger.sequence)
   const failure = prepare(inner, bump !== undefined, before, ledger)
-  const changesBefore = metaChanges(before.changes())
+  const changesBefore = [...(bump ? touched(envelope.feeSource, before) : []), ...metaChanges(before.changes())]
   before.commit()
   if (failure) return rejected(inner, failure, changesBefore)
   try {
@@ -43,6 +44,15 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
     console.error(cause)
     return rejected(inner, { code: 'txInternalError' }, changesBefore)
   }
+}
+
+/** Core loads the fee source of a fee bump before anything else, which its meta shows as a change of nothing. */
+function touched(account: string, state: State): xdr.LedgerEntryChange[] {
+  const entry = state.get(accountKey(account))
+  if (!entry) return []
+  const { data, lastModified } = entry
+  const loaded = new xdr.LedgerEntry({ lastModifiedLedgerSeq: lastModified, data, ext: xdr.LedgerEntryExt.v0() })
+  return [xdr.LedgerEntryChange.ledgerEntryState(loaded), xdr.LedgerEntryChange.ledgerEntryUpdated(loaded)]
 }
 
 function prepare(inner: Inner, isInsideFeeBump: boolean, state: State, ledger: LedgerContext): Failure | undefined {

@@ -16,10 +16,9 @@ export interface NextHeader {
   readonly closeTime: number
   /** stroops of fees taken so far */
   readonly feePool: bigint
-  /** hex hashes of the envelopes, in order of application */
-  readonly transactions: readonly string[]
-  /** the results in the same order, XDR */
-  readonly results: readonly Uint8Array[]
+  readonly transactions: xdr.GeneralizedTransactionSet
+  /** in order of application */
+  readonly results: readonly xdr.TransactionResultPair[]
   /** base64 keys and entries that changed: stands for the bucket list, which does not exist here */
   readonly changes: readonly string[]
 }
@@ -30,12 +29,12 @@ export function makeHeader(next: NextHeader): { header: xdr.LedgerHeader; hash: 
     ledgerVersion: PROTOCOL_VERSION,
     previousLedgerHash: next.previousHash,
     scpValue: new xdr.StellarValue({
-      txSetHash: sha256(next.previousHash, ...next.transactions),
+      txSetHash: sha256(next.transactions.toXdr()),
       closeTime: BigInt(next.closeTime),
       upgrades: [],
       ext: xdr.StellarValueExt.stellarValueBasic(),
     }),
-    txSetResultHash: sha256(...next.results),
+    txSetResultHash: sha256(new xdr.TransactionResultSet({ results: [...next.results] }).toXdr()),
     bucketListHash: sha256(next.previousHash, ...next.changes),
     ledgerSeq: next.sequence,
     totalCoins: TOTAL_COINS,
@@ -49,26 +48,6 @@ export function makeHeader(next: NextHeader): { header: xdr.LedgerHeader; hash: 
     ext: xdr.LedgerHeaderExt.v0(),
   })
   return { header, hash: sha256(header.toXdr()) }
-}
-
-/** The close meta that goes with a header. Thin: what the ledger did is in getTransactions and getEvents. */
-export function closeMeta(entry: xdr.LedgerHeaderHistoryEntry): xdr.LedgerCloseMeta {
-  const txSet = new xdr.TransactionSetV1({ previousLedgerHash: entry.header.previousLedgerHash, phases: [] })
-  const meta = new xdr.LedgerCloseMetaV2({
-    ext: xdr.LedgerCloseMetaExt.v0(),
-    ledgerHeader: entry,
-    txSet: xdr.GeneralizedTransactionSet.v1TxSet(txSet),
-    txProcessing: [],
-    upgradesProcessing: [],
-    scpInfo: [],
-    totalByteSizeOfLiveSorobanState: 0n,
-    evictedKeys: [],
-  })
-  return xdr.LedgerCloseMeta.v2(meta)
-}
-
-export function historyEntry(header: xdr.LedgerHeader, hash: Uint8Array): xdr.LedgerHeaderHistoryEntry {
-  return new xdr.LedgerHeaderHistoryEntry({ hash, header, ext: xdr.LedgerHeaderHistoryEntryExt.v0() })
 }
 
 function sha256(...parts: (Uint8Array | string)[]): Uint8Array {

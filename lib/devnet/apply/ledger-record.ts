@@ -1,5 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
-import type { EntryRecord, LedgerHead, Span, TransactionBody } from '../state/record.ts'
+import type { EntryRecord, LedgerHead, PhaseRecord, Span, TransactionBody } from '../state/record.ts'
+import type { Phase, TransactionSet } from '../transaction/transaction-set.ts'
 import type { ClosedTransaction } from './close.ts'
 import { eventRecords } from './event-records.ts'
 
@@ -8,6 +9,7 @@ export interface ClosedLedger {
   readonly closeTime: number
   readonly hash: Uint8Array
   readonly header: xdr.LedgerHeader
+  readonly phases: readonly [PhaseRecord, PhaseRecord]
   readonly transactions: readonly ClosedTransaction[]
   readonly changes: readonly EntryRecord[]
 }
@@ -37,13 +39,24 @@ export function recordLedger(closed: ClosedLedger): { head: LedgerHead; body: Bu
     closeTime: closed.closeTime,
     hash: Buffer.from(closed.hash).toString('hex'),
     header: closed.header.toXdr('base64'),
+    phases: closed.phases,
     transactions,
     events: events.length > 0 ? { at: add(events), contracts } : undefined,
   }
   return { head: { ledger, changes: closed.changes }, body: Buffer.concat(parts) }
 }
 
-function transactionBody({ envelope, result, meta }: ClosedTransaction): TransactionBody {
+export function recordPhases({ classic, soroban }: TransactionSet): [PhaseRecord, PhaseRecord] {
+  const record = ({ baseFee, stages }: Phase): PhaseRecord => ({
+    baseFee: String(baseFee),
+    stages: stages.map((threads) => threads.map((thread) => thread.length)),
+  })
+  return [record(classic), record(soroban)]
+}
+
+const inBase64 = (changes: readonly xdr.LedgerEntryChange[]) => changes.map((change) => change.toXdr('base64'))
+
+function transactionBody({ envelope, result, meta, ...closed }: ClosedTransaction): TransactionBody {
   return {
     envelopeXdr: envelope.xdr,
     resultXdr: result.toXdr('base64'),
@@ -51,9 +64,14 @@ function transactionBody({ envelope, result, meta }: ClosedTransaction): Transac
     ...(meta.diagnosticEvents.length > 0
       ? { diagnosticEventsXdr: meta.diagnosticEvents.map((event) => event.toXdr('base64')) }
       : {}),
+    feeChangesXdr: inBase64(closed.feeChanges),
+    refundChangesXdr: inBase64(closed.refundChanges),
     events: {
       transactionEventsXdr: meta.events.map((event) => event.toXdr('base64')),
-      contractEventsXdr: meta.operations.map(({ events }) => events.map((event) => event.toXdr('base64'))),
+      // A transaction that failed has no operations that did anything.
+      ...(meta.operations.length > 0 && {
+        contractEventsXdr: meta.operations.map(({ events }) => events.map((event) => event.toXdr('base64'))),
+      }),
     },
   }
 }

@@ -10,10 +10,12 @@ import { type Envelope, readEnvelope } from '../transaction/envelope.ts'
 import type { LedgerLimits } from '../transaction/ledger-room.ts'
 import type { Moment } from '../transaction/preconditions.ts'
 import { openQueue, type Verdict } from '../transaction/queue.ts'
+import { NO_TRANSACTIONS, type TransactionSet } from '../transaction/transaction-set.ts'
 import { applyLedger, orderOf } from './close.ts'
+import { transactionSet } from './close-meta.ts'
 import { configSettings, upgrade } from './config-settings.ts'
 import { makeHeader } from './header.ts'
-import { type ClosedLedger, recordLedger } from './ledger-record.ts'
+import { type ClosedLedger, recordLedger, recordPhases } from './ledger-record.ts'
 
 /** The network as one node knows it. */
 export interface Ledger {
@@ -84,7 +86,8 @@ export function openLedger(options: LedgerOptions): Ledger {
   const momentAfter: Ledger['momentAfter'] = ({ sequence, closeTime }) => {
     return { sequence: sequence + 1, closeTime, latest: Math.max(0, seconds() - closeTime) + CLOSE_TIME_SLACK }
   }
-  const keep = (ledger: LedgerContext, layer: State, did: ReturnType<typeof applyLedger>) => {
+  const keep = (ledger: LedgerContext, layer: State, set: TransactionSet, did: ReturnType<typeof applyLedger>) => {
+    const phases = recordPhases(set)
     const changes = layer.changes().map(recordChange)
     const { transactions } = did
     const feePool = tip.feePool + did.fees
@@ -93,12 +96,18 @@ export function openLedger(options: LedgerOptions): Ledger {
       sequence: ledger.sequence,
       closeTime: ledger.closeTime,
       feePool,
-      transactions: transactions.map(({ envelope }) => envelope.fullHash),
-      results: transactions.map(({ result }) => result.toXdr()),
+      transactions: transactionSet(
+        tip.hash,
+        phases,
+        transactions.map(({ envelope }) => xdr.TransactionEnvelope.fromXdr(envelope.xdr, 'base64')),
+      ),
+      results: transactions.map(
+        ({ envelope, result }) => new xdr.TransactionResultPair({ transactionHash: envelope.hash, result }),
+      ),
       changes: changes.map(([key, data]) => `${key}:${data}`),
     })
     const { sequence, closeTime } = ledger
-    const closed: ClosedLedger = { sequence, closeTime, hash, header, transactions, changes }
+    const closed: ClosedLedger = { sequence, closeTime, hash, header, phases, transactions, changes }
     if (tip.sequence > 0) past.note(layer.changes())
     archive.keep(recordLedger(closed), layer)
     tip = { hash, feePool, sequence, closeTime }
@@ -109,7 +118,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     const layer = state.fork()
     for (const entry of options.genesis(ledger)) layer.put(entry)
     upgrade(layer, settings, ledger.sequence)
-    keep(ledger, layer, { transactions: [], fees: 0n })
+    keep(ledger, layer, NO_TRANSACTIONS, { transactions: [], fees: 0n })
   } else {
     const { hash, header, sequence, closeTime } = history.latest()
     const { feePool } = xdr.LedgerHeader.fromXdr(header, 'base64')
@@ -135,7 +144,7 @@ export function openLedger(options: LedgerOptions): Ledger {
       const layer = state.fork()
       expiry.evict(layer, ledger.sequence)
       upgrade(layer, settings, ledger.sequence)
-      keep(ledger, layer, applyLedger(taken, layer, ledger))
+      keep(ledger, layer, taken, applyLedger(taken, layer, ledger))
       queue.shift(orderOf(taken))
       const { resolve } = waiting
       waiting = Promise.withResolvers()

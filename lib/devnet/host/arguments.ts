@@ -12,21 +12,30 @@ const decoders: { [Type in keyof Parameters]: (value: xdr.ScVal) => Parameters[T
   bytes: bytesOf,
 }
 
-/** The arguments by name, as the function's parameters say; Error(WasmVm, …) as when generated code refuses them. */
+/**
+ * The arguments by name, as the function's parameters say; Error(WasmVm, …) as when generated code refuses them. What an
+ * asset contract does not take, the host itself refuses.
+ */
 export function decodeArguments(
   { parameters }: ContractFunction,
   args: readonly xdr.ScVal[],
+  isAsset: boolean,
 ): Record<string, Parameters[keyof Parameters]> {
   const names = Object.entries(parameters)
   if (names.length !== args.length) {
-    throw hostError('WasmVm', 'UnexpectedSize', `the function takes ${names.length} arguments, not ${args.length}`)
+    throw hostError(
+      isAsset ? 'Context' : 'WasmVm',
+      'UnexpectedSize',
+      `the function takes ${names.length} arguments, not ${args.length}`,
+    )
   }
   return Object.fromEntries(
     names.map(([name, type], index) => {
       const arg = args[index]
       const value = arg && decoders[type](arg)
-      if (value === undefined) throw hostError('WasmVm', 'InvalidAction', `argument ${name} is not of type ${type}`)
-      return [name, value]
+      if (value !== undefined) return [name, value]
+      const problem = `argument ${name} is not of type ${type}`
+      throw isAsset ? hostError('Value', 'UnexpectedType', problem) : hostError('WasmVm', 'InvalidAction', problem)
     }),
   )
 }

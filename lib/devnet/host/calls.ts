@@ -64,11 +64,12 @@ export function openCalls(environment: {
   const invoke = (frame: Frame, invoker: string | undefined): xdr.ScVal => {
     authorisation.enter()
     try {
-      const { instance, functions } = contractAt(frame.contract, storage)
+      const { instance, functions, isAsset } = contractAt(frame.contract, storage)
       const called = functions.get(frame.name)
-      if (!called) throw hostError('WasmVm', 'MissingValue', `trying to invoke non-existent function: ${frame.name}`)
+      const host = isAsset ? 'Context' : 'WasmVm'
+      if (!called) throw hostError(host, 'MissingValue', `trying to invoke non-existent function: ${frame.name}`)
       spend(called.instructions)
-      return called.run(callFor(frame, invoker, instance), decodeArguments(called, frame.args))
+      return called.run(callFor(frame, invoker, instance), decodeArguments(called, frame.args, isAsset))
     } catch (cause) {
       if (cause instanceof HostError) explain(cause, frame.contract)
       throw cause

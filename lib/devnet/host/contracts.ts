@@ -20,11 +20,14 @@ export const BUILT_IN = {
 const byName: ReadonlyMap<string, Contract> = new Map(Object.entries(BUILT_IN))
 
 /** What answers at an address; reads its instance and code, as the host does. Error(Storage, MissingValue) if nothing. */
-export function contractAt(address: string, storage: Storage): { instance: Instance; functions: Contract } {
+export function contractAt(
+  address: string,
+  storage: Storage,
+): { instance: Instance; functions: Contract; isAsset: boolean } {
   const { instance, executable } = openInstance(address, storage)
   const functions = functionsOf(executable, storage)
   if (!functions) throw hostError('Storage', 'MissingValue', `Wasm does not exist for contract ${address}`)
-  return { instance, functions }
+  return { instance, functions, isAsset: functions === assetContract }
 }
 
 function functionsOf(executable: xdr.ContractExecutable, storage: Storage): Contract | undefined {

@@ -40,7 +40,7 @@ export function estimateResources(simulated: {
   return withFee(nonRefundableFee(resources, roomy) + (refundable * 115n) / 100n)
 }
 
-/** Whatever leeway a client asks for, the field has 32 bits. */
+/** What is declared has 32 bits. */
 function withLeeway(instructions: number, asked: number): number {
   const leeway = asked > LEEWAY ? Math.floor(asked) : LEEWAY
   return Math.min(Math.max(Math.floor((instructions * 104) / 100), instructions + leeway), 0xffff_ffff)

@@ -1,11 +1,21 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { Change, StoredEntry } from '../state/state.ts'
 
-/** One entry of `stateChanges`; entries in base64 XDR of a LedgerEntry. A longer life alone is no change. */
-export function presentChange({ key, before, after }: Change): object[] {
+/** One entry of `stateChanges`: base64 XDR of a LedgerKey and of LedgerEntries. */
+export interface StateChange {
+  readonly type: 'created' | 'updated' | 'deleted'
+  readonly key: string
+  readonly before: string | null
+  readonly after: string | null
+}
+
+/** A longer life alone is no change. What is new was modified in no ledger yet. */
+export function presentChange({ key, before, after }: Change): StateChange[] {
   if (before?.data === after?.data) return []
   const type = before ? (after ? 'updated' : 'deleted') : 'created'
-  return [{ type, key, before: encode(before), after: encode(after) }]
+  return [
+    { type, key, before: encode(before), after: encode(after && !before ? { ...after, lastModified: 0 } : after) },
+  ]
 }
 
 function encode(entry: StoredEntry | undefined): string | null {

@@ -2,7 +2,8 @@ import { xdr } from '@stellar/stellar-sdk'
 import type { Ledger } from '../apply/ledger.ts'
 import { encodeData, isTemporary } from '../state/entry.ts'
 import type { StoredEntry } from '../state/state.ts'
-import { invalidParams, type Params } from './json-rpc.ts'
+import { internalError, invalidParams, type Params } from './json-rpc.ts'
+import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
 
 const MAX_KEYS = 200
 const MAX_KEY_BYTES = 16 * 1024
@@ -11,22 +12,27 @@ const EMPTY_EXTENSION = xdr.LedgerEntryExt.v0().toXdr('base64')
 
 /** The entries that exist, in the order of the request, each under the key as the request spelled it. */
 export function getLedgerEntries({ state, history }: Ledger, params: Params): object {
-  const { keys } = params
-  if (!Array.isArray(keys)) throw invalidParams('keys must be an array')
+  const format = readFormat(params)
+  const keys = params.keys ?? []
+  if (!Array.isArray(keys)) throw invalidParams('invalid parameters')
   if (keys.length > MAX_KEYS) {
     throw invalidParams(`key count (${keys.length}) exceeds maximum supported (${MAX_KEYS})`)
   }
+  const names = keys.map(readKey)
+  // The node that the RPC asks takes neither nothing nor anything twice.
+  if (names.length === 0) throw internalError('could not query captive core: no keys specified in request')
+  if (new Set(names).size < names.length) throw internalError('could not query captive core: duplicate ledger key')
   const latestLedger = history.latest().sequence
-  const entries = keys.flatMap((key, index) => {
-    const entry = state.get(readKey(key, index))
-    return entry && isLive(entry, latestLedger) ? [describe(entry, key, latestLedger)] : []
+  const entries = names.flatMap((name, index) => {
+    const entry = state.get(name)
+    return entry && isLive(entry, latestLedger) ? [describe(entry, String(keys[index]), latestLedger, format)] : []
   })
   return { entries, latestLedger }
 }
 
 function readKey(key: unknown, index: number): string {
   try {
-    if (typeof key !== 'string' || key.length > MAX_KEY_BYTES) throw new Error('not a key')
+    if (typeof key !== 'string' || key.length > MAX_KEY_BYTES || key.length % 4 > 0) throw new Error('not a key')
     const decoded = xdr.LedgerKey.fromXdr(key, 'base64')
     if (decoded.type !== 'ttl') return decoded.toXdr('base64')
   } catch {
@@ -41,12 +47,14 @@ function isLive(entry: StoredEntry, latestLedger: number): boolean {
 }
 
 /** Nothing is archived here: a persistent entry lives on past what was paid for. */
-function describe(entry: StoredEntry, key: string, latestLedger: number): object {
+function describe(entry: StoredEntry, key: string, latestLedger: number, format: XdrFormat): object {
+  const data = { type: xdr.LedgerEntryData, xdr: encodeData(entry) }
   return {
-    key,
-    xdr: encodeData(entry),
+    ...(format === 'json'
+      ? formatXdr(format, { key: { type: xdr.LedgerKey, xdr: key }, data })
+      : { key, xdr: encodeData(entry) }),
+    ...formatXdr(format, { ext: { type: xdr.LedgerEntryExt, xdr: EMPTY_EXTENSION } }),
     lastModifiedLedgerSeq: entry.lastModified,
     ...(entry.liveUntil === undefined ? {} : { liveUntilLedgerSeq: Math.max(entry.liveUntil, latestLedger) }),
-    extXdr: EMPTY_EXTENSION,
   }
 }

@@ -1,64 +1,96 @@
 /** An answer with an error object; the HTTP status stays 200. */
 export class RpcError extends Error {
   readonly code: number
-  constructor(code: number, message: string) {
+  readonly data: unknown
+  constructor(code: number, message: string, data?: unknown) {
     super(message)
     this.name = 'RpcError'
     this.code = code
+    this.data = data
   }
 }
 
-export const invalidRequest = (message: string) => new RpcError(-32600, message)
+export const parseError = (message: string) => new RpcError(-32700, message)
+export const invalidRequest = (message: string, data?: unknown) => new RpcError(-32600, message, data)
+export const methodNotFound = (method: string) => new RpcError(-32601, 'method not found', method)
 export const invalidParams = (message: string) => new RpcError(-32602, message)
+export const internalError = (message: string) => new RpcError(-32603, message)
 
 export type Params = Readonly<Record<string, unknown>>
-export type Method = (params: Params) => object
 
-/** Answers one JSON-RPC 2.0 request or a batch of them. Undefined: nothing but notifications, hence no answer. */
+export interface Method {
+  readonly run: (params: Params) => object
+  /** the names of parameters that may come as a list, in their order; without them a list is refused */
+  readonly positions?: readonly string[]
+}
+
+/** A body that is no JSON at all: the real server answers it outside of JSON-RPC, with a text and HTTP 500. */
+export class UnreadableBody extends Error {}
+
+const FIELDS = new Set(['jsonrpc', 'id', 'method', 'params'])
+
+/**
+ * Answers one JSON-RPC 2.0 request or a batch of them, as the library of the real server does. Undefined: nothing but
+ * notifications, hence no answer.
+ * @throws UnreadableBody
+ */
 export function answer(text: string, methods: Readonly<Record<string, Method>>): object | undefined {
-  let request: unknown
-  try {
-    request = JSON.parse(text)
-  } catch {
-    return errorAnswer(null, new RpcError(-32700, 'Parse error'))
+  const request = parse(text)
+  if (!Array.isArray(request)) {
+    return isObject(request) ? answerOne(request, methods) : errorAnswer(null, parseError('invalid request message'))
   }
-  if (!Array.isArray(request)) return answerOne(request, methods)
-  if (request.length === 0) return errorAnswer(null, invalidRequest('empty request batch'))
-  const answers = request.flatMap((one) => answerOne(one, methods) ?? [])
+  // What is no request comes first, as it is found while the batch is read.
+  const unreadable = request.filter((one) => !isObject(one))
+  const readable = request.filter((one) => isObject(one))
+  const answers = [
+    ...unreadable.map(() => errorAnswer(null, parseError('invalid request value'))),
+    ...readable.flatMap((one) => answerOne(one, methods) ?? []),
+  ]
   return answers.length > 0 ? answers : undefined
 }
 
-function answerOne(request: unknown, methods: Readonly<Record<string, Method>>): object | undefined {
-  if (!isObject(request)) return errorAnswer(null, invalidRequest('request is not an object'))
-  const { jsonrpc, id, method, params } = request
-  const name = isId(id) ? id : null
+function parse(text: string): unknown {
   try {
-    if (jsonrpc !== '2.0') throw invalidRequest('invalid version marker')
-    if (typeof method !== 'string' || !isId(id ?? null)) throw invalidRequest('invalid request')
-    const run = Object.hasOwn(methods, method) ? methods[method] : undefined
-    if (!run) throw new RpcError(-32601, `no such method "${method}"`)
-    const result = run(readParams(params))
-    return id === undefined ? undefined : { jsonrpc: '2.0', id: name, result }
-  } catch (cause) {
-    if (!(cause instanceof RpcError)) console.error(cause)
-    const error = cause instanceof RpcError ? cause : new RpcError(-32603, 'internal error')
-    return id === undefined && jsonrpc === '2.0' ? undefined : errorAnswer(name, error)
+    return JSON.parse(text)
+  } catch {
+    throw new UnreadableBody('invalid request value')
   }
 }
 
-function errorAnswer(id: string | number | null, { code, message }: RpcError): object {
-  return { jsonrpc: '2.0', id, error: { code, message } }
+function answerOne(request: Params, methods: Readonly<Record<string, Method>>): object | undefined {
+  const { jsonrpc, method, params } = request
+  // A null id stands for none: the request is a notification.
+  const id = request.id ?? undefined
+  try {
+    if (jsonrpc !== '2.0') throw invalidRequest('invalid version marker')
+    if (id !== undefined && typeof id !== 'string' && typeof id !== 'number') throw invalidRequest('invalid request ID')
+    const extra = Object.keys(request).filter((name) => !FIELDS.has(name))
+    if (extra.length > 0) throw invalidRequest('extra fields in request', extra)
+    if (typeof method !== 'string' || method === '') throw invalidRequest('empty method name')
+    const known = Object.hasOwn(methods, method) ? methods[method] : undefined
+    if (!known) throw methodNotFound(method)
+    const result = known.run(readParams(params, known))
+    return id === undefined ? undefined : { jsonrpc: '2.0', id, result }
+  } catch (cause) {
+    if (!(cause instanceof RpcError)) console.error(cause)
+    if (id === undefined && jsonrpc === '2.0') return undefined
+    const error = cause instanceof RpcError ? cause : internalError('internal error')
+    return errorAnswer(typeof id === 'string' || typeof id === 'number' ? id : null, error)
+  }
+}
+
+function errorAnswer(id: string | number | null, { code, message, data }: RpcError): object {
+  return { jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } }
 }
 
 /** No arguments may be null, absent or {}. */
-function readParams(params: unknown): Params {
+function readParams(params: unknown, { positions }: Method): Params {
   if (params === undefined || params === null) return {}
   if (isObject(params)) return params
-  throw invalidParams('params must be an object')
+  if (!Array.isArray(params)) throw invalidRequest('parameters must be list or object')
+  if (!positions || params.length > positions.length) throw invalidParams('invalid parameters')
+  return Object.fromEntries(params.map((value, index) => [positions[index] ?? '', value]))
 }
-
-const isId = (id: unknown): id is string | number | null =>
-  id === null || typeof id === 'string' || typeof id === 'number'
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

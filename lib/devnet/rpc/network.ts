@@ -1,10 +1,12 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { closeMeta, historyEntry, PROTOCOL_VERSION } from '../apply/header.ts'
+import { closeMeta, headerEntry } from '../apply/close-meta.ts'
+import { PROTOCOL_VERSION } from '../apply/header.ts'
 import type { Ledger } from '../apply/ledger.ts'
-import { RETENTION_LEDGERS } from '../state/history.ts'
+import { type History, RETENTION_LEDGERS } from '../state/history.ts'
 import type { LedgerRecord } from '../state/record.ts'
-import { type Params, RpcError } from './json-rpc.ts'
+import { invalidParams, invalidRequest, type Params, RpcError } from './json-rpc.ts'
 import { readCursor, readPage, startOf } from './paging.ts'
+import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
 
 /** Seconds after which a node that closed no ledger calls itself unhealthy. */
 const MAX_LATENCY = 30
@@ -40,29 +42,37 @@ export function getVersionInfo(): object {
   }
 }
 
-export function getLatestLedger(ledger: Ledger): object {
-  const latest = ledger.history.latest()
+export function getLatestLedger({ history }: Ledger, params: Params): object {
+  const latest = history.latest()
   return {
     id: latest.hash,
     protocolVersion: PROTOCOL_VERSION,
     sequence: latest.sequence,
     closeTime: String(latest.closeTime),
-    headerXdr: latest.header,
-    metadataXdr: closeMeta(entryOf(latest)).toXdr('base64'),
+    ...formatXdr(readFormat(params), {
+      header: { type: xdr.LedgerHeader, xdr: latest.header },
+      metadata: { type: xdr.LedgerCloseMeta, xdr: metadataOf(latest, history) },
+    }),
   }
 }
 
 export function getLedgers(ledger: Ledger, params: Params): object {
   const { history } = ledger
-  const page = readPage(params, { initial: 50, maximum: 200 })
-  const start = startOf(page, history) ?? Number(readCursor(page.cursor ?? '')) + 1
+  const format = readFormat(params)
+  const page = readPage(params, { initial: 50, maximum: 200, tooMany: invalidRequest })
   const latest = history.latest()
   const oldest = history.oldest()
+  const start = startOf(page, history) ?? Number(readCursor(page.cursor ?? '')) + 1
+  if (start < oldest.sequence || start > latest.sequence) {
+    throw invalidParams(
+      `cursor ('${page.cursor}') must be between the oldest ledger: ${oldest.sequence} and the latest ledger: ${latest.sequence} for this rpc instance`,
+    )
+  }
   const end = Math.min(start + page.limit - 1, latest.sequence)
   const ledgers: object[] = []
-  for (let sequence = Math.max(start, oldest.sequence); sequence <= end; sequence += 1) {
+  for (let sequence = start; sequence <= end; sequence += 1) {
     const record = history.ledger(sequence)
-    if (record) ledgers.push(describeLedger(record))
+    if (record) ledgers.push(describeLedger(record, history, format))
   }
   return {
     ledgers,
@@ -70,21 +80,25 @@ export function getLedgers(ledger: Ledger, params: Params): object {
     latestLedgerCloseTime: latest.closeTime,
     oldestLedger: oldest.sequence,
     oldestLedgerCloseTime: oldest.closeTime,
-    cursor: String(ledgers.length > 0 ? end : start - 1),
+    cursor: String(end),
   }
 }
 
-function describeLedger(record: LedgerRecord): object {
-  const entry = entryOf(record)
+function describeLedger(record: LedgerRecord, history: History, format: XdrFormat): object {
   return {
     hash: record.hash,
     sequence: record.sequence,
     ledgerCloseTime: String(record.closeTime),
-    headerXdr: entry.toXdr('base64'),
-    metadataXdr: closeMeta(entry).toXdr('base64'),
+    ...formatXdr(format, {
+      header: { type: xdr.LedgerHeaderHistoryEntry, xdr: headerEntry(record).toXdr('base64') },
+      metadata: { type: xdr.LedgerCloseMeta, xdr: metadataOf(record, history) },
+    }),
   }
 }
 
-function entryOf(record: LedgerRecord): xdr.LedgerHeaderHistoryEntry {
-  return historyEntry(xdr.LedgerHeader.fromXdr(record.header, 'base64'), Buffer.from(record.hash, 'hex'))
+function metadataOf(ledger: LedgerRecord, history: History): string {
+  const bodies = ledger.transactions.map((transaction, index) =>
+    history.body({ ledger, transaction, order: index + 1 }),
+  )
+  return closeMeta(ledger, bodies).toXdr('base64')
 }

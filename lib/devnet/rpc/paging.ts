@@ -8,20 +8,25 @@ export interface Page {
 }
 
 /** startLedger, or a pagination cursor; the limit has a default and a maximum of the method's own. */
-export function readPage(params: Params, limits: { initial: number; maximum: number }): Page {
+export function readPage(
+  params: Params,
+  limits: { initial: number; maximum: number; tooMany: (message: string) => Error },
+): Page {
   const pagination = params.pagination ?? {}
-  if (!isObject(pagination)) throw invalidParams('pagination must be an object')
-  const { cursor, limit = limits.initial } = pagination
-  if (cursor !== undefined && typeof cursor !== 'string') throw invalidParams('cursor must be a string')
-  if (!isCount(limit) || limit === 0) throw invalidParams('limit must be a positive integer')
-  if (limit > limits.maximum) throw invalidParams(`limit must not exceed ${limits.maximum}`)
-  return { startLedger: readLedger(params, 'startLedger'), cursor: cursor === '' ? undefined : cursor, limit }
+  if (!isObject(pagination)) throw invalidParams('invalid parameters')
+  const { cursor } = pagination
+  if (cursor !== undefined && cursor !== null && typeof cursor !== 'string') throw invalidParams('invalid parameters')
+  const asked = pagination.limit ?? 0
+  if (!isCount(asked)) throw invalidParams('invalid parameters')
+  if (asked > limits.maximum) throw limits.tooMany(`limit must not exceed ${limits.maximum}`)
+  const limit = asked === 0 ? limits.initial : asked
+  return { startLedger: readLedger(params, 'startLedger'), cursor: cursor || undefined, limit }
 }
 
 export function readLedger(params: Params, name: 'startLedger' | 'endLedger'): number | undefined {
   const value = params[name]
   if (value === undefined || value === null || value === 0) return undefined
-  if (!isCount(value)) throw invalidParams(`${name} must be positive`)
+  if (!isCount(value)) throw invalidParams('invalid parameters')
   return value
 }
 

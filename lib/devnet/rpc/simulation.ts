@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { estimateResources } from '../host/estimate.ts'
 import { type AuthMode, invokeHostFunction } from '../host/invoke.ts'
-import { presentChange } from '../host/state-change.ts'
+import { presentChange, type StateChange } from '../host/state-change.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { baseAccountId } from '../state/ledger-key.ts'
 import type { State } from '../state/state.ts'
@@ -19,8 +19,17 @@ export interface Simulation {
   readonly state: State
   /** the last closed ledger */
   readonly ledger: LedgerContext
-  readonly passphrase: string
   readonly params: SimulationParams
+}
+
+/** XDR in base64. An `error` without `events` is one that was found before anything ran. */
+export interface SimulationAnswer {
+  readonly error?: string
+  readonly events?: string[]
+  readonly transactionData?: string
+  readonly minResourceFee?: string
+  readonly results?: { readonly auth: string[]; readonly xdr: string }[]
+  readonly stateChanges?: StateChange[]
 }
 
 /** What one simulation is about, or why there is nothing to simulate. */
@@ -36,7 +45,7 @@ type Subject =
  * The body of simulateTransaction's answer without latestLedger. Never throws for what a client sent: every failure is
  * an `error` string. Neither sequence number, fee, time bounds nor envelope signatures are looked at; the state stays.
  */
-export function simulateTransaction({ state, ledger, params }: Simulation): object {
+export function simulateTransaction({ state, ledger, params }: Simulation): SimulationAnswer {
   const subject = readSubject(params, ledger)
   if ('error' in subject) return subject
   const { source, mode, invocation } = subject
@@ -45,20 +54,23 @@ export function simulateTransaction({ state, ledger, params }: Simulation): obje
   const run = invokeHostFunction({ state: layer, ledger, source, hostFunction, auth, mode, footprint: 'record' })
   const events = run.diagnostics.map((event) => event.toXdr('base64'))
   if (!run.ok) return { error: run.error, events }
+  const leeway = params.resourceConfig?.instructionLeeway ?? 0
+  if (leeway > 0xffff_ffff) return { error: 'out of range integral type conversion attempted', events }
   const authorised = mode.kind === 'record' ? run.auth : auth
   const data = estimateResources({
     run,
     state: layer,
     sequence: ledger.sequence,
     operation: new xdr.InvokeHostFunctionOp({ hostFunction, auth: [...authorised] }),
-    leeway: params.resourceConfig?.instructionLeeway ?? 0,
+    leeway,
   })
+  const stateChanges = layer.changes().flatMap(presentChange)
   return {
     transactionData: data.toXdr('base64'),
     minResourceFee: String(data.resourceFee),
     events,
     results: [{ auth: authorised.map((entry) => entry.toXdr('base64')), xdr: run.returnValue.toXdr('base64') }],
-    stateChanges: layer.changes().flatMap(presentChange),
+    ...(stateChanges.length > 0 && { stateChanges }),
   }
 }
 
@@ -71,7 +83,9 @@ function readSubject(params: SimulationParams, ledger: LedgerContext): Subject {
     return { error: 'Transaction contains a memo. Soroban transactions do not support memos.' }
   }
   if (operation.body.type !== 'invokeHostFunction') {
-    return { error: `Transaction contains unsupported operation type: ${operation.body.type}` }
+    const { type } = operation.body
+    const name = `OperationType${type.charAt(0).toUpperCase()}${type.slice(1)}`
+    return { error: `transaction contains unsupported operation type: ${name}` }
   }
   const invocation = operation.body.invokeHostFunctionOp
   const mode = authModeFor(params, invocation.auth.length > 0)
@@ -89,7 +103,7 @@ function decodeTransaction(text: string, networkId: Uint8Array): xdr.Transaction
 
 /** Without authMode: what is signed is enforced, what is not is recorded, tied to the root. */
 function authModeFor(params: SimulationParams, hasAuth: boolean): AuthMode | { readonly error: string } {
-  const { authMode = '', useUpgradedAuth = true } = params
+  const { authMode = '', useUpgradedAuth = false } = params
   switch (authMode === '' ? (hasAuth ? 'enforce' : 'record') : authMode) {
     case 'enforce':
       return { kind: 'enforce' }

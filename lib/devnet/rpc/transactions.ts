@@ -1,15 +1,18 @@
+import { xdr } from '@stellar/stellar-sdk'
 import type { Ledger } from '../apply/ledger.ts'
 import type { Found, History } from '../state/history.ts'
 import { UnreadableEnvelope } from '../transaction/envelope-decoding.ts'
 import { envelopeResult, plainResult } from '../transaction/results.ts'
 import { diagnosticEvent } from '../transaction/soroban-validity.ts'
-import { invalidParams, type Params } from './json-rpc.ts'
+import { invalidParams, invalidRequest, type Params } from './json-rpc.ts'
 import { readCursor, readPage, startOf } from './paging.ts'
+import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
 
 /** base64 characters of the largest envelope that is decoded at all: 1 MiB of XDR */
 const MAX_ENVELOPE_CHARACTERS = (1024 * 1024 * 4) / 3
 
 export function sendTransaction(ledger: Ledger, params: Params): object {
+  const format = readFormat(params)
   const { envelope, verdict } = submit(ledger, params.transaction)
   const latest = ledger.history.latest()
   const answer = {
@@ -21,14 +24,19 @@ export function sendTransaction(ledger: Ledger, params: Params): object {
   if (verdict.status !== 'ERROR') return answer
   const { failure, isInner, feeCharged } = verdict
   const result = isInner ? envelopeResult(envelope, failure, feeCharged) : plainResult(failure, feeCharged)
-  const errorResultXdr = result.toXdr('base64')
-  if (failure.diagnostic === undefined) return { ...answer, errorResultXdr }
-  return { ...answer, errorResultXdr, diagnosticEventsXdr: [diagnosticEvent(failure.diagnostic).toXdr('base64')] }
+  const { diagnostic } = failure
+  const diagnostics = diagnostic === undefined ? undefined : [diagnosticEvent(diagnostic).toXdr('base64')]
+  const fields = {
+    errorResult: { type: xdr.TransactionResult, xdr: result.toXdr('base64') },
+    diagnosticEvents: { type: xdr.DiagnosticEvent, xdr: diagnostics },
+  }
+  return { ...answer, ...formatXdr(format, fields) }
 }
 
 /** By the hash of the envelope or, of a fee bump, that of the transaction inside. */
 export function getTransaction({ history }: Ledger, params: Params): object {
   const { hash } = params
+  const format = readFormat(params)
   if (typeof hash !== 'string' || !/^[0-9a-fA-F]{64}$/.test(hash)) {
     throw invalidParams('unexpected hash length or encoding: a transaction hash is 64 hex digits')
   }
@@ -45,52 +53,69 @@ export function getTransaction({ history }: Ledger, params: Params): object {
     const nothing = { ledger: 0, createdAt: '0', applicationOrder: 0, feeBump: false, events: {} }
     return { status: 'NOT_FOUND', txHash: hash, ...range, ...nothing }
   }
-  return { ...describe(found, history), txHash: hash, createdAt: String(found.ledger.closeTime), ...range }
+  return { ...describe(found, history, format), txHash: hash, createdAt: String(found.ledger.closeTime), ...range }
 }
 
 export function getTransactions({ history }: Ledger, params: Params): object {
-  const page = readPage(params, { initial: 50, maximum: 200 })
+  const format = readFormat(params)
+  const page = readPage(params, { initial: 50, maximum: 200, tooMany: invalidRequest })
   const start = startOf(page, history)
+  // The operation in a cursor says nothing: a page begins after its transaction.
   const after = start === undefined ? readCursor(page.cursor ?? '') : toid(start, 0)
+  const seen = after | 0xfffn
   const latest = history.latest()
   const oldest = history.oldest()
   const found: Found[] = []
-  let sequence = Math.max(Number(after >> 32n), oldest.sequence)
+  let sequence = Number(after >> 32n)
+  if (sequence < oldest.sequence) {
+    throw invalidParams(`database does not contain metadata for ledger: ${sequence}`)
+  }
+  const isBeyond = sequence > latest.sequence
   for (; sequence <= latest.sequence && found.length < page.limit; sequence += 1) {
     const ledger = history.ledger(sequence)
     for (const [index, transaction] of (ledger?.transactions ?? []).entries()) {
-      if (!ledger || toid(sequence, index + 1) <= after || found.length === page.limit) continue
+      if (!ledger || toid(sequence, index + 1) <= seen || found.length === page.limit) continue
       found.push({ ledger, transaction, order: index + 1 })
     }
   }
   const last = found.at(-1)
-  const isFull = last !== undefined && found.length === page.limit
+  const isFull = found.length === page.limit
+  const end =
+    isFull && last ? toid(last.ledger.sequence, last.order) : toid(latest.sequence, latest.transactions.length)
   return {
-    transactions: found.map((one) => ({ ...describe(one, history), createdAt: one.ledger.closeTime })),
+    transactions: found.map((one) => ({ ...describe(one, history, format), createdAt: one.ledger.closeTime })),
     latestLedger: latest.sequence,
     latestLedgerCloseTimestamp: latest.closeTime,
     oldestLedger: oldest.sequence,
     oldestLedgerCloseTimestamp: oldest.closeTime,
-    cursor: String(isFull ? toid(last.ledger.sequence, last.order) : toid(latest.sequence, LAST_TRANSACTION)),
+    // The real server counts the operation, too, and has no cursor where it looked at nothing.
+    cursor: isBeyond ? '0' : String(end + 1n),
   }
 }
-
-/** The last place for a transaction that a TOID knows: a cursor there is past all of its ledger. */
-const LAST_TRANSACTION = 1_048_575
 
 function toid(ledger: number, transaction: number): bigint {
   return (BigInt(ledger) << 32n) | (BigInt(transaction) << 12n)
 }
 
-function describe(found: Found, history: History): object {
+function describe(found: Found, history: History, format: XdrFormat): object {
   const { ledger, transaction, order } = found
+  const { envelopeXdr, resultXdr, resultMetaXdr, diagnosticEventsXdr, events } = history.body(found)
   return {
     status: transaction.ok ? 'SUCCESS' : 'FAILED',
     txHash: transaction.hash,
     ledger: ledger.sequence,
     applicationOrder: order,
     feeBump: transaction.innerHash !== undefined,
-    ...history.body(found),
+    ...formatXdr(format, {
+      envelope: { type: xdr.TransactionEnvelope, xdr: envelopeXdr },
+      result: { type: xdr.TransactionResult, xdr: resultXdr },
+      resultMeta: { type: xdr.TransactionMeta, xdr: resultMetaXdr },
+      diagnosticEvents: { type: xdr.DiagnosticEvent, xdr: diagnosticEventsXdr },
+    }),
+    events: formatXdr(format, {
+      transactionEvents: { type: xdr.TransactionEvent, xdr: events.transactionEventsXdr },
+      contractEvents: { type: xdr.ContractEvent, xdr: events.contractEventsXdr },
+    }),
   }
 }
 

@@ -112,10 +112,9 @@ function assemble(operation: xdr.Operation, ledger: Ledger, channel: Keypair): T
     .setTimeout(0)
     .build()
   if (operation.body.type !== 'invokeHostFunction') return plain
-  const { passphrase } = ledger
   const state = simulatedState(ledger.state)
   const params = { transaction: plain.toEnvelope().toXdr('base64') }
-  const simulated = simulateTransaction({ state, ledger: ledger.context(), passphrase, params })
+  const simulated = simulateTransaction({ state, ledger: ledger.context(), params })
   const answer = { id: '', latestLedger: ledger.context().sequence, events: [], ...simulated }
   return rpc.assembleTransaction(plain, answer as rpc.Api.RawSimulateTransactionResponse).build()
 }

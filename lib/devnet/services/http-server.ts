@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { answer, type Method } from '../rpc/json-rpc.ts'
+import { answer, type Method, UnreadableBody } from '../rpc/json-rpc.ts'
 import { type Funding, FundingRefused } from './friendbot.ts'
 
 export interface Endpoints {
@@ -50,14 +50,17 @@ async function serve(endpoints: Served, request: IncomingMessage, response: Serv
 
 async function serveRpc({ nextNode }: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'POST') return refuse(response, 405, { Allow: 'POST' })
-  if (request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() !== 'application/json') {
-    return refuse(response, 415)
-  }
+  if (!isJson(request.headers['content-type'])) return refuse(response, 415)
   const body = await readBody(request)
-  if (body === undefined) return refuse(response, 413, { Connection: 'close' })
-  const reply = answer(body, nextNode())
-  if (reply) send(response, 200, reply)
-  else response.writeHead(204).end()
+  if (body === undefined) return refuse(response, 500, { Connection: 'close' })
+  try {
+    const reply = answer(body, nextNode())
+    if (reply) send(response, 200, reply)
+    else response.writeHead(204).end()
+  } catch (cause) {
+    if (!(cause instanceof UnreadableBody)) throw cause
+    response.writeHead(500, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${cause.message}\n`)
+  }
 }
 
 async function serveFriendbot(
@@ -82,6 +85,12 @@ async function serveFriendbot(
     }
     send(response, 400, problem, 'application/problem+json; charset=utf-8')
   }
+}
+
+function isJson(contentType = ''): boolean {
+  const [type = '', ...parameters] = contentType.toLowerCase().split(';')
+  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith('charset='))
+  return type.trim() === 'application/json' && /^(charset="?utf-?8"?)?$/.test(charset ?? '')
 }
 
 function preflight(request: IncomingMessage, response: ServerResponse): void {

@@ -15,12 +15,21 @@ export interface TransactionRecord {
   readonly at: Span
 }
 
+/** How the transactions of one kind were to run: a base fee in stroops, and for each stage how many in each thread. */
+export interface PhaseRecord {
+  readonly baseFee: string
+  readonly stages: readonly (readonly number[])[]
+}
+
 /** A transaction as the RPC tells it, ready to be sent: base64 XDR. */
 export interface TransactionBody {
   readonly envelopeXdr: string
   readonly resultXdr: string
   readonly resultMetaXdr: string
   readonly diagnosticEventsXdr?: string[]
+  /** what taking the fee changed, and giving back what was not used of it */
+  readonly feeChangesXdr: string[]
+  readonly refundChangesXdr: string[]
   readonly events: { readonly transactionEventsXdr?: string[]; readonly contractEventsXdr?: string[][] }
 }
 
@@ -48,6 +57,8 @@ export interface LedgerRecord {
   readonly hash: string
   /** base64 XDR of the LedgerHeader */
   readonly header: string
+  /** classic, Soroban */
+  readonly phases: readonly [PhaseRecord, PhaseRecord]
   readonly transactions: readonly TransactionRecord[]
   /** a JSON array of `EventRecord`, and the contracts that are in it */
   readonly events?: { readonly at: Span; readonly contracts: readonly string[] }

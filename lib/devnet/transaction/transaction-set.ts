@@ -14,6 +14,11 @@ export interface Phase {
 /** The transactions of a ledger: classic ones first. */
 export type TransactionSet = Readonly<Record<Kind, Phase>>
 
+export const NO_TRANSACTIONS: TransactionSet = {
+  classic: { baseFee: BASE_FEE, stages: [] },
+  soroban: { baseFee: BASE_FEE, stages: [] },
+}
+
 /** Stages that core tries for a ledger. */
 const MOST_STAGES = 4
 /** More stages are used only if they bring in at least this much more, in thousandths. */

@@ -4,19 +4,19 @@ import { isAuthorized, TRUSTLINE_AUTHORIZED, TRUSTLINE_CLAWBACK } from '../../st
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 import { accountKey, trustlineKey } from '../entry-key.ts'
-import { contractError } from '../host-error.ts'
+import { contractError, hostError } from '../host-error.ts'
 import { addressOf } from '../scval.ts'
 import { readTrustline, writeTrustline } from './classic-balance.ts'
 import { firstBalance, readContractBalance, writeContractBalance } from './contract-balance.ts'
 import { issuerFlags } from './issuer.ts'
-import { isIssuer } from './metadata.ts'
+import { checkHolder, isIssuer } from './metadata.ts'
 
 const MAINTAIN_LIABILITIES = 2
 
-/** Who may mint; Error(Contract, #2) for the native asset, which nobody may. */
+/** Who may mint; Error(Storage, MissingValue) for the native asset, which nobody may. */
 export function administrator(call: Call): string {
   const admin = addressOf(call.setting('Admin'))
-  if (admin === undefined) throw contractError(2, 'operation is not supported for the native asset')
+  if (admin === undefined) throw hostError('Storage', 'MissingValue', 'the native asset has no administrator')
   return admin
 }
 
@@ -45,19 +45,23 @@ export function writeAuthorized(call: Call, asset: Asset, holder: string, author
   writeTrustline(call, asset, holder, new xdr.TrustLineEntry({ ...line, flags }))
 }
 
-/** Error(Contract, #11) unless the balance was made while its issuer kept the right to claw back. */
+/** Error(Contract, #10) unless the balance was made while its issuer kept the right to claw back. */
 export function checkClawback(call: Call, asset: Asset, holder: string): void {
+  checkHolder(asset, holder)
   const enabled = StrKey.isValidContract(holder)
     ? readContractBalance(call, holder)?.clawback === true
     : (readTrustline(call, asset, holder).flags & TRUSTLINE_CLAWBACK) !== 0
-  if (!enabled) throw contractError(11, `clawback is not enabled for ${holder}`)
+  if (!enabled) throw contractError(10, `clawback is not enabled for ${holder}`)
 }
 
-/** CAP-73: gives an account a trustline without a limit, unless it has one. Its reserve is the account's. */
+/**
+ * CAP-73: gives an account a trustline without a limit. Its reserve is the account's, which has to authorise it; where
+ * there is one already nothing is asked.
+ */
 export function trust(call: Call, asset: Asset, holder: string): void {
-  if (!StrKey.isValidEd25519PublicKey(holder) || asset.isNative() || isIssuer(asset, holder)) return
-  const key = trustlineKey(holder, asset)
-  if (call.storage.get(key)) return
+  checkHolder(asset, holder)
+  if (!StrKey.isValidEd25519PublicKey(holder) || call.storage.get(trustlineKey(holder, asset))) return
+  call.requireAuth(holder)
   const grown = addSubentry(readAccount(holder, call.storage))
   if ('refusal' in grown) {
     throw grown.refusal === 'too-many'

@@ -1,9 +1,10 @@
 import { type ContractFunction, contractFunction } from '../contract.ts'
+import { contractError } from '../host-error.ts'
 import { address, bool, i128, VOID } from '../scval.ts'
 import { administrator, checkClawback, trust, writeAuthorized } from './administration.ts'
 import { credit, debit } from './balance.ts'
 import { publish } from './events.ts'
-import { assetOf, touchInstance } from './metadata.ts'
+import { assetOf, isIssuer, touchInstance } from './metadata.ts'
 import { checkAmount } from './transfer-functions.ts'
 
 const INSTRUCTIONS = 400_000
@@ -15,9 +16,10 @@ export const administrativeFunctions: Record<string, ContractFunction> = {
     instructions: INSTRUCTIONS,
     run: (call, { to, amount }) => {
       checkAmount(amount)
+      const asset = assetOf(call)
+      if (isIssuer(asset, to)) throw contractError(2, 'the issuer cannot be minted to')
       call.requireAuth(administrator(call))
       touchInstance(call)
-      const asset = assetOf(call)
       credit(call, asset, to, amount)
       publish(call, asset, 'mint', [to], i128(amount))
       return VOID
@@ -29,10 +31,10 @@ export const administrativeFunctions: Record<string, ContractFunction> = {
     instructions: INSTRUCTIONS,
     run: (call, { from, amount }) => {
       checkAmount(amount)
-      call.requireAuth(administrator(call))
-      touchInstance(call)
       const asset = assetOf(call)
       checkClawback(call, asset, from)
+      call.requireAuth(administrator(call))
+      touchInstance(call)
       debit(call, asset, from, amount)
       publish(call, asset, 'clawback', [from], i128(amount))
       return VOID
@@ -69,7 +71,6 @@ export const administrativeFunctions: Record<string, ContractFunction> = {
     returns: 'void',
     instructions: INSTRUCTIONS,
     run: (call, { addr }) => {
-      call.requireAuth(addr)
       touchInstance(call)
       trust(call, assetOf(call), addr)
       return VOID

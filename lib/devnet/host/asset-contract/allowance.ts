@@ -1,3 +1,4 @@
+import { NETWORK_LIMITS } from '../../transaction/fees.ts'
 import type { Call } from '../contract.ts'
 import { contractData, contractDataKey } from '../entry-key.ts'
 import { contractError } from '../host-error.ts'
@@ -23,12 +24,15 @@ export function readAllowance(call: Call, allowance: Allowance): { amount: bigin
   return { amount, liveUntil }
 }
 
-/** Error(Contract, #9) for an allowance that would have ended already. */
+/** Error(Contract, #9) for an allowance that would have ended already, or lasts longer than an entry can. */
 export function writeAllowance(call: Call, allowance: Allowance, amount: bigint, liveUntil: number): void {
   if (amount > 0n && liveUntil < call.ledger.sequence) {
     throw contractError(9, `live_until is less than ledger seq: ${liveUntil} < ${call.ledger.sequence}`)
   }
+  const longest = call.ledger.sequence + NETWORK_LIMITS.maximumTtl - 1
+  if (amount > 0n && liveUntil > longest) throw contractError(9, `live_until is too late: ${liveUntil} > ${longest}`)
   const key = keyOf(call, allowance)
+  if (amount === 0n && !call.storage.get(key)) return
   const val = struct({ amount: i128(amount), live_until_ledger: u32(liveUntil) })
   call.storage.put(key, contractData(key, val), amount > 0n ? liveUntil : 0)
 }

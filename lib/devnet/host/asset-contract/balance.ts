@@ -2,18 +2,16 @@ import { type Asset, StrKey } from '@stellar/stellar-sdk'
 import { INT64_MAX } from '../../state/account.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
-import { trustlineKey } from '../entry-key.ts'
-import { moveClassic } from './classic-balance.ts'
+import { moveClassic, readTrustline } from './classic-balance.ts'
 import { creditContract, debitContract, readContractBalance } from './contract-balance.ts'
 import { isIssuer } from './metadata.ts'
 
-/** Base units that an address holds; the issuer has as much as there can be, whoever has no entry nothing. */
+/** Base units that an address holds; the issuer has as much as there can be. Error(Contract, #13) without a trustline. */
 export function readBalance(call: Call, asset: Asset, holder: string): bigint {
   if (StrKey.isValidContract(holder)) return readContractBalance(call, holder)?.amount ?? 0n
   if (asset.isNative()) return readAccount(holder, call.storage).balance
   if (isIssuer(asset, holder)) return INT64_MAX
-  const data = call.storage.get(trustlineKey(holder, asset))?.data
-  return data?.type === 'trustline' ? data.trustLine.balance : 0n
+  return readTrustline(call, asset, holder).balance
 }
 
 /** Gives to an address; what reaches the issuer is gone. */

@@ -1,5 +1,5 @@
 import { type Asset, xdr } from '@stellar/stellar-sdk'
-import { INT64_MAX, minimumBalance, withBalance } from '../../state/account.ts'
+import { INT64_MAX, makeAccount, minimumBalance, withBalance } from '../../state/account.ts'
 import { isAuthorized } from '../../state/trustline.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
@@ -24,10 +24,21 @@ export function moveClassic(call: Call, asset: Asset, holder: string, amount: bi
   else moveTrustline(call, asset, holder, amount)
 }
 
+/** CAP-73: XLM for an account that is not there makes it. Error(Contract, #14) if that is not its reserve. */
+function makeHolder(call: Call, holder: string, amount: bigint): void {
+  const account = makeAccount(holder, amount, call.ledger.sequence)
+  if (amount < minimumBalance(account)) throw contractError(14, `${amount} is not the reserve of a new account`)
+  call.storage.put(accountKey(holder), xdr.LedgerEntryData.account(account))
+}
+
 function moveNative(call: Call, holder: string, amount: bigint): void {
+  if (amount >= 0n && !call.storage.get(accountKey(holder))) {
+    makeHolder(call, holder, amount)
+    return
+  }
   const account = readAccount(holder, call.storage)
   const balance = account.balance + amount
-  if (amount < 0n && balance < minimumBalance(account)) {
+  if (balance < minimumBalance(account)) {
     throw contractError(10, `resulting balance of ${holder} is below its reserve: ${balance}`)
   }
   if (balance > INT64_MAX) throw contractError(10, `balance of ${holder} would overflow`)

@@ -1,5 +1,6 @@
 import { Asset } from '@stellar/stellar-sdk'
 import type { Call } from '../contract.ts'
+import { contractError } from '../host-error.ts'
 import { fieldsOf } from '../scval.ts'
 
 const DAY = 17_280
@@ -18,6 +19,12 @@ export function nameOf(asset: Asset): string {
 }
 
 export const isIssuer = (asset: Asset, address: string): boolean => !asset.isNative() && asset.getIssuer() === address
+
+/** Error(Contract, #2) for what makes no sense of XLM, nor of an issuer and its own asset. */
+export function checkHolder(asset: Asset, holder: string): void {
+  if (asset.isNative()) throw contractError(2, 'operation is not supported for the native asset')
+  if (isIssuer(asset, holder)) throw contractError(2, 'operation is not supported for the issuer')
+}
 
 /** Keeps the instance alive for a week when less than six days are left. */
 export const touchInstance = (call: Call): void => call.extendInstance(6 * DAY, 7 * DAY)

@@ -4,7 +4,7 @@ import { i128, type MuxedAddress, u32, VOID, vec } from '../scval.ts'
 import { spendAllowance, writeAllowance } from './allowance.ts'
 import { credit, debit } from './balance.ts'
 import { publish, publishTransfer } from './events.ts'
-import { assetOf, touchInstance } from './metadata.ts'
+import { assetOf, checkHolder, touchInstance } from './metadata.ts'
 
 const INSTRUCTIONS = 400_000
 
@@ -21,7 +21,6 @@ function move(call: Call, from: string, to: MuxedAddress, amount: bigint): void 
 
 function burn(call: Call, from: string, amount: bigint): void {
   const asset = assetOf(call)
-  if (asset.isNative()) throw contractError(2, 'operation is not supported for the native asset')
   debit(call, asset, from, amount)
   publish(call, asset, 'burn', [from], i128(amount))
 }
@@ -71,6 +70,7 @@ export const transferFunctions: Record<string, ContractFunction> = {
     instructions: INSTRUCTIONS,
     run: (call, { from, amount }) => {
       checkAmount(amount)
+      checkHolder(assetOf(call), from)
       call.requireAuth(from)
       touchInstance(call)
       burn(call, from, amount)
@@ -83,6 +83,7 @@ export const transferFunctions: Record<string, ContractFunction> = {
     instructions: INSTRUCTIONS,
     run: (call, { spender, from, amount }) => {
       checkAmount(amount)
+      checkHolder(assetOf(call), from)
       call.requireAuth(spender)
       touchInstance(call)
       spendAllowance(call, { from, spender }, amount)

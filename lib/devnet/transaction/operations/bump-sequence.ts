@@ -8,11 +8,12 @@ export function checkBumpSequence(op: xdr.BumpSequenceOp): xdr.BumpSequenceResul
   return op.bumpTo < 0n ? Result.bumpSequenceBadSeq() : undefined
 }
 
-/** Never backwards: a lower target changes nothing and is no error. */
+/** Never backwards: a lower target is no error, and leaves the number as it is. The account has used it all the same. */
 export function applyBumpSequence(
   op: xdr.BumpSequenceOp,
   { state, ledger, account }: OperationContext,
 ): Applied<xdr.BumpSequenceResult> {
-  if (op.bumpTo > account.seqNum) writeAccount(state, withSequence(account, op.bumpTo, ledger), ledger.sequence)
+  const next = op.bumpTo > account.seqNum ? op.bumpTo : account.seqNum
+  writeAccount(state, withSequence(account, next, ledger), ledger.sequence)
   return { result: Result.bumpSequenceSuccess() }
 }

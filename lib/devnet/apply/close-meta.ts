@@ -1,0 +1,69 @@
+import { xdr } from '@stellar/stellar-sdk'
+import type { LedgerRecord, PhaseRecord, TransactionBody } from '../state/record.ts'
+
+type Bodies = readonly TransactionBody[]
+
+/** The header of a ledger with its hash, as history archives keep it. */
+export function headerEntry(record: LedgerRecord): xdr.LedgerHeaderHistoryEntry {
+  const header = xdr.LedgerHeader.fromXdr(record.header, 'base64')
+  const ext = xdr.LedgerHeaderHistoryEntryExt.v0()
+  return new xdr.LedgerHeaderHistoryEntry({ hash: Buffer.from(record.hash, 'hex'), header, ext })
+}
+
+/** Everything that a ledger did, as indexers read it. `bodies` are those of its transactions, in their order. */
+export function closeMeta(record: LedgerRecord, bodies: Bodies): xdr.LedgerCloseMeta {
+  const ledgerHeader = headerEntry(record)
+  const envelopes = bodies.map(({ envelopeXdr }) => xdr.TransactionEnvelope.fromXdr(envelopeXdr, 'base64'))
+  const { previousLedgerHash } = ledgerHeader.header
+  return xdr.LedgerCloseMeta.v2(
+    new xdr.LedgerCloseMetaV2({
+      ext: xdr.LedgerCloseMetaExt.v0(),
+      ledgerHeader,
+      txSet: transactionSet(previousLedgerHash.value, record.phases, envelopes),
+      txProcessing: record.transactions.map(({ hash }, index) => processing(hash, bodies[index])),
+      upgradesProcessing: [],
+      scpInfo: [],
+      totalByteSizeOfLiveSorobanState: 0n,
+      evictedKeys: [],
+    }),
+  )
+}
+
+/** The set that the hash in the header is of. */
+export function transactionSet(
+  previousLedgerHash: Uint8Array,
+  [classic, soroban]: readonly [PhaseRecord, PhaseRecord],
+  envelopes: readonly xdr.TransactionEnvelope[],
+): xdr.GeneralizedTransactionSet {
+  const rest = [...envelopes]
+  const take = (count: number) => rest.splice(0, count)
+  const txs = take(classic.stages.flat().reduce((sum, count) => sum + count, 0))
+  const component = new xdr.TxSetComponentTxsMaybeDiscountedFee({ baseFee: BigInt(classic.baseFee), txs })
+  const phases = [
+    xdr.TransactionPhase.v0Components(
+      txs.length > 0 ? [xdr.TxSetComponent.txsetCompTxsMaybeDiscountedFee(component)] : [],
+    ),
+    xdr.TransactionPhase.parallelTxsComponent(
+      new xdr.ParallelTxsComponent({
+        baseFee: BigInt(soroban.baseFee),
+        executionStages: soroban.stages.map((threads) => threads.map(take)),
+      }),
+    ),
+  ]
+  return xdr.GeneralizedTransactionSet.v1TxSet(new xdr.TransactionSetV1({ previousLedgerHash, phases }))
+}
+
+function processing(hash: string, body: TransactionBody | undefined): xdr.TransactionResultMetaV1 {
+  if (!body) throw new Error(`the transaction ${hash} has no body`)
+  const changes = (list: readonly string[]) => list.map((change) => xdr.LedgerEntryChange.fromXdr(change, 'base64'))
+  return new xdr.TransactionResultMetaV1({
+    ext: xdr.ExtensionPoint.v0(),
+    result: new xdr.TransactionResultPair({
+      transactionHash: hash,
+      result: xdr.TransactionResult.fromXdr(body.resultXdr, 'base64'),
+    }),
+    feeProcessing: changes(body.feeChangesXdr),
+    txApplyProcessing: xdr.TransactionMeta.fromXdr(body.resultMetaXdr, 'base64'),
+    postTxApplyFeeProcessing: changes(body.refundChangesXdr),
+  })
+}

@@ -1,0 +1,59 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import type { Ledger } from '../apply/ledger.ts'
+import type { StateChange } from '../host/state-change.ts'
+import { invalidParams, type Params } from './json-rpc.ts'
+import { simulatedState } from './simulated-state.ts'
+import { type SimulationAnswer, simulateTransaction } from './simulation.ts'
+import { formatXdr, readFormat, toJson } from './xdr-format.ts'
+
+const requestSchema = z.object({
+  transaction: z.string().nullish(),
+  authMode: z.string().nullish(),
+  useUpgradedAuth: z.boolean().nullish(),
+  resourceConfig: z.object({ instructionLeeway: z.int().min(0).nullish() }).nullish(),
+})
+
+export function simulate(ledger: Ledger, params: Params): object {
+  const format = readFormat(params)
+  const request = requestSchema.safeParse(params)
+  if (!request.success) throw invalidParams('invalid parameters')
+  const { transaction, authMode, useUpgradedAuth, resourceConfig } = request.data
+  const answer = simulateTransaction({
+    state: simulatedState(ledger.state),
+    ledger: ledger.context(),
+    params: {
+      transaction: transaction ?? '',
+      authMode: authMode ?? '',
+      useUpgradedAuth: useUpgradedAuth ?? false,
+      resourceConfig: { instructionLeeway: resourceConfig?.instructionLeeway ?? 0 },
+    },
+  })
+  // The real server gives up on what it cannot read before it has asked for a ledger.
+  const latestLedger = answer.error !== undefined && !answer.events ? 0 : ledger.history.latest().sequence
+  return { latestLedger, ...(format === 'json' ? inJson(answer) : answer) }
+}
+
+function inJson({ events, transactionData, results, stateChanges, ...rest }: SimulationAnswer): object {
+  return {
+    ...rest,
+    ...formatXdr('json', {
+      transactionData: { type: xdr.SorobanTransactionData, xdr: transactionData },
+      events: { type: xdr.DiagnosticEvent, xdr: events },
+    }),
+    ...(results && {
+      results: results.map((result) =>
+        formatXdr('json', {
+          returnValue: { type: xdr.ScVal, xdr: result.xdr },
+          auth: { type: xdr.SorobanAuthorizationEntry, xdr: result.auth },
+        }),
+      ),
+    }),
+    ...(stateChanges && { stateChanges: stateChanges.map(changeInJson) }),
+  }
+}
+
+function changeInJson({ type, key, before, after }: StateChange): object {
+  const entry = (value: string | null) => (value === null ? null : toJson(xdr.LedgerEntry, value))
+  return { type, keyJson: toJson(xdr.LedgerKey, key), beforeJson: entry(before), afterJson: entry(after) }
+}

@@ -1,0 +1,37 @@
+import { invalidParams, type Params } from './json-rpc.ts'
+
+/** How XDR is told: in base64, or as the JSON of SEP-51 in fields whose names end in Json. */
+export type XdrFormat = 'base64' | 'json'
+
+interface XdrType {
+  fromXdr(text: string, encoding: 'base64'): { toJson(): unknown }
+}
+
+/** The format that a request asks for. @throws -32602 for any other than these two */
+export function readFormat({ xdrFormat }: Params): XdrFormat {
+  if (xdrFormat === undefined || xdrFormat === null || xdrFormat === '' || xdrFormat === 'base64') return 'base64'
+  if (xdrFormat === 'json') return 'json'
+  throw invalidParams(`expected xdrFormat to be one of base64,json, got: ${String(xdrFormat).slice(0, 100)}`)
+}
+
+/**
+ * The fields of an answer that hold XDR, by a name without its ending: `envelopeXdr` or `envelopeJson`. Base64 goes in,
+ * alone or in lists of any depth; what is absent stays absent.
+ */
+export function formatXdr(
+  format: XdrFormat,
+  fields: Readonly<Record<string, { readonly type: XdrType; readonly xdr: Base64 | undefined }>>,
+): object {
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([name, { type, xdr: value }]) => {
+      if (value === undefined) return []
+      return [format === 'json' ? [`${name}Json`, toJson(type, value)] : [`${name}Xdr`, value]]
+    }),
+  )
+}
+
+export type Base64 = string | readonly Base64[]
+
+export function toJson(type: XdrType, value: Base64): unknown {
+  return typeof value === 'string' ? type.fromXdr(value, 'base64').toJson() : value.map((one) => toJson(type, one))
+}

@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs'
+import { Asset, Operation, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { accountKey } from '#lib/devnet/state/ledger-key.ts'
+import * as host from './host-fixture.ts'
+import { keypair, openTestNetwork, type TestNetwork } from './network-fixture.ts'
+
+/** Requests and what the real network answers, each with the place in its sources that says so. */
+function readVectors<Vector>(name: string): (Vector & { name: string; source: string })[] {
+  return JSON.parse(readFileSync(new URL(`vectors/${name}.json`, import.meta.url), 'utf8'))
+}
+
+interface AssetCall {
+  asset: 'usdc' | 'xlm'
+  caller: string
+  function: string
+  arguments: (string | { i128?: string; u32?: number; bool?: boolean })[]
+}
+
+interface AssetVector {
+  given?: {
+    accounts?: Record<string, { balance: string }>
+    lines?: Record<string, { balance: string; limit?: string; flags?: number }>
+  }
+  call: AssetCall
+  /** nobody authorised the call, not even by signing the transaction */
+  unsigned?: boolean
+  /** asked afterwards, in place of the call's own result */
+  then?: AssetCall
+  result?: unknown
+  error?: string
+  writes?: number
+}
+
+describe('the Stellar asset contract', () => {
+  const people = { ...host, nobody: host.keypair('nobody') } as Record<string, unknown>
+  const person = (name: string) => people[name] as ReturnType<typeof host.keypair>
+
+  test.each(readVectors<AssetVector>('asset-contract'))('$name ($source)', (vector) => {
+    const network = host.openNetwork()
+    for (const [name, { balance }] of Object.entries(vector.given?.accounts ?? {})) {
+      host.putAccount(network.state, person(name).publicKey(), { balance: BigInt(balance) })
+    }
+    for (const [name, { balance, limit, flags }] of Object.entries(vector.given?.lines ?? {})) {
+      host.putTrustline(network.state, person(name).publicKey(), BigInt(balance), {
+        ...(limit !== undefined && { limit: BigInt(limit) }),
+        ...(flags !== undefined && { flags }),
+      })
+    }
+    const requestOf = (call: AssetCall): host.Request => ({
+      source: person(call.caller),
+      contract: network.contracts[call.asset === 'usdc' ? 'underlying' : 'native'],
+      name: call.function,
+      args: call.arguments.map((argument) => {
+        if (argument === 'vault') return host.c(network.contracts.auditor)
+        if (typeof argument === 'string') return host.g(person(argument))
+        if (argument.i128 !== undefined) return host.amount(BigInt(argument.i128))
+        return argument.u32 === undefined ? xdr.ScVal.scvBool(argument.bool === true) : host.number(argument.u32)
+      }),
+    })
+    const request = requestOf(vector.call)
+    const run = vector.unsigned ? host.enforce(network, request) : host.record(network, request)
+    expect(host.label(run)).toBe(vector.error ?? '')
+    if (!run.ok) return
+    if (vector.writes !== undefined) expect(run.footprint.readWrite).toHaveLength(vector.writes)
+    if (vector.then) host.apply(network, request)
+    const told = vector.then ? host.record(network, requestOf(vector.then)) : run
+    const native = told.ok ? scValToNative(told.returnValue) : undefined
+    if (vector.result !== undefined) expect(native === null ? null : String(native)).toBe(vector.result)
+  })
+})
+
+interface RpcVector {
+  method: string
+  params: unknown
+  result?: object
+  error?: object
+}
+
+interface HttpVector {
+  body?: string
+  /** bytes of a body that says nothing */
+  fill?: number
+  contentType?: string
+  status: number
+  json?: object
+}
+
+describe('the RPC', () => {
+  const payer = keypair('payer')
+  const pay = (amount: string) => Operation.payment({ destination: payer.publicKey(), asset: Asset.native(), amount })
+  let network: TestNetwork
+  let known: Record<string, string>
+
+  beforeAll(async () => {
+    network = await openTestNetwork()
+    await network.found(payer)
+    for (const amount of ['1', '2', '3']) await network.settle(await network.build(payer, pay(amount)))
+    const setting = (id: xdr.ConfigSettingId) =>
+      xdr.LedgerKey.configSetting(new xdr.LedgerKeyConfigSetting({ configSettingId: id })).toXdr('base64')
+    const own = accountKey(payer.publicKey())
+    const ttl = new xdr.LedgerKeyTtl({ keyHash: new Uint8Array(32) })
+    known = {
+      $payer: own,
+      $payerAddress: payer.publicKey(),
+      $unpadded: own.replace(/=+$/, ''),
+      $ttl: xdr.LedgerKey.ttl(ttl).toXdr('base64'),
+      $parallel: setting(xdr.ConfigSettingId.configSettingContractParallelComputeV0),
+      $bandwidth: setting(xdr.ConfigSettingId.configSettingContractBandwidthV0),
+      $payment: (await network.draft(payer, [pay('1')])).toXdr(),
+    }
+  })
+  afterAll(() => network.stop())
+
+  const post = async (body: string, contentType = 'application/json') =>
+    await fetch(network.devnet.rpcUrl, { method: 'POST', headers: { 'content-type': contentType }, body })
+  const filled = (value: unknown) =>
+    JSON.parse(JSON.stringify(value), (_, item) => (typeof item === 'string' ? (known[item] ?? item) : item))
+
+  test.each(readVectors<RpcVector>('rpc'))('$method: $name ($source)', async ({ method, params, result, error }) => {
+    const response = await post(JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: filled(params) }))
+    const answer = await response.json()
+    expect(response.status).toBe(200)
+    expect(answer).toMatchObject(filled({ id: 7, ...(result && { result }), ...(error && { error }) }))
+    expect('error' in answer).toBe(error !== undefined)
+  })
+
+  test.each(readVectors<HttpVector>('http'))('$name ($source)', async ({ body, fill, contentType, status, json }) => {
+    const response = await post(body ?? ' '.repeat(fill ?? 0), contentType)
+    expect(response.status).toBe(status)
+    const text = await response.text()
+    if (json) expect(JSON.parse(text)).toMatchObject(json)
+  })
+})
