@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { PROMETHEUS_TYPE } from '#lib/observability/prometheus.ts'
 import { scrape } from '#lib/operator/scrape.ts'
-import type { Swept } from '#lib/relay/sweep.ts'
+import { type ChoreReport, runChores } from '#lib/server/maintenance.ts'
 import { readiness } from '#lib/server/readiness.ts'
-import { sweepService } from '#lib/server/relay.ts'
 import { EXAMPLE } from './examples.ts'
 import { Answer, operation } from './operation.ts'
 
@@ -34,14 +33,16 @@ const swept = (what: string) =>
   z
     .int()
     .nullable()
-    .meta({ description: `${what}; null if that part failed` })
+    .meta({ description: `${what}; null if that chore failed` })
 
 const sweptShape = z.object({
   transfers: swept('open transfers that were looked up'),
+  grants: swept('faucets whose grants were looked up'),
   contractors: swept('contractors that became ready'),
   jobs: swept('jobs that were queued again'),
-  challenges: z.literal('purged').nullable(),
-}) satisfies z.ZodType<Swept>
+  challenges: swept('used challenges that were forgotten'),
+  tables: swept('tables of the embedded database that were analyzed'),
+}) satisfies z.ZodType<ChoreReport>
 
 const READY = {
   database: { ok: true },
@@ -126,9 +127,9 @@ export const SERVICE_OPERATIONS = [
     answer: {
       description: 'What there was to do',
       schema: sweptShape,
-      example: { transfers: 0, contractors: 2, jobs: 0, challenges: 'purged' },
+      example: { transfers: 0, grants: 1, contractors: 2, jobs: 0, challenges: 14, tables: 0 },
     },
     refusals: ['cron-not-configured'],
-    handle: ({ service }) => sweepService(service),
+    handle: ({ service }) => runChores(service),
   }),
 ]

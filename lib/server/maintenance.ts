@@ -1,35 +1,66 @@
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
+import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { resumeJobs } from '#lib/relay/chores.ts'
 import { findOpenTransfers } from '#lib/sponsor/transfer-record.ts'
 import type { Service } from './services.ts'
 
-const EVERY_MS = 30_000
-
 /**
- * What every process does on the side, at once and then every half minute, until the returned function is called: it
- * takes up transfers and faucet grants that a process which ended, or lost the database's answer, has left open, and
- * throws away challenges that have long expired, and tells PGlite's planner of tables that have grown. The database may be out of reach: then the next time.
+ * What no request waits for. Each chore resolves to how much it had to do. Every process runs all of them, and so does
+ * the cron route, where no process lasts: several may run at once, and each chore stands that.
  */
-export function keepHouse(service: Pick<Service, 'database' | 'sponsor' | 'faucet' | 'now'>): () => void {
-  let busy = false
-  const tidy = async () => {
-    if (busy) return
-    busy = true
-    try {
-      const db = await service.database()
-      service.faucet?.dispenser.wake()
-      await service.sponsor?.settlement.lookAfter(await findOpenTransfers(db))
-      await purgeUsedChallenges(db, service.now())
-      await analyzeGrownTables(db)
-    } catch (error) {
-      log('error', 'housekeeping', { failure: describeFailure(error) })
-    } finally {
-      busy = false
-    }
+const CHORES = {
+  /** A process that ended, or lost the database's answer, has left them open. */
+  transfers: async ({ sponsor, database }) => {
+    const open = sponsor ? await findOpenTransfers(await database()) : []
+    await sponsor?.settlement.lookAfter(open)
+    return open.length
+  },
+  grants: async ({ faucet }) => {
+    faucet?.dispenser.wake()
+    return faucet ? 1 : 0
+  },
+  contractors: async ({ database, registry, now }) => await sweepRegistrations(await database(), registry, now()),
+  jobs: async ({ database, queue, now }) => await resumeJobs(await database(), queue, now()),
+  challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
+  tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
+} satisfies Record<string, (service: Service) => Promise<number>>
+
+type Chore = keyof typeof CHORES
+const NAMES = Object.keys(CHORES) as Chore[]
+
+/** How much each chore had to do; null for one that failed. */
+export type ChoreReport = Record<Chore, number | null>
+
+/** Does every chore once, one after the other. One that fails is logged, and does not keep the others from their turn. */
+export async function runChores(service: Service): Promise<ChoreReport> {
+  const report: Partial<ChoreReport> = {}
+  for (const name of NAMES) {
+    report[name] = await CHORES[name](service).catch((error: unknown) => {
+      log('error', 'chore', { chore: name, failure: describeFailure(error) })
+      return null
+    })
   }
-  void tidy()
-  const timer = setInterval(tidy, EVERY_MS)
+  return report as ChoreReport
+}
+
+/** Half a minute. */
+export const CHORES_EVERY_MS = 30_000
+
+/** Does the chores at once and then periodically, until the returned function is called. */
+export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): () => Promise<void> {
+  let running: Promise<unknown> | undefined
+  const run = () => {
+    running ??= runChores(service).finally(() => {
+      running = undefined
+    })
+  }
+  run()
+  const timer = setInterval(run, everyMs)
   timer.unref()
-  return () => clearInterval(timer)
+  return async () => {
+    clearInterval(timer)
+    await running
+  }
 }

@@ -5,8 +5,8 @@ import { openRelay } from '#lib/relay/opening.ts'
 import { loadProver } from '#lib/relay/prover.ts'
 import type { Relay, RelayTimes } from '#lib/relay/relay.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
-import { type Swept, sweep } from '#lib/relay/sweep.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { runChores } from './maintenance.ts'
 import type { Service } from './services.ts'
 
 /** How a relay is to be run. */
@@ -54,7 +54,7 @@ export async function startRelay(service: Service, options: RelayOptions = {}): 
   const { settings, queue, faucet } = service
   return await startHost(relay, {
     queue,
-    sweep: () => sweepService(service),
+    sweep: () => runChores(service),
     prepare: async () => {
       if (options.prepares) await prepareChannels(relay, faucet, () => undefined)
     },
@@ -62,9 +62,4 @@ export async function startRelay(service: Service, options: RelayOptions = {}): 
     network: settings.network.name,
     mayBeMute: options.mayBeMute ?? false,
   })
-}
-
-/** One sweep over everything that nobody waits for. */
-export function sweepService({ database, now, sponsor, registry, queue }: Service): Promise<Swept> {
-  return sweep({ database, now, sponsor, registry, queue })
 }

@@ -2,7 +2,6 @@ import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
-import { openRegistrationSweep } from '#lib/directory/contractors/activation.ts'
 import { openDispenser } from '#lib/funding/dispenser.ts'
 import { openVault } from '#lib/funding/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
@@ -16,7 +15,7 @@ import { openAccounts } from '#lib/stellar/accounts.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { guardNetwork } from '#lib/stellar/network-guard.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { keepHouse } from './maintenance.ts'
+import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
 import { provideService, type Service } from './services.ts'
 import { composeSettings, type Embedded, type Settings } from './settings.ts'
@@ -53,9 +52,14 @@ function tellPassword({ operator, publicUrl }: Settings): void {
 /**
  * Opens everything that `configuration` asks for, the embedded ledger and database included.
  * @param given a database to use in place of the configured one; it stays open when the service closes
+ * @param choresEveryMs how often maintenance runs in this process; 0 leaves it to others
  * @throws ConfigurationError, DirectoryInUse
  */
-export async function startService(configuration: Environment, given?: Store): Promise<RunningService> {
+export async function startService(
+  configuration: Environment,
+  given?: Store,
+  choresEveryMs = CHORES_EVERY_MS,
+): Promise<RunningService> {
   const closers: (() => unknown)[] = []
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer()
@@ -83,14 +87,13 @@ export async function startService(configuration: Environment, given?: Store): P
     if (faucet) closers.push(faucet.dispenser.stop)
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const registry = { network, token: settings.token }
-    closers.push(openRegistrationSweep({ database: store.database, now, registry }).close)
     const queue = openQueue(store.database)
     closers.push(queue.close)
     const batch = settings.batch && { ...settings.batch, queue }
     const parts = { sponsor, faucet, vault, queue, batch }
     const service = { settings, network, database: store.database, registry, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
-    closers.push(keepHouse(service))
+    if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service, embedded.prover))
     return service
   } catch (error) {

@@ -4,11 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { enrol } from '#lib/cli/participants.ts'
-import {
-  activateContractors,
-  openRegistrationSweep,
-  sweepRegistrations,
-} from '#lib/directory/contractors/activation.ts'
+import { activateContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { findRegistrations, lookUpRegistrations } from '#lib/directory/contractors/registration.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
@@ -249,21 +245,6 @@ describe('activation', () => {
       .where(eq(contractors.address, accountOf(70_449)))
     expect(ready).toMatchObject([{ status: 'ready', pvk: keyOf(70_449) }])
     expect(await sweepRegistrations(office.db, registry(), NOW)).toBe(0)
-  })
-
-  test('the sweep goes on after a failure, until it is closed', async () => {
-    const address = accountOf(80_000)
-    const id = await create({ name: 'A', address })
-    office.rpc.register(address, keyOf(1))
-    office.rpc.fault = 'http-503'
-    const given = { database: () => office.service.database(), now: () => NOW, registry: registry() }
-    office.rpc.requests.length = 0
-    const sweep = openRegistrationSweep(given, 5)
-    await vi.waitFor(() => expect(office.rpc.requests.length).toBeGreaterThan(1))
-    expect(await statusOf(id)).toBe('invited')
-    office.rpc.fault = undefined
-    await vi.waitFor(async () => expect(await statusOf(id)).toBe('ready'))
-    await sweep.close()
   })
 })
 

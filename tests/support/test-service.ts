@@ -26,6 +26,8 @@ export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
   now?: Date
   /** the service is asked over HTTP; by default its route handlers are called */
   http?: boolean
+  /** how often maintenance runs; by default never without an embedded ledger, where calls to the RPC are counted */
+  choresEveryMs?: number
   /** in place of a clone of its own; it stays open */
   database?: TestDatabase
 }
@@ -72,7 +74,8 @@ export async function openTestService<Kind extends keyof Ledgers = 'none'>(
     ...describeLedger(ledger),
     ...options.variables,
   }
-  const service = await startService(readEnvironment(variables), database.shared)
+  const { choresEveryMs = options.ledger === 'embedded' ? 30_000 : 0 } = options
+  const service = await startService(readEnvironment(variables), database.shared, choresEveryMs)
   const clock = openClock(options.now)
   const provide = () => provideService(Promise.resolve({ ...service, now: () => clock.now }))
   provide()

@@ -28,7 +28,11 @@ export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'h
   if (claimed.length === 0) throw new Refusal('challenge-used', 'invalid challenge: it has been used already')
 }
 
-/** Forgets the challenges that are long past use. */
-export async function purgeUsedChallenges(db: Database, now: Date): Promise<void> {
-  await db.delete(usedChallenges).where(lt(usedChallenges.expiresAt, now))
+/** Forgets the challenges that are long past use. Resolves to how many. */
+export async function purgeUsedChallenges(db: Database, now: Date): Promise<number> {
+  const forgotten = await db
+    .delete(usedChallenges)
+    .where(lt(usedChallenges.expiresAt, now))
+    .returning({ hash: usedChallenges.hash })
+  return forgotten.length
 }

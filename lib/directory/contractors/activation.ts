@@ -2,7 +2,6 @@ import { and, asc, desc, eq, exists, gt, inArray, isNotNull, isNull, lte, or, ty
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { describeFailure, log } from '#lib/observability/log.ts'
 import { isId } from '../ids.ts'
 import { type ConfidentialAccounts, findRegistrations, lookUpRegistrations, viewingKeyOf } from './registration.ts'
 
@@ -83,36 +82,6 @@ export async function sweepRegistrations(db: Database, accounts: ConfidentialAcc
     last = end.sequence
     const found = await lookUpRegistrations(accounts, candidates.map(addressOf))
     activated += await activate(db, candidates, (one) => viewingKeyOf(found.get(one.address)), SWEEPER, now)
-  }
-}
-
-/** Sweeps every `everyMs` milliseconds, one at a time, until it is closed. */
-export function openRegistrationSweep(
-  given: { database(): Promise<Database>; now(): Date; registry: ConfidentialAccounts },
-  everyMs = 60_000,
-): { close(): Promise<void> } {
-  let running = Promise.resolve()
-  let busy = false
-  const sweep = async () => {
-    try {
-      await sweepRegistrations(await given.database(), given.registry, given.now())
-    } catch (error) {
-      log('error', 'registration sweep', { failure: describeFailure(error) })
-    } finally {
-      busy = false
-    }
-  }
-  const timer = setInterval(() => {
-    if (busy) return
-    busy = true
-    running = sweep()
-  }, everyMs)
-  timer.unref()
-  return {
-    close: async () => {
-      clearInterval(timer)
-      await running
-    },
   }
 }
 

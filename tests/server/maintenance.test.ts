@@ -1,0 +1,64 @@
+import { eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { contractors } from '#drizzle/schema/directory.ts'
+import { usedChallenges } from '#drizzle/schema/transfers.ts'
+import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
+import { accountOf, keyOf } from '../directory/office.ts'
+import { captureLog } from '../support/console.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+
+let service: TestService<'fake'>
+let session: string
+let logged: string[]
+let employers = 60_000
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'fake' })
+})
+afterAll(() => service?.close())
+beforeEach(async () => {
+  logged = captureLog()
+  employers += 1
+  session = await service.wallet(accountOf(employers))
+  service.ledger.fault = undefined
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+/** A contractor who has registered since the record was made, and a used challenge that has expired. */
+async function leaveChores(): Promise<string> {
+  const address = accountOf(employers + 1_000)
+  const { body } = await service.ask('POST', '/contractors', { session, body: { name: 'Ann', address } })
+  service.ledger.register(address, keyOf(1))
+  await service.db.insert(usedChallenges).values({ hash: `${employers}`, expiresAt: new Date(Date.now() - 1000) })
+  return String(body.id)
+}
+
+const statusOf = async (id: string) =>
+  (await service.db.query.contractors.findFirst({ where: eq(contractors.id, id) }))?.status
+
+test('every chore tells how much it had to do', async () => {
+  const id = await leaveChores()
+  expect(await runChores(service.service)).toMatchObject({ transfers: 0, contractors: 1, challenges: 1 })
+  expect(await statusOf(id)).toBe('ready')
+  expect(await runChores(service.service)).toMatchObject({ contractors: 0, challenges: 0 })
+})
+
+test('one that fails is logged by its name, and the others have their turn', async () => {
+  await leaveChores()
+  service.ledger.fault = 'http-503'
+  expect(await runChores(service.service)).toMatchObject({ contractors: null, challenges: 1 })
+  expect(logged.map((line) => JSON.parse(line))).toContainEqual(
+    expect.objectContaining({ level: 'error', event: 'chore', chore: 'contractors' }),
+  )
+})
+
+test('they are done again after a failure, until maintenance ends', async () => {
+  const id = await leaveChores()
+  service.ledger.fault = 'http-503'
+  const end = startMaintenance(service.service, 5)
+  await vi.waitFor(() => expect(logged.filter((line) => line.includes('"chore"')).length).toBeGreaterThan(1))
+  service.ledger.fault = undefined
+  await vi.waitFor(async () => expect(await statusOf(id)).toBe('ready'), { timeout: 30_000 })
+  await end()
+})
