@@ -39,6 +39,7 @@ const SIGNS = {
     signed: ['busy', 'Open'],
     paid: ['good', 'Paid'],
     failed: ['bad', 'Failed'],
+    unknown: ['bad', 'Unknown'],
   },
   channel: {
     free: ['idle', 'Free'],

@@ -104,6 +104,7 @@ CREATE TABLE "batch_items" (
 	"quota_account" text NOT NULL,
 	"channel" text,
 	"attempt" integer DEFAULT 0 NOT NULL,
+	"failures" integer DEFAULT 0 NOT NULL,
 	"unable" text[] DEFAULT '{}'::text[] NOT NULL,
 	"inner_hash" text,
 	"signed_xdr" text,
@@ -114,9 +115,9 @@ CREATE TABLE "batch_items" (
 	"sent_at" timestamp (3) with time zone,
 	"settled_at" timestamp (3) with time zone,
 	CONSTRAINT "batch_items_job_position_pk" PRIMARY KEY("job","position"),
-	CONSTRAINT "batch_items_status" CHECK ("batch_items"."status" in ('queued', 'taken', 'signed', 'paid', 'failed')),
-	CONSTRAINT "batch_items_settled" CHECK (("batch_items"."status" in ('paid', 'failed')) = ("batch_items"."settled_at" is not null)),
-	CONSTRAINT "batch_items_sealed" CHECK (("batch_items"."status" in ('paid', 'failed')) = ("batch_items"."sealed_amount" is null)),
+	CONSTRAINT "batch_items_status" CHECK ("batch_items"."status" in ('queued', 'taken', 'signed', 'paid', 'failed', 'unknown')),
+	CONSTRAINT "batch_items_settled" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown')) = ("batch_items"."settled_at" is not null)),
+	CONSTRAINT "batch_items_sealed" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown')) = ("batch_items"."sealed_amount" is null)),
 	CONSTRAINT "batch_items_signed" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."signed_xdr" is not null) and ("batch_items"."status" = 'signed') = ("batch_items"."sealed_opening" is not null)),
 	CONSTRAINT "batch_items_channel" CHECK ("batch_items"."status" not in ('taken', 'signed') or ("batch_items"."channel" is not null and ("batch_items"."status" = 'taken' or "batch_items"."inner_hash" is not null))),
 	CONSTRAINT "batch_items_paid" CHECK ("batch_items"."status" <> 'paid' or "batch_items"."hash" is not null)
@@ -126,6 +127,7 @@ CREATE TABLE "batch_jobs" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"user_kind" text NOT NULL,
 	"user_sub" text NOT NULL,
+	"relay_key" text NOT NULL,
 	"status" text DEFAULT 'running' NOT NULL,
 	"error" text,
 	"created_at" timestamp (3) with time zone NOT NULL,
@@ -140,8 +142,14 @@ CREATE TABLE "relay_channels" (
 	"sealed_balance" text,
 	"sealed_opening" text,
 	"problem" text,
+	"item_job" uuid,
+	"item_position" integer,
+	"next_job" uuid,
+	"next_position" integer,
 	"seen_at" timestamp (3) with time zone NOT NULL,
+	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
+	CONSTRAINT "relay_channels_items" CHECK (("relay_channels"."item_job" is null) = ("relay_channels"."item_position" is null) and ("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null) and ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null)),
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history'))
 );
 --> statement-breakpoint
@@ -235,6 +243,8 @@ ALTER TABLE "identities" ADD CONSTRAINT "identities_organisation_organisations_i
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_batch" FOREIGN KEY ("organisation","batch") REFERENCES "public"."batches"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_contractor" FOREIGN KEY ("organisation","contractor") REFERENCES "public"."contractors"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_job" FOREIGN KEY ("job") REFERENCES "public"."batch_jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_item" FOREIGN KEY ("item_job","item_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_next_item" FOREIGN KEY ("next_job","next_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "sponsored_transfers" ADD CONSTRAINT "sponsored_transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "sponsored_transfers" ADD CONSTRAINT "sponsored_transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "audit_log_newest" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST);--> statement-breakpoint
@@ -267,6 +277,8 @@ CREATE INDEX "batch_items_waiting" ON "batch_items" USING btree ("queued_at","jo
 CREATE INDEX "batch_items_failed" ON "batch_items" USING btree ("settled_at" DESC NULLS FIRST) WHERE "batch_items"."status" = 'failed';--> statement-breakpoint
 CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_kind","user_sub") WHERE "batch_jobs"."status" = 'running';--> statement-breakpoint
 CREATE INDEX "batch_jobs_newest" ON "batch_jobs" USING btree ("created_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "relay_channels_held" ON "relay_channels" USING btree ("item_job","item_position");--> statement-breakpoint
+CREATE UNIQUE INDEX "relay_channels_reserved" ON "relay_channels" USING btree ("next_job","next_position");--> statement-breakpoint
 CREATE UNIQUE INDEX "faucet_grants_one_at_a_time" ON "faucet_grants" USING btree ("faucet") WHERE "faucet_grants"."status" = 'signed';--> statement-breakpoint
 CREATE INDEX "faucet_grants_open" ON "faucet_grants" USING btree ("claimed_at") WHERE "faucet_grants"."status" in ('claimed', 'signed');--> statement-breakpoint
 CREATE INDEX "quotas_of_day" ON "quotas" USING btree ("day");--> statement-breakpoint

@@ -18,13 +18,14 @@ export const JOB_STATUSES = ['running', 'completed', 'failed'] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
- * The life of an item. `queued`: nobody's yet. `taken`: a channel is building its transfer. `signed`: that transfer is
- * stored, and it alone may pay the item until it is settled or can no longer come. The rest is final.
+ * The life of an item. `queued`: no channel has it. `taken`: a channel is building its transfer. `signed`: that transfer
+ * is stored, and it alone may pay the item until the transfer is decided. The rest is final; `unknown` says that the
+ * ledger's history can no longer tell whether the item was paid.
  */
-export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed'] as const
+export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown'] as const
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
 
-/** What keeps a channel from paying: `balance` some items, the others all of them. */
+/** What keeps a channel from paying anything. `balance`: it owns nothing at all. */
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
@@ -38,6 +39,8 @@ export const batchJobs = pgTable(
     /** whose job it is */
     userKind: text('user_kind', { enum: IDENTITY_KINDS }).notNull(),
     userSub: text('user_sub').notNull(),
+    /** thumbprint of the key that the amounts are sealed to: the relays that have it listen on a queue of their own */
+    relayKey: text('relay_key').notNull(),
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
     /** why the first of the failed items failed */
     error: text('error'),
@@ -60,7 +63,7 @@ export const batchItems = pgTable(
     /** position in the job's amounts, from 0 */
     position: integer('position').notNull(),
     status: text('status', { enum: ITEM_STATUSES }).notNull().default('queued'),
-    /** G… or C…; null: whichever other channel the paying one picks */
+    /** G… or C…; null: the paying channel picks another channel */
     recipient: text('recipient'),
     /** the amount as a JWE for the relay; gone when the item has ended */
     sealedAmount: text('sealed_amount'),
@@ -68,9 +71,11 @@ export const batchItems = pgTable(
     quotaAccount: text('quota_account').notNull(),
     /** the channel that has it, or had it last */
     channel: text('channel'),
-    /** rises with every taking: what was begun under an earlier number has no more say */
+    /** rises whenever a worker takes the item up: what an earlier worker has begun has no more say */
     attempt: integer('attempt').notNull().default(0),
-    /** channels that cannot pay this very item */
+    /** how many of its transfers the ledger has applied and failed */
+    failures: integer('failures').notNull().default(0),
+    /** channels that have not enough for this item */
     unable: text('unable').array().notNull().default(sql`'{}'::text[]`),
     /** hash of the signed transfer, 64 hex digits; stored before the transfer is given away, replaced only by a fresh one */
     innerHash: text('inner_hash'),
@@ -89,9 +94,15 @@ export const batchItems = pgTable(
   (table) => [
     primaryKey({ columns: [table.job, table.position] }),
     foreignKey({ name: 'batch_items_job', columns: [table.job], foreignColumns: [batchJobs.id] }),
-    check('batch_items_status', sql`${table.status} in ('queued', 'taken', 'signed', 'paid', 'failed')`),
-    check('batch_items_settled', sql`(${table.status} in ('paid', 'failed')) = (${table.settledAt} is not null)`),
-    check('batch_items_sealed', sql`(${table.status} in ('paid', 'failed')) = (${table.sealedAmount} is null)`),
+    check('batch_items_status', sql`${table.status} in ('queued', 'taken', 'signed', 'paid', 'failed', 'unknown')`),
+    check(
+      'batch_items_settled',
+      sql`(${table.status} in ('paid', 'failed', 'unknown')) = (${table.settledAt} is not null)`,
+    ),
+    check(
+      'batch_items_sealed',
+      sql`(${table.status} in ('paid', 'failed', 'unknown')) = (${table.sealedAmount} is null)`,
+    ),
     check(
       'batch_items_signed',
       sql`(${table.status} = 'signed') = (${table.signedXdr} is not null) and (${table.status} = 'signed') = (${table.sealedOpening} is not null)`,
@@ -107,7 +118,10 @@ export const batchItems = pgTable(
   ],
 )
 
-/** What a relay knows of a channel: its balance, readable by relays alone, and what is wrong with it. */
+/**
+ * What is known of a channel: which item holds it, its balance, readable by relays alone, and what is wrong with it. A
+ * channel is held by an item and never by a process, so a process that dies holds nothing.
+ */
 export const relayChannels = pgTable(
   'relay_channels',
   {
@@ -118,11 +132,35 @@ export const relayChannels = pgTable(
     /** what opens the spendable commitment now, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
     problem: text('problem', { enum: CHANNEL_PROBLEMS }),
+    /** the item that holds the channel until it ends */
+    itemJob: uuid('item_job'),
+    itemPosition: integer('item_position'),
+    /** the item that holds the channel after that one: its proof may be made ahead, but nothing is signed for it yet */
+    nextJob: uuid('next_job'),
+    nextPosition: integer('next_position'),
     /** when a relay last said that it has the channel's key */
     seenAt: moment('seen_at').notNull(),
+    /** when the channel's events were last read */
+    readAt: moment('read_at'),
   },
   (table) => [
     primaryKey({ columns: [table.token, table.address] }),
+    foreignKey({
+      name: 'relay_channels_item',
+      columns: [table.itemJob, table.itemPosition],
+      foreignColumns: [batchItems.job, batchItems.position],
+    }),
+    foreignKey({
+      name: 'relay_channels_next_item',
+      columns: [table.nextJob, table.nextPosition],
+      foreignColumns: [batchItems.job, batchItems.position],
+    }),
+    check(
+      'relay_channels_items',
+      sql`(${table.itemJob} is null) = (${table.itemPosition} is null) and (${table.nextJob} is null) = (${table.nextPosition} is null) and (${table.nextJob} is null or ${table.itemJob} is not null)`,
+    ),
+    uniqueIndex('relay_channels_held').on(table.itemJob, table.itemPosition),
+    uniqueIndex('relay_channels_reserved').on(table.nextJob, table.nextPosition),
     check(
       'relay_channels_problem',
       sql`${table.problem} in ('account', 'registration', 'sequence', 'balance', 'history')`,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JOB_STATUSES } from '#drizzle/schema/relay.ts'
-import { batchRequest, type PresentedJob, readJob, requireBatchDesk, startJob } from '#lib/relay/jobs.ts'
+import { batchRequest, type PresentedJob, readJob, requireBatch, startJob } from '#lib/relay/jobs.ts'
 import { EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 
@@ -15,7 +15,7 @@ export const jobShape = z.object({
       z.object({
         i: z.int().meta({ description: 'position in the amounts, from 0' }),
         hash: z.string().meta({ description: 'hash on the ledger; empty if it never had one' }),
-        status: z.enum(['SUCCESS', 'FAILED']),
+        status: z.enum(['SUCCESS', 'FAILED', 'UNKNOWN']),
       }),
     )
     .meta({ description: 'one for each transfer that has ended' }),
@@ -35,7 +35,7 @@ export const JOB_OPERATIONS = [
       'oldest first. Without `amounts` the default batch runs: three transfers. One job of a user runs at a time.',
     ].join(' '),
     body: { schema: batchRequest, example: { amounts: [10_000_000, 25_000_000] } },
-    requires: ({ batch }) => requireBatchDesk(batch),
+    requires: ({ batch }) => requireBatch(batch),
     answer: {
       description: 'The job has begun',
       schema: startedJobShape,

@@ -39,7 +39,7 @@ const sweptShape = z.object({
   transfers: swept('open transfers that were looked up'),
   grants: swept('faucets whose grants were looked up'),
   contractors: swept('contractors that became ready'),
-  jobs: swept('jobs that were queued again'),
+  items: swept('items of jobs that are open; each has a message for the relays'),
   challenges: swept('used challenges that were forgotten'),
   tables: swept('tables of the embedded database that were analyzed'),
 }) satisfies z.ZodType<ChoreReport>
@@ -127,7 +127,7 @@ export const SERVICE_OPERATIONS = [
     answer: {
       description: 'What there was to do',
       schema: sweptShape,
-      example: { transfers: 0, grants: 1, contractors: 2, jobs: 0, challenges: 14, tables: 0 },
+      example: { transfers: 0, grants: 1, contractors: 2, items: 0, challenges: 14, tables: 0 },
     },
     refusals: ['cron-not-configured'],
     handle: ({ service }) => runChores(service),

@@ -1,7 +1,7 @@
-import { eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { batchItems, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { isSeenLately } from '#lib/relay/state.ts'
+import { isSeenLately } from '#lib/relay/channels.ts'
 
 /** A channel account of the relay: what it works on, and what keeps it from paying. */
 export interface ChannelLine {
@@ -19,27 +19,20 @@ export interface ChannelLine {
 
 /** The channels of a token, by address. */
 export async function listChannels(db: Database, token: string, now: Date): Promise<ChannelLine[]> {
-  const begun = db
-    .select({
-      channel: batchItems.channel,
-      job: batchItems.job,
-      position: batchItems.position,
-      status: batchItems.status,
-    })
-    .from(batchItems)
-    .where(inArray(batchItems.status, ['taken', 'signed']))
-    .as('begun')
   const channels = await db
     .select({
       address: relayChannels.address,
       problem: relayChannels.problem,
       seenAt: relayChannels.seenAt,
-      job: begun.job,
-      position: begun.position,
-      status: begun.status,
+      job: relayChannels.itemJob,
+      position: relayChannels.itemPosition,
+      status: batchItems.status,
     })
     .from(relayChannels)
-    .leftJoin(begun, eq(begun.channel, relayChannels.address))
+    .leftJoin(
+      batchItems,
+      and(eq(batchItems.job, relayChannels.itemJob), eq(batchItems.position, relayChannels.itemPosition)),
+    )
     .where(eq(relayChannels.token, token))
     .orderBy(sql`${relayChannels.address}`)
   return channels.map((channel) => ({ ...channel, isRunning: isSeenLately(channel.seenAt, now) }))
@@ -64,7 +57,7 @@ export const CHANNEL_FAULTS: Record<ChannelProblem, { meaning: string; remedy: s
   },
   sequence: { meaning: 'Its sequence number has run out', remedy: 'Replace its seed in CHANNEL_SEEDS' },
   balance: {
-    meaning: 'Its balance is too small for some items',
+    meaning: 'It owns nothing',
     remedy: 'Send a confidential transfer to its address, or run npm run relay:setup',
   },
   history: {

@@ -3,10 +3,10 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import { findChannel, keepBalance } from './channel-record.ts'
+import { findChannel, keepBalance } from './channels.ts'
+import { submitOwnCall } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
 import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealing.ts'
-import { submit } from './submission.ts'
 
 /**
  * What opens the channel's spendable balance, if that covers `amount` (base units): as it was left by the last payment,
@@ -23,7 +23,7 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
   if (balance.spendable.value >= amount) return balance.spendable
   if (balance.spendable.value + balance.receiving.value < amount) return undefined
   const deployment = await relay.deployment()
-  await submit(relay.network, await buildMerge(deployment, channel.signer, balance))
+  await submitOwnCall(relay.network, await buildMerge(deployment, channel.signer, balance), relay.signal)
   const merged = await readBalance(relay, channel)
   return merged.spendable.value >= amount ? merged.spendable : undefined
 }
@@ -50,6 +50,6 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
     sealBalance(to, address, balance),
     sealOpening(to, address, balance.spendable),
   ])
-  await keepBalance(await database(), token, address, { sealedBalance, sealedOpening })
+  await keepBalance(await database(), token, address, { sealedBalance, sealedOpening, readAt: relay.now() })
   return balance
 }

@@ -1,44 +1,52 @@
-import { and, eq, gt, inArray, lt, notInArray } from 'drizzle-orm'
-import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
-import type { Database } from '#lib/db/connection.ts'
-import { failItem, returnItem } from './item-ending.ts'
-import { forgetRelays } from './presence.ts'
-import type { JobQueue } from './queue.ts'
+import { and, asc, inArray, lt } from 'drizzle-orm'
+import { batchItems } from '#drizzle/schema/relay.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { failItem } from './item-ending.ts'
+import { findOpenItems } from './items.ts'
+import type { ItemQueue } from './queue.ts'
 
-/** A job that has run so long (ms) is queued again: whoever took its message may be gone. */
-const OVERDUE = 60_000
-/** An item that has waited so long (ms) for a channel to be fit, or for its transfer to be made, is given up. */
-const HOPELESS = 3_600_000
-/** A channel that nobody has had the key of for so long (ms) will not finish what it has begun. */
-const FORSAKEN = 600_000
+/** An item that has waited so long (ms) without a transfer is given up: no relay could open it, or none could pay. */
+const GIVE_UP_AFTER = 86_400_000
+/** More than a queue holds in its worst hour; the oldest come first. */
+const MOST_ITEMS = 1_000
+
+/** What the relays' chores work with. */
+export interface RelayChores {
+  database(): Promise<Database>
+  queue: ItemQueue
+  token: string
+  now(): Date
+}
 
 /**
- * Queues again what still runs, frees what channels that are gone have begun, and gives up what has waited too long.
- * Resolves to how many jobs were queued again.
+ * Gives up what has waited too long, whichever key it is sealed to, and sends a message for every open item of this queue
+ * that has none: a worker that takes over an item may die before its message is written. How many items are open.
  */
-export async function resumeJobs(db: Database, queue: JobQueue, now: Date): Promise<number> {
-  await forgetRelays(db)
-  const ago = (ms: number) => new Date(now.getTime() - ms)
-  const present = db
-    .select({ address: relayChannels.address })
-    .from(relayChannels)
-    .where(gt(relayChannels.seenAt, ago(FORSAKEN)))
-  const forsaken = await db
-    .select()
-    .from(batchItems)
-    .where(and(inArray(batchItems.status, ['taken', 'signed']), notInArray(batchItems.channel, present)))
-  // One whose transfer can still come is not returned; that transfer is settled above, and then it is.
-  for (const item of forsaken) await returnItem(db, item)
-  const hopeless = await db
-    .select()
-    .from(batchItems)
-    .where(and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, ago(HOPELESS))))
-  for (const item of hopeless) await failItem(db, item, 'no channel could pay it in time', now)
+export async function resumeItems(given: RelayChores): Promise<number> {
+  const { queue, now } = given
+  const db = await given.database()
   const overdue = await db
-    .select({ id: batchJobs.id })
-    .from(batchJobs)
-    .where(and(eq(batchJobs.status, 'running'), lt(batchJobs.createdAt, ago(OVERDUE))))
-  if (overdue.length > 0) await queue.open()
-  for (const { id } of overdue) await queue.send(db, id)
-  return overdue.length
+    .select()
+    .from(batchItems)
+    .where(
+      and(
+        inArray(batchItems.status, ['queued', 'taken']),
+        lt(batchItems.queuedAt, new Date(now().getTime() - GIVE_UP_AFTER)),
+      ),
+    )
+    .orderBy(asc(batchItems.queuedAt))
+    .limit(MOST_ITEMS)
+  const open = await findOpenItems(db, queue.relayKey, MOST_ITEMS)
+  // A process without anything to send opens no queue.
+  if (overdue.length > 0 || open.length > 0) await queue.open()
+  for (const item of overdue) await failItem(given, item, 'no relay could pay it within a day')
+  if (open.length > 0) {
+    await transact(db, (tx) =>
+      queue.send(
+        tx,
+        open.map((item) => ({ ...item, isHeld: item.status !== 'queued' })),
+      ),
+    )
+  }
+  return open.length
 }

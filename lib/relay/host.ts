@@ -1,33 +1,32 @@
 import { createServer, type Server } from 'node:http'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { announceChannels } from './channel-record.ts'
-import { type Lanes, openLanes } from './lanes.ts'
-import type { JobQueue } from './queue.ts'
-import type { Relay } from './relay.ts'
+import { announceChannels } from './channels.ts'
+import { resumeItems } from './chores.ts'
+import { checkChannels } from './diagnosis.ts'
+import type { Channel, Relay } from './relay.ts'
+import { concurrencyOf, openWorker } from './worker.ts'
 
-/** A relay at work. */
+/** A relay that runs. */
 export interface RelayHost {
-  /** where `/health` and the discovery document are; undefined if nobody listens there */
+  /** where `/health` and the discovery document are; undefined if nothing listens there */
   url: string | undefined
-  /** There may be work. */
-  wake(): void
   close(): Promise<void>
 }
 
 /**
- * Sets a relay to work: its lanes, its end of the queue, its sweep, and the two pages that it answers with. Neither
- * database nor ledger need be there yet.
- * @param port 0 for any
+ * Sets a relay to work: its worker on the queue, its chores, and the two pages that it answers with. Neither database nor
+ * ledger need be there yet.
+ * @param given.port 0 for any
+ * @param given.prepare makes a channel fit; tried again until it has succeeded
+ * @param given.end aborts `relay.signal`
  * @throws Error when the port is taken
  */
 export async function startHost(
   relay: Relay,
   given: {
-    queue: JobQueue
-    sweep: () => Promise<unknown>
-    /** runs before the lanes do */
-    prepare: () => Promise<void>
+    prepare?: (channel: Channel) => Promise<void>
+    end: () => void
     port: number
     network: string
     /** a port that is taken is logged, and no reason not to work */
@@ -47,33 +46,64 @@ export async function startHost(
     log('error', 'relay', { problem: `RELAY_PORT ${given.port} cannot be used`, failure: describeFailure(error) })
     return undefined
   })
-  let lanes: Lanes | undefined
-  let closed = false
-  const wake = () => lanes?.wake()
-  const opening = given.prepare().finally(() => {
-    if (!closed) lanes = openLanes(relay)
-    wake()
-  })
-  opening.catch((error: unknown) => log('error', 'channels', { failure: describeFailure(error) }))
-  const listening = keepTrying('queue', () => given.queue.work(wake))
-  const beat = repeat(relay.times.sweep, async () => {
-    const addresses = relay.channels.map((channel) => channel.publicKey())
-    await announceChannels(await relay.database(), relay.token, addresses, relay.now())
-    wake()
-    await given.sweep()
-  })
+  const running = [work(relay), keepUp(relay)]
+  const { prepare } = given
+  if (prepare) {
+    running.push(
+      ...relay.channels.map((channel) => keepTrying(relay, `channel ${channel.address}`, () => prepare(channel))),
+    )
+  }
   return {
     url,
-    wake,
     close: async () => {
-      closed = true
-      listening.end()
+      given.end()
       server.closeAllConnections()
       server.close()
-      await beat.end()
-      await lanes?.stop()
+      await relay.queue.close()
+      await Promise.all(running)
     },
   }
+}
+
+/** Takes messages as soon as that can be done; resolves when the relay has ended and no item is in hand. */
+async function work(relay: Relay): Promise<void> {
+  const handle = openWorker(relay)
+  const inHand = new Set<Promise<void>>()
+  await keepTrying(relay, 'queue', async () => {
+    await announce(relay)
+    await checkChannels(relay).catch((error: unknown) => log('info', 'channels', { failure: describeFailure(error) }))
+    await relay.queue.work(concurrencyOf(relay), async (message) => {
+      const handling = handle(message)
+      inHand.add(handling)
+      await handling.finally(() => inHand.delete(handling))
+    })
+  })
+  await new Promise<void>((resolve) => {
+    if (relay.signal.aborted) resolve()
+    else relay.signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await Promise.allSettled([...inHand])
+}
+
+/** Says that the relay runs, and does its chores, over and over. */
+async function keepUp(relay: Relay): Promise<void> {
+  while (await rest(relay, relay.times.chores)) {
+    for (const chore of [announce, checkChannels, resumeItems]) {
+      if (relay.signal.aborted) return
+      await chore(relay).catch((error: unknown) => {
+        log('info', 'chore', { chore: chore.name, failure: describeFailure(error) })
+      })
+    }
+  }
+}
+
+async function announce({ database, token, channels, now }: Relay): Promise<void> {
+  await announceChannels(
+    await database(),
+    token,
+    channels.map(({ address }) => address),
+    now(),
+  )
 }
 
 /** What a relay says of itself to anybody. */
@@ -84,7 +114,7 @@ function pages(relay: Relay, network: string): Record<string, unknown> {
       network,
       networkPassphrase: relay.network.passphrase,
       contracts: { token: relay.token },
-      channels: relay.channels.map((channel) => channel.publicKey()),
+      channels: relay.channels.map(({ address }) => address),
       publicKey: publicHalf(relay.key),
     },
   }
@@ -101,43 +131,32 @@ function listen(server: Server, port: number): Promise<string> {
   })
 }
 
-const RETRY_MS = 1_000
+const RETRY_SECONDS = 2
 
-/** Does something once, as soon as it can be done. */
-function keepTrying(name: string, work: () => Promise<void>): { end(): void } {
-  let timer: NodeJS.Timeout | undefined
-  let ended = false
-  const attempt = () => {
-    work().catch((error: unknown) => {
+/** Does something once, as soon as it can be done, unless the relay ends before. */
+async function keepTrying(relay: Relay, name: string, attempt: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (relay.signal.aborted) return
       log('info', 'relay waits', { for: name, failure: describeFailure(error) })
-      if (!ended) timer = setTimeout(attempt, RETRY_MS)
-    })
-  }
-  attempt()
-  return {
-    end: () => {
-      ended = true
-      clearTimeout(timer)
-    },
+    }
+    if (!(await rest(relay, RETRY_SECONDS))) return
   }
 }
 
-/** Does something now and every `seconds`, one at a time. */
-function repeat(seconds: number, work: () => Promise<void>): { end(): Promise<void> } {
-  let running: Promise<void> | undefined
-  const beat = () => {
-    running ??= work()
-      .catch((error: unknown) => log('info', 'relay waits', { for: 'its beat', failure: describeFailure(error) }))
-      .finally(() => {
-        running = undefined
-      })
-  }
-  const timer = setInterval(beat, seconds * 1000)
-  beat()
-  return {
-    end: async () => {
-      clearInterval(timer)
-      await running
-    },
-  }
+/** Resolves after so many seconds to true, or to false as soon as the relay ends. */
+function rest({ signal }: Relay, seconds: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(false)
+    const end = (goesOn: boolean) => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+      resolve(goesOn)
+    }
+    const abort = () => end(false)
+    const timer = setTimeout(() => end(true), seconds * 1000)
+    signal.addEventListener('abort', abort, { once: true })
+  })
 }

@@ -1,36 +1,42 @@
-import { and, asc, eq, sql } from 'drizzle-orm'
+import { asc, eq, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { type Item, isAt } from './items.ts'
+import { isChannel } from './channels.ts'
+import { type Holding, releaseChannel } from './holding.ts'
+import { type Item, isAt, isOpen } from './items.ts'
+import { isDecided } from './submission.ts'
 
-/** Ends an item whose transfer stands on the ledger under `hash`, and notes what the channel has left. */
-export function payItem(db: Database, item: Item, hash: string, token: string, now: Date): Promise<void> {
-  return transact(db, async (tx) => {
+/** What it takes to end an item. */
+export type Ending = Pick<Holding, 'database' | 'token' | 'queue'> & { now(): Date }
+
+/** Ends an item whose transfer stands on the ledger under `hash`, notes what the channel has left, and frees it. */
+export async function payItem(ending: Ending, item: Item, hash: string): Promise<void> {
+  const now = ending.now()
+  await transact(await ending.database(), async (tx) => {
     await lockJob(tx, item.job)
-    const ended = { status: 'paid', hash, settledAt: now, ...UNSEALED } as const
+    const ended = { status: 'paid', hash, error: null, settledAt: now, ...UNSEALED } as const
     const [paid] = await tx.update(batchItems).set(ended).where(isAt(item, 'paid')).returning({ job: batchItems.job })
     if (!paid) return
     await tx
       .update(relayChannels)
       .set({ sealedOpening: item.sealedOpening, problem: null })
-      .where(and(eq(relayChannels.token, token), eq(relayChannels.address, item.channel ?? '')))
+      .where(isChannel(ending.token, item.channel ?? ''))
+    await releaseChannel(tx, ending, item)
     await closeJob(tx, item.job, now)
   })
 }
 
-/** Why an item goes back into the queue: `unable` when this channel cannot pay it and others may. */
+/** Why an item gives its channel back. */
 export interface Return {
+  /** this channel has not enough for it, others may have */
   unable?: boolean
   /** the hash under which its transfer failed, if it got that far */
   hash?: string
 }
 
-/**
- * Puts an item back, for any lane, unless the transfer that it has can still pay it. Says whether it did.
- */
-export function returnItem(db: Database, item: Item, { unable = false, hash }: Return = {}): Promise<boolean> {
-  return transact(db, async (tx) => {
+/** Gives an item's channel back, unless the transfer that the item has can still pay it. Says whether it did. */
+export async function returnItem(ending: Ending, item: Item, { unable = false, hash }: Return = {}): Promise<boolean> {
+  return await transact(await ending.database(), async (tx) => {
     if (!(await isFree(tx, item, 'queued'))) return false
     await tx
       .update(batchItems)
@@ -38,23 +44,40 @@ export function returnItem(db: Database, item: Item, { unable = false, hash }: R
         status: 'queued',
         channel: null,
         ...UNSIGNED,
-        ...(hash !== undefined && { hash }),
+        ...(hash !== undefined && { hash, failures: sql`${batchItems.failures} + 1` }),
         ...(unable && { unable: sql`array_append(${batchItems.unable}, ${item.channel})` }),
       })
       .where(isAt(item, 'queued'))
+    await releaseChannel(tx, ending, item)
     return true
   })
 }
 
-/** Ends an item that cannot be paid, unless the transfer that it has still can. Says whether it did. */
-export function failItem(db: Database, item: Item, error: string, now: Date): Promise<boolean> {
-  return transact(db, async (tx) => {
+/** Ends an item that cannot be paid, unless the transfer that it has still can pay it. Says whether it did. */
+export function failItem(ending: Ending, item: Item, error: string): Promise<boolean> {
+  return endUnpaid(ending, item, { status: 'failed', error })
+}
+
+/** Ends an item of which history cannot tell any more whether it was paid. */
+export function endUnknown(ending: Ending, item: Item, hash: string | undefined): Promise<boolean> {
+  const error = 'the ledger’s history no longer tells whether it was paid'
+  return endUnpaid(ending, item, { status: 'unknown', error, ...(hash !== undefined && { hash }) })
+}
+
+async function endUnpaid(
+  ending: Ending,
+  item: Item,
+  ended: { status: 'failed' | 'unknown'; error: string; hash?: string },
+): Promise<boolean> {
+  const now = ending.now()
+  return await transact(await ending.database(), async (tx) => {
     await lockJob(tx, item.job)
-    if (!(await isFree(tx, item, 'failed'))) return false
+    if (!(await isFree(tx, item, ended.status))) return false
     await tx
       .update(batchItems)
-      .set({ status: 'failed', error, settledAt: now, ...UNSEALED })
-      .where(isAt(item, 'failed'))
+      .set({ ...ended, settledAt: now, ...UNSEALED })
+      .where(isAt(item, ended.status))
+    await releaseChannel(tx, ending, item)
     await closeJob(tx, item.job, now)
     return true
   })
@@ -75,14 +98,10 @@ async function isFree(tx: Database, item: Item, next: ItemStatus): Promise<boole
     .for('update')
   if (!held) return false
   if (held.status !== 'signed' || held.innerHash === null) return true
-  const [transfer] = await tx
-    .select({ status: sponsoredTransfers.status })
-    .from(sponsoredTransfers)
-    .where(eq(sponsoredTransfers.innerHash, held.innerHash))
-  return !transfer || transfer.status === 'failed' || transfer.status === 'dead'
+  return await isDecided(tx, held.innerHash, next)
 }
 
-/** Whoever ends an item holds its job, or two that end the last two would each see the other's as open. */
+/** A transaction that ends an item locks its job first: two that end the last two items see each other's. */
 async function lockJob(tx: Database, job: string): Promise<void> {
   await tx.select({ id: batchJobs.id }).from(batchJobs).where(eq(batchJobs.id, job)).for('update')
 }
@@ -93,14 +112,14 @@ async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
     .from(batchItems)
     .where(eq(batchItems.job, job))
     .orderBy(asc(batchItems.position))
-  if (items.some(({ status }) => status !== 'paid' && status !== 'failed')) return
-  const failed = items.find(({ status }) => status === 'failed')
+  if (items.some(isOpen)) return
+  const unpaid = items.find(({ status }) => status !== 'paid')
   await tx
     .update(batchJobs)
     .set(
-      failed
-        ? { status: 'failed', endedAt: now, error: `transfer ${failed.position}: ${failed.error}` }
+      unpaid
+        ? { status: 'failed', endedAt: now, error: `transfer ${unpaid.position}: ${unpaid.error}` }
         : { status: 'completed', endedAt: now },
     )
-    .where(and(eq(batchJobs.id, job), eq(batchJobs.status, 'running')))
+    .where(sql`${batchJobs.id} = ${job} AND ${batchJobs.status} = 'running'`)
 }

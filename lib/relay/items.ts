@@ -1,77 +1,60 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
-import { batchItems, type ItemStatus } from '#drizzle/schema/relay.ts'
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import type { ItemId } from './sealing.ts'
 
-/** An item as a lane works on it. `attempt` fences it: what was begun under an earlier one has no more say. */
+/** An item as a worker handles it. `attempt` fences it: what an earlier attempt has begun has no more say. */
 export type Item = typeof batchItems.$inferSelect
 
-/** Every legal move. `paid` and `failed` are final. */
+/** Every legal move. `paid`, `failed` and `unknown` are final. */
 export const ITEM_MOVES = {
   queued: ['taken', 'failed'],
   taken: ['signed', 'queued', 'failed'],
-  signed: ['paid', 'queued', 'failed'],
+  signed: ['paid', 'queued', 'failed', 'unknown'],
   paid: [],
   failed: [],
+  unknown: [],
 } as const satisfies Record<ItemStatus, readonly ItemStatus[]>
+
+const STATUSES = Object.entries(ITEM_MOVES) as [ItemStatus, readonly ItemStatus[]][]
+
+/** The statuses of an item that is still to be paid. */
+export const OPEN_ITEM = STATUSES.filter(([, moves]) => moves.length > 0).map(([status]) => status)
 
 /** The statuses from which `next` may be reached. */
 function before(next: ItemStatus): ItemStatus[] {
-  const from = Object.entries(ITEM_MOVES) as [ItemStatus, readonly ItemStatus[]][]
-  return from.filter(([, moves]) => moves.includes(next)).map(([status]) => status)
+  return STATUSES.filter(([, moves]) => moves.includes(next)).map(([status]) => status)
 }
+
+export const isOpen = ({ status }: Pick<Item, 'status'>): boolean => OPEN_ITEM.includes(status)
+
+export const isItem = ({ job, position }: ItemId) => and(eq(batchItems.job, job), eq(batchItems.position, position))
 
 /** Whether the item is where `next` may follow, and still in the same attempt. */
-export const isAt = ({ job, position, attempt }: Item, next: ItemStatus) =>
-  and(
-    eq(batchItems.job, job),
-    eq(batchItems.position, position),
-    eq(batchItems.attempt, attempt),
-    inArray(batchItems.status, before(next)),
-  )
+export const isAt = (item: Item, next: ItemStatus) =>
+  and(isItem(item), eq(batchItems.attempt, item.attempt), inArray(batchItems.status, before(next)))
 
-/** The item that a channel has begun and not ended, whoever it was that held the channel then. */
-export async function findBegun(db: Database, channel: string): Promise<Item | undefined> {
-  const [item] = await db
-    .select()
-    .from(batchItems)
-    .where(and(eq(batchItems.channel, channel), inArray(batchItems.status, ['taken', 'signed'])))
+export async function findItem(db: Database, id: ItemId): Promise<Item | undefined> {
+  const [item] = await db.select().from(batchItems).where(isItem(id))
   return item
 }
 
-/** The channels that have begun an item and not ended it. */
-export async function findBegunChannels(db: Database): Promise<ReadonlySet<string>> {
-  const begun = await db
-    .select({ channel: batchItems.channel })
-    .from(batchItems)
-    .where(inArray(batchItems.status, ['taken', 'signed']))
-  return new Set(begun.flatMap(({ channel }) => (channel === null ? [] : [channel])))
-}
-
-export async function findItem(
+/** The open items that are sealed to a key, oldest first, at most `limit`. */
+export function findOpenItems(
   db: Database,
-  { job, position }: Pick<Item, 'job' | 'position'>,
-): Promise<Item | undefined> {
-  const [item] = await db
-    .select()
+  relayKey: string,
+  limit: number,
+): Promise<Pick<Item, 'job' | 'position' | 'status'>[]> {
+  return db
+    .select({ job: batchItems.job, position: batchItems.position, status: batchItems.status })
     .from(batchItems)
-    .where(and(eq(batchItems.job, job), eq(batchItems.position, position)))
-  return item
-}
-
-/** Takes the oldest item that waits and that `channel` has not been unable to pay. Channels side by side get different ones. */
-export async function takeItem(db: Database, channel: string): Promise<Item | undefined> {
-  const oldest = sql`(
-    SELECT ${batchItems.job}, ${batchItems.position} FROM ${batchItems}
-    WHERE ${batchItems.status} = 'queued' AND NOT (${channel} = ANY(${batchItems.unable}))
-    ORDER BY ${batchItems.queuedAt}, ${batchItems.job}, ${batchItems.position}
-    LIMIT 1 FOR UPDATE SKIP LOCKED)`
-  const [item] = await db
-    .update(batchItems)
-    .set({ status: 'taken', channel, attempt: sql`${batchItems.attempt} + 1` })
-    .where(and(eq(batchItems.status, 'queued'), sql`(${batchItems.job}, ${batchItems.position}) = ${oldest}`))
-    .returning()
-  return item
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(
+      and(eq(batchJobs.relayKey, relayKey), eq(batchJobs.status, 'running'), inArray(batchItems.status, OPEN_ITEM)),
+    )
+    .orderBy(asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position))
+    .limit(limit)
 }
 
 /**

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { and, asc, eq, inArray } from 'drizzle-orm'
 import { z } from 'zod'
-import { batchItems, batchJobs, type JobStatus } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs, type ItemStatus, type JobStatus } from '#drizzle/schema/relay.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import type { JobQueue } from './queue.ts'
+import type { ItemQueue } from './queue.ts'
 import { findRecipients } from './recipients.ts'
 import { sealAmount } from './sealing.ts'
 
@@ -31,15 +31,15 @@ export const batchRequest = z.object(
 export type BatchRequest = z.output<typeof batchRequest>
 
 /** What it takes to accept jobs: the relays' public key, and the queue that leads to them. */
-export interface BatchDesk {
+export interface BatchContext {
   key: PublicRelayKey
-  queue: JobQueue
+  queue: ItemQueue
 }
 
 /** @throws Refusal `not-wired` */
-export function requireBatchDesk(desk: BatchDesk | undefined): BatchDesk {
-  if (!desk) throw new Refusal('batch-disabled', 'batch execution is disabled')
-  return desk
+export function requireBatch(batch: BatchContext | undefined): BatchContext {
+  if (!batch) throw new Refusal('batch-disabled', 'batch execution is disabled')
+  return batch
 }
 
 /** Who wants a job run: a user, and the organisation whose contractors it pays. */
@@ -49,13 +49,13 @@ export interface Client {
 }
 
 /**
- * Writes a job down and queues it, in one SQL transaction. The amounts are sealed first, and from then on this process
+ * Writes a job down and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and from then on this process
  * cannot read them back either.
  * @throws Refusal `conflict` while the user has a job that runs
  */
 export async function startJob(
   db: Database,
-  desk: BatchDesk,
+  { key, queue }: BatchContext,
   client: Client,
   { amounts }: BatchRequest,
   now: Date,
@@ -68,19 +68,19 @@ export async function startJob(
       job: id,
       position,
       recipient: recipients[position] ?? null,
-      sealedAmount: await sealAmount(desk.key, { job: id, position }, BigInt(amount)),
+      sealedAmount: await sealAmount(key, { job: id, position }, BigInt(amount)),
       quotaAccount: quotaAccount(client.identity),
       queuedAt: now,
     })),
   )
   // Before the transaction: opening the queue takes the connection that it would run on.
-  await desk.queue.open()
+  await queue.open()
   await transact(db, async (tx) => {
-    const job = { id, userKind: kind, userSub: sub, createdAt: now }
+    const job = { id, userKind: kind, userSub: sub, relayKey: queue.relayKey, createdAt: now }
     const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
     if (!written) throw new Refusal('job-running', 'a batch job is running already')
     await tx.insert(batchItems).values(items)
-    await desk.queue.send(tx, id)
+    await queue.send(tx, items)
   })
   return { jobId: id, status: 'running' }
 }
@@ -90,7 +90,7 @@ export interface PresentedJob {
   jobId: string
   status: JobStatus
   createdAt: number
-  results: { i: number; hash: string; status: 'SUCCESS' | 'FAILED' }[]
+  results: { i: number; hash: string; status: 'SUCCESS' | 'FAILED' | 'UNKNOWN' }[]
   error?: string
 }
 
@@ -113,7 +113,7 @@ export async function readJob(
   const ended = await db
     .select({ i: batchItems.position, hash: batchItems.hash, status: batchItems.status })
     .from(batchItems)
-    .where(and(eq(batchItems.job, id), inArray(batchItems.status, ['paid', 'failed'])))
+    .where(and(eq(batchItems.job, id), inArray(batchItems.status, ['paid', 'failed', 'unknown'])))
     .orderBy(asc(batchItems.position))
   return {
     jobId: job.id,
@@ -122,7 +122,7 @@ export async function readJob(
     results: ended.map(({ i, hash, status }) => ({
       i,
       hash: hash ?? '',
-      status: status === 'paid' ? 'SUCCESS' : 'FAILED',
+      status: presentStatus(status),
     })),
     ...(job.error !== null && { error: job.error }),
   }
@@ -131,4 +131,9 @@ export async function readJob(
 /** Under which name a user's items count against the sponsor's quotas. An idp sub may look like an account, and is none. */
 function quotaAccount({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): string {
   return kind === 'ledger' ? sub : `${kind}:${sub}`
+}
+
+function presentStatus(status: ItemStatus): PresentedJob['results'][number]['status'] {
+  if (status === 'paid') return 'SUCCESS'
+  return status === 'unknown' ? 'UNKNOWN' : 'FAILED'
 }

@@ -1,30 +1,33 @@
-import { Address } from '@stellar/stellar-sdk'
+import { Address, type Keypair } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
+import { openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { relayName } from './presence.ts'
+import { openProgress } from './progress.ts'
 import { RELAY_TIMES, type Relay, type RelayTimes } from './relay.ts'
 
-/** How long a step waits for the ledger (ms) before the lane looks around: whether it still has its channel, and may go on. */
+/** How long a step waits for the ledger (ms) before the worker looks around: whether it is still to go on. */
 const PATIENCE_MS = 2_000
 
-/** Puts a relay together. Asks neither ledger nor database yet. `unique`: what no other relay has for a name. */
+/** Puts a relay together. Asks neither ledger nor database yet. */
 export function openRelay(
-  given: Omit<Relay, 'deployment' | 'name' | 'times'> & {
+  given: Omit<Relay, 'deployment' | 'channels' | 'times' | 'showProgress'> & {
     prover: Prover
-    unique: string
+    /** the keys of the accounts that pay */
+    signers: readonly Keypair[]
     times?: Partial<RelayTimes>
   },
 ): Relay {
-  const { prover, unique, times, sponsor, ...rest } = given
+  const { prover, signers, times, sponsor, ...rest } = given
   let known: Promise<Deployment> | undefined
   return {
     ...rest,
     sponsor: { ...sponsor, patience: Math.min(sponsor.patience, PATIENCE_MS) },
-    name: relayName(unique),
+    channels: signers.map((signer) => ({ ...openHolder(signer, rest.token), address: signer.publicKey() })),
     times: { ...RELAY_TIMES, ...times },
+    showProgress: openProgress(),
     deployment: () => {
       known ??= readDeployment(given.network, given.token, discreet(prover)).catch((error: unknown) => {
         known = undefined
@@ -35,7 +38,7 @@ export function openRelay(
   }
 }
 
-/** A prover knows the amounts, and what it has to complain of may tell them: only that it failed gets into the log. */
+/** A prover knows the amounts, and its errors may tell them: only that it failed gets into the log. */
 function discreet(prover: Prover): Prover {
   return {
     prove: (statement) =>

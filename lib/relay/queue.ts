@@ -1,49 +1,123 @@
 import { PGlite } from '@electric-sql/pglite'
 import { type SQL, sql } from 'drizzle-orm'
+import { calculateJwkThumbprint } from 'jose'
 import { fromDrizzle, PgBoss } from 'pg-boss'
+import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { sqlRunner } from '#lib/db/sql-runner.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import type { ItemId } from './sealing.ts'
+import { openListener } from './wake-up.ts'
 
-/** The way of jobs to the relays: pg-boss, in the database that everything else is in. One per process. */
-export interface JobQueue {
-  /** Makes the queue ready for use; needed before the first `send`. Throws while the database is out of reach. */
+/** One message of the queue. It names an item and says nothing of it: what is to be done, the item's row says. */
+export interface ItemMessage extends ItemId {
+  id: string
+  /** Aborted when the queue is closed, or when the message is another worker's. */
+  signal: AbortSignal
+}
+
+/** The way of items to the relays of one key: a queue of pg-boss, in the database that everything else is in. */
+export interface ItemQueue {
+  /** thumbprint of the relays' key, which names the queue */
+  relayKey: string
+  /** Makes the queue ready for use; needed before a `send` in a transaction. Throws while the database is unreachable. */
   open(): Promise<void>
-  /** Queues a job by its id, in the SQL transaction that writes it down, unless it is queued already. */
-  send(tx: Database, job: string): Promise<void>
-  /** Calls `wake` whenever jobs have been queued, of which some relay is told once. */
-  work(wake: () => void): Promise<void>
+  /** Sends a message for each of these items that has none, in the caller's SQL transaction. */
+  send(tx: Database, items: readonly (ItemId & { isHeld?: boolean })[]): Promise<void>
+  /** Replaces a message by a later one, so that no worker waits with it in hand. */
+  defer(tx: Database, message: ItemMessage, later: { seconds: number; isHeld: boolean }): Promise<void>
+  /** Makes the deferred message of an item due now. */
+  hurry(tx: Database, item: ItemId): Promise<void>
+  /** Hands messages to `handle`, so many at a time. */
+  work(concurrency: number, handle: (message: ItemMessage) => Promise<void>): Promise<void>
+  /** Gives the messages in hand back to the queue, aborts their signals, and stops. */
   close(): Promise<void>
 }
 
-const QUEUE = 'disbursement'
-/** pg-boss looks no more often. */
-const POLL_SECONDS = 0.5
-const AT_ONCE = 50
+/**
+ * Nothing is left at its default. `exclusive` makes pg-boss keep one message per item. A message is never given up: its
+ * item decides when it ends. A worker that sends no heartbeat for 10 s has lost its message to the next one.
+ */
+const OPTIONS = {
+  retryLimit: 1_000_000,
+  retryDelay: 1,
+  retryBackoff: false,
+  expireInSeconds: 86_400,
+  heartbeatSeconds: 10,
+  retentionSeconds: 14 * 86_400,
+  deleteAfterSeconds: 3_600,
+  notify: true,
+}
 
-/** @param database opens the database anew at each use, so that an outage is only waited through */
-export function openQueue(database: () => Promise<Database>): JobQueue {
+/** A worker that does not hear of new messages polls no more slowly than this (seconds). */
+const DEAF_POLL = 2
+
+/** A message whose item holds a channel comes first: the others may be waiting for that very channel. */
+const HELD_PRIORITY = 1
+
+/**
+ * @param given.database opens the database anew at each use, so that an outage is only waited through
+ * @param given.works for a process that handles messages, and looks after those of workers that have died: how often, in
+ *   seconds, it polls for what is due again, and supervises
+ */
+export function openQueue(given: {
+  database: () => Promise<Database>
+  relayKey: string
+  works?: { poll: number; supervise: number }
+}): ItemQueue {
+  const { database, relayKey, works } = given
+  const name = `disbursement-${relayKey}`
   let opening: Promise<PgBoss> | undefined
 
   function open(): Promise<PgBoss> {
-    opening ??= start(database).catch((error: unknown) => {
+    opening ??= startBoss(database, name, works).catch((error: unknown) => {
       opening = undefined
       throw error
     })
     return opening
   }
 
+  async function insert(
+    tx: Database,
+    items: readonly (ItemId & { isHeld?: boolean; seconds?: number })[],
+  ): Promise<void> {
+    if (items.length === 0) return
+    const messages = items.map(({ job, position, isHeld, seconds }) => ({
+      data: { job, position },
+      singletonKey: keyOf({ job, position }),
+      priority: isHeld ? HELD_PRIORITY : 0,
+      ...(seconds !== undefined && { startAfter: seconds }),
+    }))
+    await (await open()).insert(name, messages, { db: within(tx) })
+  }
+
   return {
+    relayKey,
     open: async () => void (await open()),
-    send: async (tx, job) => {
-      const boss = await open()
-      // A message is a hint that there is work; what work there is, the rows say.
-      await boss.send(QUEUE, { job }, { db: within(tx), singletonKey: job })
+    send: insert,
+    defer: async (tx, { id, job, position }, later) => {
+      await (await open()).complete(name, id, undefined, { db: within(tx) })
+      await insert(tx, [{ job, position, ...later }])
     },
-    work: async (wake) => {
+    hurry: async (tx, item) => {
+      const options = { singletonKey: keyOf(item), startAfter: 0, db: within(tx) }
+      await (await open()).update({ name, options })
+    },
+    work: async (concurrency, handle) => {
       const boss = await open()
-      const options = { batchSize: AT_ONCE, pollingIntervalSeconds: POLL_SECONDS }
-      await boss.work(QUEUE, options, async () => wake())
+      const poll = works?.poll ?? DEAF_POLL
+      const options = {
+        localConcurrency: concurrency,
+        pollingIntervalSeconds: Math.min(poll, DEAF_POLL),
+        notifyPollingIntervalSeconds: poll,
+      }
+      await boss.work<ItemId>(name, options, async ([message]) => {
+        if (!message) return
+        const { id, data, signal } = message
+        await handle({ id, job: data.job, position: data.position, signal })
+        // A worker that has ended an item looks for the next one at once, and not when its poll is due.
+        for (const worker of boss.getWipData()) if (worker.count > 0) boss.notifyWorker(worker.id)
+      })
     },
     close: async () => {
       const boss = await opening?.catch(() => undefined)
@@ -52,25 +126,54 @@ export function openQueue(database: () => Promise<Database>): JobQueue {
   }
 }
 
+/** The thumbprint (RFC 7638) of the key that amounts are sealed to. */
+export function thumbprintOf(key: PublicRelayKey): Promise<string> {
+  return calculateJwkThumbprint(key)
+}
+
+const keyOf = ({ job, position }: ItemId) => `${job}/${position}`
+
 /** A transaction of ours as pg-boss takes it. Every driver answers with `rows`. */
 function within(tx: Database) {
   return fromDrizzle({ execute: async (query) => (await tx.execute(query as SQL)) as { rows: unknown[] } }, sql)
 }
 
-async function start(database: () => Promise<Database>): Promise<PgBoss> {
+async function startBoss(
+  database: () => Promise<Database>,
+  name: string,
+  works: { supervise: number } | undefined,
+): Promise<PgBoss> {
   const db = await database()
   const embedded = '$client' in db && db.$client instanceof PGlite
+  const listen = works ? openListener(db) : undefined
   const boss = new PgBoss({
-    // Taken from the store at each statement: a pool that was replaced is not held on to.
-    db: { executeSql: async (text, values) => await sqlRunner(await database())(text, values) },
+    db: {
+      // Taken from the store at each statement: a pool that was replaced is not held on to.
+      executeSql: async (text, values) => await sqlRunner(await database())(text, values),
+      ...(listen && { listen }),
+    },
     backend: embedded ? 'pglite' : 'postgres',
+    useListenNotify: listen !== undefined,
+    supervise: works !== undefined,
+    ...(works && { superviseIntervalSeconds: works.supervise, monitorIntervalSeconds: works.supervise }),
+    maintenanceIntervalSeconds: 600,
+    flowIntervalSeconds: 3_600,
+    bamIntervalSeconds: 3_600,
     schedule: false,
     reindex: false,
+    monitorVacuum: false,
   })
   boss.on('error', (error) => log('error', 'queue', { failure: describeFailure(error) }))
-  await boss.start()
-  await boss.createQueue(QUEUE, { policy: 'short', retryLimit: 10, retryDelay: 1, expireInSeconds: 60 })
-  // Reads the queue into pg-boss's cache. A `send` in a transaction that had to do so would wait for itself on PGlite.
-  await boss.findJobs(QUEUE, { key: 'none' })
-  return boss
+  boss.on('warning', ({ message }) => log('info', 'queue', { failure: message }))
+  try {
+    await boss.start()
+    await boss.createQueue(name, { policy: 'exclusive', ...OPTIONS })
+    await boss.updateQueue(name, OPTIONS)
+    // Reads the queue into pg-boss's cache. A `send` in a transaction that had to do so would wait for itself on PGlite.
+    await boss.findJobs(name, { key: 'none' })
+    return boss
+  } catch (error) {
+    await boss.stop({ graceful: false }).catch(() => undefined)
+    throw error
+  }
 }

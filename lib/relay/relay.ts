@@ -1,12 +1,13 @@
-import type { Keypair } from '@stellar/stellar-sdk'
 import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
+import type { ShowProgress } from './progress.ts'
+import type { ItemQueue } from './queue.ts'
 
-/** What a relay works with. Any number of them may share a database, a private key, and channels. */
+/** What a relay works with. Any number of relays may share a database, a private key, and channels. */
 export interface Relay {
   network: Network
   /** the confidential token, C… */
@@ -16,33 +17,49 @@ export interface Relay {
   database(): Promise<Database>
   sponsor: Sponsor
   key: PrivateRelayKey
-  /** the accounts that pay, each a lane of its own */
-  channels: readonly Keypair[]
-  /** the name under which it holds leases */
-  name: string
+  /** the messages of the items that are sealed to this key */
+  queue: ItemQueue
+  /** the accounts that pay, of which this relay has the seeds */
+  channels: readonly Channel[]
   times: RelayTimes
+  showProgress: ShowProgress
+  /** aborted when the relay closes */
+  signal: AbortSignal
   now: () => Date
 }
 
 /** In seconds. */
 export interface RelayTimes {
-  /** for which a channel is held at a time: so long a relay that has died keeps others off */
-  lease: number
-  /** for which a signed transfer can apply: so long an item waits for the death of one that was lost */
+  /** how long a signed transfer can apply, and so how long an item waits for the end of one that was lost */
   validity: number
-  /** between two looks for work that nobody has told of */
-  tick: number
-  /** between two sweeps */
-  sweep: number
-  /** before a channel with a problem is tried again */
+  /** before a step that has not succeeded is tried again */
+  retry: number
+  /** after which a worker that gets nowhere leaves its item to the other workers, which may see more of the ledger */
+  patience: number
+  /** before an item for which no channel was free is looked at again, unless a channel becomes free earlier */
   rest: number
+  /** between two rounds of chores, and two checks of the channels */
+  chores: number
   /** after which a channel's events are read though it has nothing to pay: an RPC keeps them for days */
   refresh: number
+  /** between two looks into the queue for messages that are due again; of new ones a worker hears at once */
+  poll: number
+  /** between two looks for messages whose workers have died */
+  supervise: number
 }
 
-export const RELAY_TIMES: RelayTimes = { lease: 20, validity: 60, tick: 1, sweep: 30, rest: 30, refresh: 43_200 }
+export const RELAY_TIMES: RelayTimes = {
+  validity: 60,
+  retry: 1,
+  patience: 30,
+  rest: 5,
+  chores: 20,
+  refresh: 43_200,
+  poll: 5,
+  supervise: 5,
+}
 
-/** A channel as a lane uses it. */
+/** An account that pays. */
 export interface Channel extends Holder {
   address: string
 }

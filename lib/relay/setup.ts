@@ -1,15 +1,13 @@
-import type { Keypair } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { type Faucet, fund } from '#lib/funding/faucet.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
-import { openHolder } from '#lib/wallet/keys.ts'
 import { readBalance } from './balance.ts'
-import { announceChannels, noteProblem } from './channel-record.ts'
+import { announceChannels, noteProblem } from './channels.ts'
 import { diagnose } from './diagnosis.ts'
+import { submitOwnCall } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
-import { submit } from './submission.ts'
 
 /** What a channel is given by default. */
 export const CHANNEL_FUNDS = 1_000_000_0000000n
@@ -41,19 +39,19 @@ export async function prepareChannels(
   say: (channel: string, step: string) => void,
   needs = NEEDS,
 ): Promise<void> {
-  const addresses = relay.channels.map((signer) => signer.publicKey())
+  const addresses = relay.channels.map(({ address }) => address)
   await announceChannels(await relay.database(), relay.token, addresses, relay.now())
-  await Promise.all(relay.channels.map((signer) => prepareChannel(relay, faucet, signer, say, needs)))
+  await Promise.all(relay.channels.map((channel) => prepareChannel(relay, faucet, channel, say, needs)))
 }
 
-async function prepareChannel(
+/** Makes one channel fit to pay, as `prepareChannels` does. */
+export async function prepareChannel(
   relay: Relay,
   faucet: Faucet | undefined,
-  signer: Keypair,
+  channel: Channel,
   say: (channel: string, step: string) => void,
-  { auditorId, funds }: ChannelNeeds,
+  { auditorId, funds }: ChannelNeeds = NEEDS,
 ): Promise<void> {
-  const channel: Channel = { ...openHolder(signer, relay.token), address: signer.publicKey() }
   const { address } = channel
   const note = async (problem: ChannelProblem | null) =>
     noteProblem(await relay.database(), relay.token, address, problem)
@@ -61,15 +59,19 @@ async function prepareChannel(
   if (problem) await note(problem)
   if (problem === 'account') {
     say(address, 'asking friendbot for an account')
-    await befriend(relay, address)
+    await requestFriendbot(relay, address)
     problem = await diagnose(relay, address)
   }
   if (problem === 'registration') {
     say(address, 'registering with the token')
-    await submit(relay.network, await buildRegister(await relay.deployment(), channel, { auditorId }))
+    await submitOwnCall(
+      relay.network,
+      await buildRegister(await relay.deployment(), channel, { auditorId }),
+      relay.signal,
+    )
   }
   await fillUp(relay, faucet, channel, say, funds)
-  if (problem) await note(null)
+  await note(null)
   say(address, 'ready')
 }
 
@@ -90,11 +92,12 @@ async function fillUp(
   } else if (received === 0n) return
   say(channel.address, 'making it spendable')
   const balance = await readBalance(relay, channel)
-  await submit(relay.network, await buildMerge(await relay.deployment(), channel.signer, balance))
+  const merge = await buildMerge(await relay.deployment(), channel.signer, balance)
+  await submitOwnCall(relay.network, merge, relay.signal)
   await readBalance(relay, channel)
 }
 
-async function befriend({ network }: Relay, address: string): Promise<void> {
+async function requestFriendbot({ network }: Relay, address: string): Promise<void> {
   const { friendbotUrl } = await network.call('getNetwork', {}, INFO)
   if (!friendbotUrl) throw new Refusal('not-wired', 'the network has no friendbot: create the account yourself')
   const url = `${friendbotUrl}?addr=${address}`

@@ -2,10 +2,12 @@ import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { log } from '#lib/observability/log.ts'
-import { buildTransfer, type SignedSpending } from '#lib/wallet/calls.ts'
+import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Spending } from '#lib/wallet/spending.ts'
 import type { ContractFailure } from '#lib/wallet/transaction.ts'
 import { openBalance, readBalance } from './balance.ts'
-import { findChannels } from './channel-record.ts'
+import { findChannels } from './channels.ts'
 import { diagnose, isRegistered } from './diagnosis.ts'
 import { type Item, storeSigned } from './items.ts'
 import type { Channel, Relay } from './relay.ts'
@@ -13,64 +15,114 @@ import { sealOpening, unsealAmount } from './sealing.ts'
 
 /**
  * What came of making a transfer for an item. `signed`: it is stored. `unpayable`: the item is at fault. `unfit`: the
- * channel is. `stale`: the channel's balance has moved on meanwhile. `moved`: the item has. `sealed`: this relay has not
- * the key that the amount was sealed to.
+ * channel is. `short`: the channel has not enough for this item. `stale`: the RPC does not see the channel's balance as it
+ * is. `moved`: another worker has the item. `sealed`: this relay has not the key that the amount was sealed to.
  */
 export type Signing =
-  | { kind: 'signed'; item: Item }
+  | { kind: 'signed'; item: Item; next: Opening }
   | { kind: 'unpayable'; error: string }
   | { kind: 'unfit'; problem: ChannelProblem }
+  | { kind: 'short' }
   | { kind: 'stale' }
   | { kind: 'moved' }
   | { kind: 'sealed' }
+
+/** What an item's transfer says. */
+interface Terms {
+  to: string
+  amount: bigint
+}
+
+/** A transfer that was proved before its turn: good for these terms from this balance alone. */
+export interface Proved extends Terms {
+  channel: string
+  opening: Opening
+  spending: Spending
+}
 
 /**
  * Makes the transfer that is to pay an item, under a fresh salt, and stores it before anybody else sees it.
  * Throws what the transport throws: then nothing has happened.
  */
-export async function signItem(relay: Relay, channel: Channel, item: Item): Promise<Signing> {
+export async function signItem(relay: Relay, channel: Channel, item: Item, proved?: Proved): Promise<Signing> {
+  const terms = await readTerms(relay, channel, item)
+  if ('kind' in terms) return terms
+  try {
+    const opening = await openBalance(relay, channel, terms.amount)
+    if (!opening) return { kind: 'short' }
+    const built =
+      proved && isFor(proved, channel, terms, opening)
+        ? await signSpending(await relay.deployment(), channel, proved.spending, { seconds: relay.times.validity })
+        : await relay.showProgress(await relay.database(), item, () => build(relay, channel, terms, opening))
+    return await store(relay, item, built)
+  } catch (error) {
+    return await judge(relay, { channel: channel.address, to: terms.to }, error)
+  }
+}
+
+/**
+ * Proves an item's transfer from the balance that the channel will have once the item before has been paid. Undefined
+ * where that is not enough, or the item cannot be paid: its turn will tell.
+ */
+export async function proveAhead(
+  relay: Relay,
+  channel: Channel,
+  item: Item,
+  opening: Opening,
+): Promise<Proved | undefined> {
+  const terms = await readTerms(relay, channel, item)
+  if ('kind' in terms || terms.amount > opening.value) return undefined
+  const deployment = await relay.deployment()
+  const spending = await relay.showProgress(await relay.database(), item, () =>
+    proveTransferAhead(deployment, channel, { ...terms, opening }),
+  )
+  return { ...terms, channel: channel.address, opening, spending }
+}
+
+async function readTerms(relay: Relay, channel: Channel, item: Item): Promise<Terms | Signing> {
   const to = item.recipient ?? (await pickOther(relay, channel, item))
   if (!to) return { kind: 'unpayable', error: 'there is no other channel to pay' }
   const amount = await unsealAmount(relay.key, item, item.sealedAmount ?? '').catch(() => undefined)
-  if (amount === undefined) return { kind: 'sealed' }
-  try {
-    const opening = await openBalance(relay, channel, amount)
-    if (!opening) return { kind: 'unfit', problem: 'balance' }
-    const deployment = await relay.deployment()
-    const build = (from: typeof opening) =>
-      buildTransfer(deployment, channel, { to, amount, opening: from }, { seconds: relay.times.validity })
-    const built = await build(opening).catch(async (error: unknown) => {
-      if (!isConflict(error)) throw error
-      // The balance has moved on since it was kept: another relay has paid with it, or it was used elsewhere.
-      return await build((await readBalance(relay, channel)).spendable)
-    })
-    return await store(relay, item, built)
-  } catch (error) {
-    return await judge(relay, { channel: channel.address, to }, error)
-  }
+  return amount === undefined ? { kind: 'sealed' } : { to, amount }
+}
+
+function isFor(proved: Proved, channel: Channel, { to, amount }: Terms, opening: Opening): boolean {
+  const isSameBalance = proved.opening.value === opening.value && proved.opening.blinding === opening.blinding
+  return isSameBalance && proved.channel === channel.address && proved.to === to && proved.amount === amount
+}
+
+async function build(relay: Relay, channel: Channel, terms: Terms, opening: Opening): Promise<SignedSpending> {
+  const deployment = await relay.deployment()
+  const from = (balance: Opening) =>
+    buildTransfer(deployment, channel, { ...terms, opening: balance }, { seconds: relay.times.validity })
+  return await from(opening).catch(async (error: unknown) => {
+    if (!isConflict(error)) throw error
+    // The balance has moved on since it was kept: another relay has paid with it, or it was used elsewhere.
+    return await from((await readBalance(relay, channel)).spendable)
+  })
 }
 
 async function store(relay: Relay, item: Item, built: SignedSpending): Promise<Signing> {
   const sealedOpening = await sealOpening(publicHalf(relay.key), item.channel ?? '', built.next)
   const signed = { innerHash: built.hash, signedXdr: built.signedXdr, sealedOpening }
   const stored = await storeSigned(await relay.database(), item, signed)
-  return stored ? { kind: 'signed', item: stored } : { kind: 'moved' }
+  return stored ? { kind: 'signed', item: stored, next: built.next } : { kind: 'moved' }
 }
 
-/** Whose fault it is that no transfer could be made. What is nobody's is thrown on. */
+/** Whose fault it is that no transfer could be made. An error that is nobody's fault is thrown on. */
 async function judge(relay: Relay, { channel, to }: { channel: string; to: string }, error: unknown): Promise<Signing> {
   if (error instanceof Refusal && error.code === 'unavailable') throw error
   const problem = await diagnose(relay, channel)
   if (problem) return { kind: 'unfit', problem }
   if (!(await isRegistered(relay, to))) return { kind: 'unpayable', error: 'the recipient is not registered' }
-  if (isConflict(error)) return { kind: 'unfit', problem: 'history' }
+  if (isConflict(error)) return { kind: 'stale' }
   if (!(error instanceof Refusal) || error.code === 'not-wired') throw error
   // What the channel has received cannot be made spendable: for want of XLM, as a rule. Others may well pay.
-  if (error.code === 'failed') return { kind: 'unfit', problem: 'balance' }
+  if (error.code === 'failed') return { kind: 'short' }
   const failure = error.code === 'refused' ? (error.cause as ContractFailure | undefined) : undefined
-  // The balance of the channel changed between reading and simulating.
+  // The balance of the channel changed between reading and simulating, or the node that simulates lags behind.
   if (failure?.contractError === STALE_PROOF) return { kind: 'stale' }
-  if (error.code === 'refused' && error.cause === undefined) return { kind: 'unfit', problem: 'balance' }
+  if (error.code === 'refused' && error.cause === undefined) return { kind: 'short' }
   log('info', 'item cannot be paid', { channel, code: error.code, contractError: failure?.contractError })
   return { kind: 'unpayable', error: `the transfer would fail: contract error ${failure?.contractError ?? error.code}` }
 }
@@ -78,12 +130,12 @@ async function judge(relay: Relay, { channel, to }: { channel: string; to: strin
 const STALE_PROOF = 3506
 const isConflict = (error: unknown) => error instanceof Refusal && error.code === 'conflict'
 
-/** A channel that no relay has spoken of for so long (ms) may be nobody's any more. */
-const FORSAKEN = 600_000
+/** A channel whose key no relay has had for so long (ms) is not paid any more. */
+const GIVE_UP_AFTER = 600_000
 
 /** Another channel of the same token that is registered as far as is known. */
 async function pickOther(relay: Relay, channel: Channel, { position }: Item): Promise<string | undefined> {
-  const since = relay.now().getTime() - FORSAKEN
+  const since = relay.now().getTime() - GIVE_UP_AFTER
   const others = (await findChannels(await relay.database(), relay.token)).filter(
     ({ address, problem, seenAt }) =>
       address !== channel.address && seenAt.getTime() >= since && (problem === null || problem === 'balance'),

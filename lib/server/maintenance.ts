@@ -2,7 +2,7 @@ import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { resumeJobs } from '#lib/relay/chores.ts'
+import { resumeItems } from '#lib/relay/chores.ts'
 import { findOpenTransfers } from '#lib/sponsor/transfer-record.ts'
 import type { Service } from './services.ts'
 
@@ -22,7 +22,8 @@ const CHORES = {
     return faucet ? 1 : 0
   },
   contractors: async ({ database, registry, now }) => await sweepRegistrations(await database(), registry, now()),
-  jobs: async ({ database, queue, now }) => await resumeJobs(await database(), queue, now()),
+  items: async ({ database, batch, settings: { token }, now }) =>
+    batch && token ? await resumeItems({ database, queue: batch.queue, token, now }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
 } satisfies Record<string, (service: Service) => Promise<number>>

@@ -91,11 +91,11 @@ async function lookAtSponsor({ sponsor, settings }: Service): Promise<Check> {
 /** Relays run anywhere on the same database. A channel that cannot pay leaves its items to the others, and is told of. */
 async function lookAtRelays({ settings, database, now }: Service): Promise<Check> {
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
-  const { relays, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
+  const { isRunning, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
   const problem = [
-    ...(relays === 0 ? ['no relay is running'] : []),
+    ...(isRunning ? [] : ['no relay is running']),
     ...(canPay ? [] : ['no channel can pay']),
     ...problems,
   ].join('; ')
-  return { ok: relays > 0 && canPay, relays, channels, ...(problem && { problem }) }
+  return { ok: canPay, channels, ...(problem && { problem }) }
 }

@@ -2,8 +2,7 @@ import type { Database } from '#lib/db/connection.ts'
 import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
 import type { Faucet } from '#lib/funding/faucet.ts'
 import type { Vault } from '#lib/funding/vault.ts'
-import type { BatchDesk } from '#lib/relay/jobs.ts'
-import type { JobQueue } from '#lib/relay/queue.ts'
+import type { BatchContext } from '#lib/relay/jobs.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Settings } from './settings.ts'
@@ -19,10 +18,8 @@ export interface Service {
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined
-  /** the way of jobs to the relays */
-  queue: JobQueue
   /** where batch jobs are handed in */
-  batch: BatchDesk | undefined
+  batch: BatchContext | undefined
   now: () => Date
 }
 

@@ -6,7 +6,7 @@ import { openDispenser } from '#lib/funding/dispenser.ts'
 import { openVault } from '#lib/funding/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { openQueue } from '#lib/relay/queue.ts'
+import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
 import { openOwnAddresses } from '#lib/sponsor/own-addresses.ts'
 import { openSettlement } from '#lib/sponsor/settlement.ts'
@@ -87,10 +87,12 @@ export async function startService(
     if (faucet) closers.push(faucet.dispenser.stop)
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const registry = { network, token: settings.token }
-    const queue = openQueue(store.database)
-    closers.push(queue.close)
-    const batch = settings.batch && { ...settings.batch, queue }
-    const parts = { sponsor, faucet, vault, queue, batch }
+    const batch = settings.batch && {
+      ...settings.batch,
+      queue: openQueue({ database: store.database, relayKey: await thumbprintOf(settings.batch.key) }),
+    }
+    if (batch) closers.push(batch.queue.close)
+    const parts = { sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, registry, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))

@@ -1,10 +1,20 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
 import { type Balance, merge } from './balance.ts'
-import { checkAmount, type Opening } from './commitment.ts'
+import { checkAmount, commit, type Opening } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
+import { encodePoint } from './grumpkin.ts'
 import type { Holder } from './keys.ts'
 import { readParties } from './parties.ts'
-import { invoke, proveCall, proveTransfer, proveWithdrawal, scAddress, scAmount, startFrom } from './spending.ts'
+import {
+  invoke,
+  proveCall,
+  proveTransfer,
+  proveWithdrawal,
+  type Spending,
+  scAddress,
+  scAmount,
+  startFrom,
+} from './spending.ts'
 import { type CallOptions, readSource, type SignedCall, signCall, simulateCall } from './transaction.ts'
 
 /** A signed call with the sender's opening after it. Keep it before sending: without it the wallet must synchronise. */
@@ -89,6 +99,36 @@ export async function buildTransfer(
     auditorRecipient: party(transfer.to).auditor.key,
     auditorSender: party(from).auditor.key,
   })
+  return { ...(await call(deployment, holder.signer, name, args, options)), next }
+}
+
+/**
+ * Proves a transfer from a balance that the ledger will hold only when an earlier call has applied. `signSpending` makes
+ * the call of it then. Refuses as `buildTransfer`, but for the balance, which is not compared with the ledger's.
+ */
+export async function proveTransferAhead(
+  deployment: Deployment,
+  holder: Holder,
+  transfer: { to: string; amount: bigint; opening: Opening },
+): Promise<Spending> {
+  const from = holder.signer.publicKey()
+  const party = await readParties(deployment, [from, transfer.to])
+  const start = { spendable: encodePoint(commit(transfer.opening)), opening: transfer.opening }
+  return await proveTransfer(deployment, holder, start, {
+    ...transfer,
+    viewingKey: party(transfer.to).account.viewingKey,
+    auditorRecipient: party(transfer.to).auditor.key,
+    auditorSender: party(from).auditor.key,
+  })
+}
+
+/** Signs a spending that is proved. Refusal `refused` if it would fail, 3506 when its balance is not the ledger's. */
+export async function signSpending(
+  deployment: TokenOnNetwork,
+  holder: Holder,
+  { name, args, next }: Spending,
+  options: CallOptions = {},
+): Promise<SignedSpending> {
   return { ...(await call(deployment, holder.signer, name, args, options)), next }
 }
 

@@ -8,7 +8,6 @@ import { verifySession } from '#lib/auth/session.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/devnet.ts'
-import { openQueue } from '#lib/relay/queue.ts'
 import { provideService, type Service } from '#lib/server/services.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
@@ -52,7 +51,6 @@ beforeAll(async () => {
       sponsor: undefined,
       faucet: undefined,
       vault: undefined,
-      queue: openQueue(store.database),
       batch: undefined,
       now: () => new Date(),
     }

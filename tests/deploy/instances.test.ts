@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
-import { openWorks, type Works } from '../relay/works.ts'
+import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { seededRandom } from '../sponsor/random.ts'
 import { type Balancer, startBalancer } from '../support/balancer.ts'
@@ -17,22 +17,22 @@ import { expectSettled } from '../support/transfers.ts'
 const QUOTA = 20
 
 let balancer: Balancer
-let works: Works
+let fixture: RelayService
 let instances: string[]
 let programs: Program[]
-let relay: Awaited<ReturnType<Works['relay']>>
+let relay: Awaited<ReturnType<RelayService['relay']>>
 
 beforeAll(async () => {
   balancer = await startBalancer(seededRandom(20_261_120))
-  works = await openWorks({
+  fixture = await openRelayService({
     channels: 2,
     variables: { PUBLIC_URL: balancer.url, SPONSOR_QUOTA_TRANSFERS: String(QUOTA), TRANSFER_WAIT: '20' },
   })
-  relay = await works.relay()
+  relay = await fixture.relay()
   const ports = [await freePort(), await freePort()]
   instances = ports.map((port) => `http://localhost:${port}`)
   const starting = await Promise.allSettled(
-    ports.map((port) => startProgram(`http://localhost:${port}`, { ...works.variables, PORT: String(port) })),
+    ports.map((port) => startProgram(`http://localhost:${port}`, { ...fixture.variables, PORT: String(port) })),
   )
   // One that came up beside one that did not is ended, too: it would keep the run from ending.
   programs = starting.filter((each) => each.status === 'fulfilled').map(({ value }) => value)
@@ -43,7 +43,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const program of programs ?? []) await program.kill()
   await relay?.close()
-  await works?.close()
+  await fixture?.close()
   await balancer?.close()
 })
 
@@ -78,7 +78,7 @@ const statuses = (answers: Answer<unknown>[]) => answers.map(({ status }) => sta
 
 /** How often the sponsor has paid, and for which inner transactions, by the ledger's own record. */
 async function readFeeBumps(): Promise<string[]> {
-  const { rpc, passphrase } = works.network
+  const { rpc, passphrase } = fixture.network
   const { oldestLedger } = await rpc.getHealth()
   const inner: string[] = []
   let page = await rpc.getTransactions({ startLedger: oldestLedger, pagination: { limit: 200 } })
@@ -94,17 +94,17 @@ async function readFeeBumps(): Promise<string[]> {
 
 /** Nothing is lost and nothing doubled: ledger, transfers, payouts and quotas say the same. */
 async function expectOneTruth(): Promise<void> {
-  const transfers = await works.db.query.sponsoredTransfers.findMany()
+  const transfers = await fixture.db.query.sponsoredTransfers.findMany()
   expect(transfers.filter(({ status }) => status !== 'success')).toEqual([])
   expect((await readFeeBumps()).sort()).toEqual(transfers.map(({ innerHash }) => innerHash).sort())
-  expect(await findContradictions(works.db)).toEqual([])
-  expect(await findDiscrepancies(works.db)).toEqual([])
-  const floats = await works.db.query.sponsorFloats.findMany()
+  expect(await findContradictions(fixture.db)).toEqual([])
+  expect(await findDiscrepancies(fixture.db)).toEqual([])
+  const floats = await fixture.db.query.sponsorFloats.findMany()
   expect(floats.map(({ held }) => held)).toEqual(floats.map(() => 0n))
 }
 
 test('the demo, each of its requests at one of two instances', async () => {
-  const { port } = new URL(works.devnet.url)
+  const { port } = new URL(fixture.devnet.url)
   const demo = spawn(process.execPath, ['lib/cli/demo.ts', '--once'], {
     env: { ...process.env, PUBLIC_URL: balancer.url, DEVNET_PORT: port },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -120,14 +120,14 @@ test('the demo, each of its requests at one of two instances', async () => {
   expect(said).toContain("The relay's batch is completed")
   expect(code).toBe(0)
   expect(Math.min(...balancer.given)).toBeGreaterThanOrEqual(15)
-  expect(await works.db.query.sponsoredTransfers.findMany()).toHaveLength(10)
+  expect(await fixture.db.query.sponsoredTransfers.findMany()).toHaveLength(10)
   await expectOneTruth()
 }, 120_000)
 
 describe('the same request at both instances at once', () => {
   let employer: SignedInPayer
   beforeAll(async () => {
-    employer = await works.employ()
+    employer = await fixture.employ()
   })
 
   /** A locked batch with one payout to `address`. */
@@ -154,7 +154,7 @@ describe('the same request at both instances at once', () => {
   })
 
   test('a contractor is one, and accepts once', async () => {
-    const payee = await works.client()
+    const payee = await fixture.client()
     const made = await atOnce(employer.session, '/contractors', { name: 'Ada', address: payee.address })
     expect(statuses(made)).toEqual([200, 409])
     const { body } = await ask(balancer.url, employer.session, `/contractors/${made[0]?.body.id}/invite`, {})
@@ -163,18 +163,18 @@ describe('the same request at both instances at once', () => {
   })
 
   test('an organisation is founded once, whoever asks first', async () => {
-    const newcomer = await works.client()
+    const newcomer = await fixture.client()
     const answers = await atOnce<{ orgName?: string }>(newcomer.session, '/me')
     expect(statuses(answers)).toEqual([200, 200])
     expect(answers[0]?.body).toEqual(answers[1]?.body)
-    const { rows } = (await works.db.execute(
+    const { rows } = (await fixture.db.execute(
       sql`SELECT organisation FROM identities WHERE sub = ${newcomer.address} AND organisation IS NOT NULL`,
     )) as unknown as { rows: unknown[] }
     expect(rows).toHaveLength(1)
   })
 
   test('a contractor is instructed once in a batch, which is locked once', async () => {
-    const contractor = (await works.payee()).signer.publicKey()
+    const contractor = (await fixture.payee()).signer.publicKey()
     const { body: ada } = await ask(balancer.url, employer.session, '/contractors', { name: 'B', address: contractor })
     const { body: batch } = await ask(balancer.url, employer.session, '/batches', { name: 'b' })
     const instructions = [{ contractorId: ada.id, encryptedAmount: 'sealed' }]
@@ -192,16 +192,16 @@ describe('the same request at both instances at once', () => {
   test('five employers at once: a transfer is paid for once, and both say what became of it', async () => {
     // One after the other: the issuer signs a deposit for each.
     const people: SignedInPayer[] = []
-    for (let index = 0; index < 5; index += 1) people.push(await works.employ())
-    const payee = (await works.payee()).signer.publicKey()
+    for (let index = 0; index < 5; index += 1) people.push(await fixture.employ())
+    const payee = (await fixture.payee()).signer.publicKey()
     const outcomes = people.map(async (person, index) => {
       const batch = await prepare(person.session, payee, `payroll ${index}`)
       const transfer = { to: payee, amount: 7n, opening: person.opening }
-      const { signedXdr, hash } = await buildTransfer(works.network, person, transfer)
+      const { signedXdr, hash } = await buildTransfer(fixture.network, person, transfer)
       const answers = await atOnce(person.session, '/transfer', { signedXDR: signedXdr })
       expect(statuses(answers)).toEqual([200, 200])
       expect(answers[0]?.body).toEqual(answers[1]?.body)
-      await expectSettled(works, person, hash)
+      await expectSettled(fixture, person, hash)
       const found = await atOnce<BatchWithPayouts>(person.session, `/batches/${batch.id}`)
       for (const { body } of found) {
         expect(body).toMatchObject({
@@ -215,36 +215,36 @@ describe('the same request at both instances at once', () => {
   })
 
   test('the last transfer of a quota is one', async () => {
-    const person = await works.employ()
+    const person = await fixture.employ()
     const day = new Date().toISOString().slice(0, 10)
     const used = QUOTA - 1
-    await works.db.execute(sql`INSERT INTO quotas (account, day, count) VALUES (${person.address}, ${day}, ${used})`)
-    const payees = await Promise.all(instances.map(() => works.payee()))
+    await fixture.db.execute(sql`INSERT INTO quotas (account, day, count) VALUES (${person.address}, ${day}, ${used})`)
+    const payees = await Promise.all(instances.map(() => fixture.payee()))
     const answers = await Promise.all(
       payees.map(async ({ signer }, index) => {
         const transfer = { to: signer.publicKey(), amount: 7n, opening: person.opening }
-        const { signedXdr } = await buildTransfer(works.network, person, transfer)
+        const { signedXdr } = await buildTransfer(fixture.network, person, transfer)
         return await ask(instances[index] ?? '', person.session, '/transfer', { signedXDR: signedXdr })
       }),
     )
     expect(statuses(answers).sort()).toEqual([200, 422])
-    const rows = await works.db.query.quotas.findMany()
+    const rows = await fixture.db.query.quotas.findMany()
     expect(rows.find(({ account }) => account === person.address)).toMatchObject({ count: QUOTA, held: 0n })
-    await works.db.execute(sql`UPDATE quotas SET count = count - ${used} WHERE account = ${person.address}`)
+    await fixture.db.execute(sql`UPDATE quotas SET count = count - ${used} WHERE account = ${person.address}`)
     await expectOneTruth()
   })
 
   test('the faucet gives once', async () => {
-    const person = await works.employ(0n)
+    const person = await fixture.employ(0n)
     const answers = await atOnce(person.session, '/funding/faucet', {})
     expect(statuses(answers)).toEqual([200, 429])
-    expect(await works.received(person)).toBe(1_000_0000000n)
+    expect(await fixture.received(person)).toBe(1_000_0000000n)
   })
 
   test('a batch job is one, and both tell of it', async () => {
-    const client = await works.client()
-    const payee = await works.payee()
-    await works.hire(client, [payee.signer.publicKey()])
+    const client = await fixture.client()
+    const payee = await fixture.payee()
+    await fixture.hire(client, [payee.signer.publicKey()])
     const answers = await atOnce(client.session, '/batch', { amounts: [1, 2, 4] })
     expect(statuses(answers)).toEqual([200, 409])
     const path = `/batch/${answers[0]?.body.jobId}`
@@ -253,22 +253,22 @@ describe('the same request at both instances at once', () => {
       .toBe('completed')
     const told = await atOnce(client.session, path)
     expect(told[0]).toEqual(told[1])
-    expect(await works.received(payee)).toBe(7n)
+    expect(await fixture.received(payee)).toBe(7n)
     await expectOneTruth()
   })
 })
 
 test('what one instance had taken on when it was killed, the other finishes', async () => {
   const [first = '', second = ''] = instances
-  const person = await works.employ()
-  const payee = (await works.payee()).signer.publicKey()
-  const { signedXdr, hash } = await buildTransfer(works.network, person, {
+  const person = await fixture.employ()
+  const payee = (await fixture.payee()).signer.publicKey()
+  const { signedXdr, hash } = await buildTransfer(fixture.network, person, {
     to: payee,
     amount: 7n,
     opening: person.opening,
   })
   const reached = Promise.withResolvers<void>()
-  works.proxy.rule((call) => {
+  fixture.proxy.rule((call) => {
     if (call.method !== 'sendTransaction') return 'pass'
     reached.resolve()
     return { hang: true, delivered: true }
@@ -277,9 +277,9 @@ test('what one instance had taken on when it was killed, the other finishes', as
   await reached.promise
   await programs[0]?.kill()
   expect(await cut).toBe('cut')
-  works.proxy.rule(null)
+  fixture.proxy.rule(null)
   const answer = await ask(second, person.session, '/transfer', { signedXDR: signedXdr })
   expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
-  await expectSettled(works, person, hash)
+  await expectSettled(fixture, person, hash)
   await expectOneTruth()
 })

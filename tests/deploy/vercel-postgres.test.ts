@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createPool } from '@vercel/postgres'
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
@@ -219,20 +220,21 @@ describe('transactions', () => {
   })
 })
 
-test('the queue of jobs works over it: queued with a transaction, gone with a rollback', async () => {
-  const queue = openQueue(stores[0].database)
+test('the queue of items works over it: queued with a transaction, gone with a rollback', async () => {
+  const queue = openQueue({ database: stores[0].database, relayKey: 'key', works: { poll: 0.5, supervise: 1 } })
   await queue.open()
-  const lost = transact(db, async (tx) => {
-    await queue.send(tx, 'lost')
+  const [lost, kept] = [randomUUID(), randomUUID()]
+  const undone = transact(db, async (tx) => {
+    await queue.send(tx, [{ job: lost, position: 0 }])
     throw new Error('no')
   })
-  await expect(lost).rejects.toThrow('no')
-  await transact(db, (tx) => queue.send(tx, 'kept'))
+  await expect(undone).rejects.toThrow('no')
+  await transact(db, (tx) => queue.send(tx, [{ job: kept, position: 1 }]))
   const { rows } = (await db.execute(sql`SELECT data->>'job' AS job FROM pgboss.job`)) as unknown as { rows: unknown[] }
-  expect(rows).toEqual([{ job: 'kept' }])
-  const woken = Promise.withResolvers<void>()
-  await queue.work(woken.resolve)
-  await woken.promise
+  expect(rows).toEqual([{ job: kept }])
+  const given = Promise.withResolvers<{ job: string; position: number }>()
+  await queue.work(1, async (message) => given.resolve(message))
+  expect(await given.promise).toMatchObject({ job: kept, position: 1 })
   await queue.close()
 })
 

@@ -8,7 +8,6 @@ import * as withdraw from '#app/api/withdraw/route.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { openStore } from '#lib/db/connection.ts'
-import { openQueue } from '#lib/relay/queue.ts'
 import { provideService, type Service } from '#lib/server/services.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
@@ -88,7 +87,6 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
     sponsor,
     faucet: undefined,
     vault: undefined,
-    queue: openQueue(store.database),
     batch: undefined,
     now: clock,
     ...more,

@@ -81,7 +81,7 @@ test('transfers, refusals, quota and float, as the database has them', async () 
 })
 
 test('jobs of the relay and their transfers, by state', async () => {
-  const job = { userKind: 'idp', userSub: 'ada', createdAt: new Date(), endedAt: new Date() } as const
+  const job = { userKind: 'idp', userSub: 'ada', relayKey: 'key', createdAt: new Date(), endedAt: new Date() } as const
   const ids = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'] as const
   await town.db.insert(batchJobs).values([
     { ...job, id: ids[0], status: 'completed' },

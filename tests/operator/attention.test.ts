@@ -100,9 +100,9 @@ test('a job of the relay that failed or stands still is told with its organisati
     organisation,
   ])
   await database.pool.query(
-    `INSERT INTO batch_jobs (id, user_kind, user_sub, status, error, created_at, ended_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'failed', 'no channel has enough', $1, $1),
-     ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'running', NULL, $1, NULL)`,
+    `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, error, created_at, ended_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'no channel has enough', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'key', 'running', NULL, $1, NULL)`,
     [before(20)],
   )
   await database.pool.query(

@@ -1,3 +1,4 @@
+import { eq } from 'drizzle-orm'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -18,25 +19,29 @@ beforeAll(async () => {
   clone = await cloneDatabase()
   db = await clone.store.database()
   await db.insert(relayChannels).values([
-    { token: TOKEN, address: 'GFREE', seenAt: before(299) },
+    { token: TOKEN, address: 'GFREE', seenAt: before(59) },
     { token: TOKEN, address: 'GSHORT', seenAt: before(1), problem: 'balance' },
     { token: TOKEN, address: 'GBUSY', seenAt: before(1) },
-    { token: TOKEN, address: 'GGONE', seenAt: before(300) },
+    { token: TOKEN, address: 'GGONE', seenAt: before(60) },
     { token: TOKEN, address: 'GGONE, short', seenAt: before(86_400), problem: 'balance' },
-    { token: TOKEN, address: 'GGONE, with an item', seenAt: before(301) },
+    { token: TOKEN, address: 'GGONE, with an item', seenAt: before(61) },
     { token: 'another', address: 'GELSEWHERE', seenAt: before(1) },
   ])
   const id = '00000000-0000-4000-8000-000000000001'
-  await db.insert(batchJobs).values({ id, userKind: 'idp', userSub: 'ada', createdAt: NOW })
+  await db.insert(batchJobs).values({ id, userKind: 'idp', userSub: 'ada', relayKey: 'key', createdAt: NOW })
   const item = { job: id, status: 'taken', sealedAmount: 'x', quotaAccount: 'idp:ada', queuedAt: NOW } as const
   await db.insert(batchItems).values([
     { ...item, position: 0, channel: 'GBUSY' },
     { ...item, position: 1, channel: 'GGONE, with an item' },
   ])
+  const held = { itemJob: id, itemPosition: 0 }
+  await db.update(relayChannels).set(held).where(eq(relayChannels.address, 'GBUSY'))
+  const abandoned = { itemJob: id, itemPosition: 1 }
+  await db.update(relayChannels).set(abandoned).where(eq(relayChannels.address, 'GGONE, with an item'))
 })
 afterAll(() => clone.drop())
 
-test('a channel of which no relay has spoken for five minutes does not run, whatever it was doing', async () => {
+test('a channel of which no relay has spoken for a minute does not run, whatever it was doing', async () => {
   const channels = await listChannels(db, TOKEN, NOW)
   const shown = channels.map((channel) => {
     const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))

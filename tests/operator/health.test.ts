@@ -10,7 +10,7 @@ const READY: Readiness = {
   database: { ok: true },
   ledger: { ok: true, latestLedger: 1234, age: 1 },
   sponsor: { ok: true, availableXlm: '9998.0000000' },
-  relay: { ok: true, relays: 1, channels: 3 },
+  relay: { ok: true, channels: 3 },
 }
 
 /** The words of each light, as they are read. */
@@ -35,16 +35,16 @@ const channel = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(7)).publicKey
 const short = `${channel.slice(0, 4)}…${channel.slice(-4)}`
 
 test.each<[Check, words: string, tone: string]>([
-  [{ ok: true, relays: 1, channels: 3 }, 'Running one host', 'good'],
-  [{ ok: true, relays: 2, channels: 3 }, 'Running 2 hosts', 'good'],
-  [{ ok: true, relays: 1, channels: 3, problem: `${channel}: balance` }, `Running one host; ${short}: balance`, 'busy'],
+  [{ ok: true, channels: 1 }, 'Running one channel', 'good'],
+  [{ ok: true, channels: 3 }, 'Running 3 channels', 'good'],
+  [{ ok: true, channels: 3, problem: `${channel}: balance` }, `Running 3 channels; ${short}: balance`, 'busy'],
   [
-    { ok: false, relays: 1, channels: 1, problem: `no channel can pay; ${channel}: registration` },
+    { ok: false, channels: 1, problem: `no channel can pay; ${channel}: registration` },
     `Cannot pay no channel can pay; ${short}: registration`,
     'bad',
   ],
   [
-    { ok: false, relays: 0, channels: 0, problem: 'no relay is running; no channel can pay' },
+    { ok: false, channels: 0, problem: 'no relay is running; no channel can pay' },
     'None running start one: npm run relay',
     'bad',
   ],
@@ -79,7 +79,7 @@ test('the database is named for what it is', () => {
 })
 
 test('a service with a database of its own starts its relay itself; it is missed if that takes long', () => {
-  const relay = { ok: false, relays: 0, channels: 0, problem: 'no relay is running; no channel can pay' }
+  const relay = { ok: false, channels: 0, problem: 'no relay is running; no channel can pay' }
   expect(lightsOf({ relay }, true, true).at(-1)).toBe('Relay: Starting soon after the service')
   expect(lightsOf({ relay }, true, false).at(-1)).toBe('Relay: None running the log says why')
 })

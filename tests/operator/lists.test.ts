@@ -67,8 +67,8 @@ beforeAll(async () => {
     [ids.one, ACCOUNT(1), ACCOUNT(2), NOW],
   )
   await pool.query(
-    `INSERT INTO batch_jobs (id, user_kind, user_sub, status, created_at, ended_at)
-     SELECT gen_random_uuid(), 'idp', CASE WHEN n = 7 THEN 'ada' ELSE 'user ' || n END, 'failed', $1, $1 FROM generate_series(1, 45) n`,
+    `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, created_at, ended_at)
+     SELECT gen_random_uuid(), 'idp', CASE WHEN n = 7 THEN 'ada' ELSE 'user ' || n END, 'key', 'failed', $1, $1 FROM generate_series(1, 45) n`,
     [NOW],
   )
   await pool.query(

@@ -87,7 +87,7 @@ const QUIET: Omit<ServiceState, 'settings'> = {
     database: { ok: true },
     ledger: { ok: true, latestLedger: 7, age: 1 },
     sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '1000.0000000' },
-    relay: { ok: true, relays: 1, channels: 1 },
+    relay: { ok: true, channels: 1 },
   },
   spending: {
     everybody: { account: '*', held: 0n, used: 79n, count: 1 },
@@ -135,7 +135,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
     'Today’s budget is nearly used',
     /80 % of it.*00:00 UTC/,
   ],
-  [{ ready: { ...QUIET.ready, relay: { ok: false, relays: 0 } } }, 'No relay is running', /npm run relay/],
+  [{ ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } } }, 'No relay is running', /npm run relay/],
   [{ channels: [{ ...CHANNEL, problem: 'registration' }] }, 'A channel cannot pay', /not registered.*relay:setup/],
 ])('case %$ needs a person', (given, what, words) => {
   const [item, ...others] = serviceAttention(stateOf(given))
@@ -145,6 +145,6 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
 
 test('a channel that no relay holds, and a relay that is about to start, are left alone', () => {
   expect(serviceAttention(stateOf({ channels: [{ ...CHANNEL, isRunning: false, problem: 'account' }] }))).toEqual([])
-  const starting = { ready: { ...QUIET.ready, relay: { ok: false, relays: 0 } }, startsRelay: true }
+  const starting = { ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } }, startsRelay: true }
   expect(serviceAttention(stateOf(starting))).toEqual([])
 })

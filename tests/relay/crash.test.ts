@@ -4,22 +4,22 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { startChild } from './relay-child.ts'
-import { openWorks, type Works } from './works.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-let works: Works
+let fixture: RelayService
 let watcher: Client
 beforeAll(async () => {
-  works = await openWorks({ channels: 1 })
-  watcher = new Client({ connectionString: works.databaseUrl })
+  fixture = await openRelayService({ channels: 1 })
+  watcher = new Client({ connectionString: fixture.databaseUrl })
   await watcher.connect()
 }, 120_000)
 afterAll(async () => {
   await watcher?.end()
-  await works?.close()
+  await fixture?.close()
 })
-afterEach(() => works.proxy.rule(null))
+afterEach(() => fixture.proxy.rule(null))
 
 /** Resolves once the relay is at the step; what it does there it does not get past before it is killed. */
 type Step = (job: string) => { reached: Promise<void>; letGo: () => Promise<void> }
@@ -30,7 +30,7 @@ const atCall =
   () => {
     let seen = 0
     const reached = new Promise<void>((resolve) => {
-      works.proxy.rule((call): Fault => {
+      fixture.proxy.rule((call): Fault => {
         if (call.method !== method) return 'pass'
         seen += 1
         if (seen < nth) return 'pass'
@@ -39,14 +39,14 @@ const atCall =
         return { hang: true, delivered }
       })
     })
-    return { reached, letGo: async () => works.proxy.rule(null) }
+    return { reached, letGo: async () => fixture.proxy.rule(null) }
   }
 
 /** It waits for a row that this test has locked since the nth call of `method`. */
 const atRow =
   (row: (job: string) => string, method: string, nth: number): Step =>
   (job) => {
-    const holder = new Client({ connectionString: works.databaseUrl })
+    const holder = new Client({ connectionString: fixture.databaseUrl })
     const take = async () => {
       await holder.connect()
       await holder.query('BEGIN')
@@ -55,7 +55,7 @@ const atRow =
     let seen = 0
     const reached = new Promise<void>((resolve, reject) => {
       let taken: Promise<void> | undefined
-      works.proxy.rule(async (call): Promise<Fault> => {
+      fixture.proxy.rule(async (call): Promise<Fault> => {
         if (call.method === method) seen += 1
         if (call.method === method && seen >= nth) {
           taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
@@ -67,7 +67,7 @@ const atRow =
     return {
       reached,
       letGo: async () => {
-        works.proxy.rule(null)
+        fixture.proxy.rule(null)
         await holder.end()
       },
     }
@@ -113,33 +113,35 @@ const STEPS: [string, Step][] = [
 ]
 
 test.each(STEPS)('SIGKILL %s: another relay takes over, and the item is paid once', async (_, step) => {
-  const client = await works.client()
-  const payee = await works.payee()
-  await works.hire(client, [payee.signer.publicKey()])
-  const relay = await startChild(works.variables)
+  const client = await fixture.client()
+  const payee = await fixture.payee()
+  await fixture.hire(client, [payee.signer.publicKey()])
+  const relay = await startChild(fixture.variables)
   // The first job takes the channel's balance from the ledger; the calls of the second are counted.
-  const warm = await works.post(client, { amounts: [5] })
-  expect(await works.ended(client, String(warm.body.jobId))).toMatchObject({ status: 'completed' })
-  const { jobId } = (await works.post(client, { amounts: [7] })).body as { jobId: string }
+  const warm = await fixture.post(client, { amounts: [5] })
+  expect(await fixture.ended(client, String(warm.body.jobId))).toMatchObject({ status: 'completed' })
+  const { jobId } = (await fixture.post(client, { amounts: [7] })).body as { jobId: string }
   const { reached, letGo } = step(jobId)
   await reached
   await relay.kill()
   await letGo()
-  expect((await works.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
+  // As if the ten seconds without a heartbeat had passed already.
+  await watcher.query(`UPDATE pgboss.job SET heartbeat_on = heartbeat_on - interval '10 s' WHERE state = 'active'`)
+  expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
 
-  const other = await works.relay()
+  const other = await fixture.relay()
   try {
-    const ended = await works.ended(client, jobId)
+    const ended = await fixture.ended(client, jobId)
     expect(ended).toMatchObject({ status: 'completed', results: [{ i: 0, status: 'SUCCESS' }] })
-    expect(await works.received(payee)).toBe(12n)
-    const rows = await works.db
+    expect(await fixture.received(payee)).toBe(12n)
+    const rows = await fixture.db
       .select()
       .from(sponsoredTransfers)
       .where(eq(sponsoredTransfers.recipient, payee.signer.publicKey()))
     expect(rows.filter(({ status }) => status === 'success')).toHaveLength(2)
     expect(rows.some(({ status }) => status === 'held' || status === 'sent')).toBe(false)
     expect(rows.map(({ quotaAccount }) => quotaAccount)).toEqual(rows.map(() => client.address))
-    const quotas = await works.db.query.quotas.findMany()
+    const quotas = await fixture.db.query.quotas.findMany()
     expect(quotas.find(({ account }) => account === client.address)).toMatchObject({ held: 0n, count: 2 })
   } finally {
     await other.close()

@@ -1,56 +1,85 @@
 import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { batchItems, batchJobs, ITEM_STATUSES } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs, ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
 import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
-import type { Database } from '#lib/db/connection.ts'
-import { failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
-import { confirmItem, findItem, ITEM_MOVES, type Item, storeSigned, takeItem } from '#lib/relay/items.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { cancelNext, type Holding, releaseChannel, reserveNext, takeUp } from '#lib/relay/holding.ts'
+import { endUnknown, failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
+import { confirmItem, findItem, ITEM_MOVES, type Item, storeSigned } from '#lib/relay/items.ts'
+import { type ItemQueue, openQueue } from '#lib/relay/queue.ts'
+import type { Channel } from '#lib/relay/relay.ts'
+import type { ItemId } from '#lib/relay/sealing.ts'
 import { recordTransfer } from '#lib/sponsor/transfer-record.ts'
 import { cloneDatabase } from '../support/database.ts'
 
-let postgres: Awaited<ReturnType<typeof cloneDatabase>>
-let db: Database
-beforeAll(async () => {
-  postgres = await cloneDatabase()
-  db = await postgres.store.database()
-})
-afterAll(() => postgres?.drop())
-
 const NOW = new Date('2026-03-01T12:00:00Z')
 const LATER = new Date('2026-03-01T12:00:05Z')
+const TOKEN = 'token'
 
-async function makeJob(count: number): Promise<string> {
-  // Whatever an earlier test has left is not to be taken.
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+let queue: ItemQueue
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+  queue = openQueue({ database: clone.store.database, relayKey: 'key' })
+  await queue.open()
+})
+afterAll(async () => {
+  await queue?.close()
+  await clone?.drop()
+})
+
+/** A relay that has the seeds of these channels, as far as moving channels between items goes. */
+const holding = (...addresses: string[]): Holding & { now(): Date } => ({
+  database: async () => db,
+  token: TOKEN,
+  queue,
+  channels: addresses.map((address) => ({ address }) as Channel),
+  now: () => LATER,
+})
+
+/** Free channels without a fault, and nothing else: what an earlier test has left is taken away. */
+async function makeChannels(...addresses: string[]): Promise<void> {
+  await db.delete(relayChannels)
   await db
     .update(batchItems)
     .set({ status: 'failed', sealedAmount: null, signedXdr: null, sealedOpening: null, settledAt: NOW })
-  const id = randomUUID()
-  await db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, createdAt: NOW })
-  await db.insert(batchItems).values(
-    Array.from({ length: count }, (_, position) => ({
-      job: id,
-      position,
-      sealedAmount: 'sealed',
-      quotaAccount: id,
-      queuedAt: NOW,
-    })),
-  )
-  return id
+  await db.insert(relayChannels).values(addresses.map((address) => ({ token: TOKEN, address, seenAt: NOW })))
 }
 
-const signedBy = (name: string) => ({ innerHash: name, signedXdr: `xdr of ${name}`, sealedOpening: 'sealed' })
+async function makeJob(count: number): Promise<ItemId[]> {
+  const id = randomUUID()
+  await db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, relayKey: 'key', createdAt: NOW })
+  const items = Array.from({ length: count }, (_, position) => ({
+    job: id,
+    position,
+    sealedAmount: 'sealed',
+    quotaAccount: id,
+    queuedAt: NOW,
+  }))
+  await db.insert(batchItems).values(items)
+  return items.map(({ job, position }) => ({ job, position }))
+}
 
-async function take(channel: string): Promise<Item> {
-  const item = await takeItem(db, channel)
-  if (!item) throw new Error('nothing to take')
+async function makeItem(): Promise<ItemId> {
+  const [item] = await makeJob(1)
+  if (!item) throw new Error('no item was made')
   return item
 }
 
+async function take(id: ItemId, ...addresses: string[]): Promise<Item & { channel: string }> {
+  const taken = await takeUp(holding(...addresses), id)
+  if (typeof taken === 'string') throw new Error(taken)
+  return taken.item
+}
+
 async function sign(item: Item, name: string): Promise<Item> {
-  const signed = await storeSigned(db, item, signedBy(name))
-  if (!signed) throw new Error('not signed')
-  return signed
+  const signed = { innerHash: name, signedXdr: `xdr of ${name}`, sealedOpening: `after ${name}` }
+  const stored = await storeSigned(db, item, signed)
+  if (!stored) throw new Error('not signed')
+  return stored
 }
 
 /** The sponsor writes the item's transfer down, as it does it: the item is confirmed in the same transaction. */
@@ -74,113 +103,216 @@ const bind = (item: Item) =>
     { quotaAccount: item.quotaAccount, confirm: (tx) => confirmItem(tx, item, NOW) },
   )
 
-const statusOf = async (item: Item) => (await findItem(db, item))?.status
+const statusOf = async (item: ItemId) => (await findItem(db, item))?.status
 const jobOf = async (id: string) => (await db.select().from(batchJobs).where(eq(batchJobs.id, id)))[0]
+const channelOf = async (address: string) =>
+  (await db.select().from(relayChannels).where(eq(relayChannels.address, address)))[0]
 
 test('the table of moves names every status, and nothing leads out of the final ones', () => {
   expect(Object.keys(ITEM_MOVES).sort()).toEqual([...ITEM_STATUSES].sort())
-  expect([ITEM_MOVES.paid, ITEM_MOVES.failed]).toEqual([[], []])
+  expect([ITEM_MOVES.paid, ITEM_MOVES.failed, ITEM_MOVES.unknown]).toEqual([[], [], []])
 })
 
-test('channels that take at once take different items, oldest first, and one each', async () => {
-  const job = await makeJob(8)
-  const taken = await Promise.all(Array.from({ length: 12 }, (_, index) => takeItem(db, `crowd ${index}`)))
-  const positions = taken.flatMap((item) => (item ? [item.position] : []))
-  expect(positions.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
-  expect(taken.filter((item) => item?.job === job)).toHaveLength(8)
-})
+describe('a channel', () => {
+  test('is held by one item, and an item holds one: of many workers at once each gets another', async () => {
+    await makeChannels('A', 'B', 'C')
+    const items = await makeJob(8)
+    const relays = [holding('A', 'B', 'C'), holding('C', 'B', 'A')]
+    const taken = await Promise.all(items.flatMap((item) => relays.map((relay) => takeUp(relay, item))))
+    const held = taken.flatMap((each) => (typeof each === 'string' ? [] : [each.item]))
+    expect(new Set(held.map(({ channel }) => channel))).toEqual(new Set(['A', 'B', 'C']))
+    expect(new Set(held.map(({ position, channel }) => `${position} ${channel}`)).size).toBe(3)
+    expect(taken.filter((each) => each === 'no-channel').length).toBeGreaterThanOrEqual(10)
+  })
 
-test('a channel does not take what it was unable to pay, others do', async () => {
-  await makeJob(1)
-  const item = await take('A')
-  expect(await returnItem(db, item, { unable: true })).toBe(true)
-  expect(await takeItem(db, 'A')).toBeUndefined()
-  expect((await take('B')).unable).toEqual(['A'])
-})
+  test('with a fault, or which has not enough for the item, is not taken; nor is one whose seed is elsewhere', async () => {
+    await makeChannels('A', 'B', 'C')
+    await db.update(relayChannels).set({ problem: 'registration' }).where(eq(relayChannels.address, 'A'))
+    const item = await makeItem()
+    expect(await takeUp(holding('A'), item)).toBe('no-channel')
+    const taken = await take(item, 'A', 'B')
+    expect(taken.channel).toBe('B')
+    expect(await returnItem(holding(), taken, { unable: true })).toBe(true)
+    expect(await takeUp(holding('A', 'B'), item)).toBe('no-channel')
+    expect((await take(item, 'A', 'B', 'C')).channel).toBe('C')
+  })
 
-describe('what was begun under an earlier attempt has no more say', () => {
-  test('it cannot store a transfer, bind the sponsor, pay, return or fail', async () => {
-    await makeJob(1)
-    const old = await sign(await take('A'), 'old')
-    expect(await returnItem(db, old)).toBe(true)
-    const fresh = await take('A')
-    expect(fresh.attempt).toBe(old.attempt + 1)
-    expect(await storeSigned(db, { ...old, status: 'taken' }, signedBy('stale'))).toBeUndefined()
-    const signed = await sign(fresh, 'fresh')
-    await expect(bind(old)).rejects.toThrow('no longer paid by this transfer')
-    expect(
-      await db.query.sponsoredTransfers.findFirst({ where: eq(sponsoredTransfers.innerHash, 'old') }),
-    ).toBeUndefined()
-    await payItem(db, old, 'hash', 'token', LATER)
-    expect(await returnItem(db, old)).toBe(false)
-    expect(await failItem(db, old, 'why', LATER)).toBe(false)
-    expect(await findItem(db, signed)).toMatchObject({ status: 'signed', innerHash: 'fresh' })
+  test('stays with its item when another worker takes that up, under a fresh attempt', async () => {
+    await makeChannels('A', 'B')
+    const first = await take(await makeItem(), 'A')
+    const second = await take(first, 'A', 'B')
+    expect([second.channel, second.attempt]).toEqual(['A', first.attempt + 1])
+  })
+
+  test('of an unsigned item is given back where the seed is missing; a signed item needs none', async () => {
+    await makeChannels('A', 'B')
+    const item = await take(await makeItem(), 'A')
+    expect((await take(item, 'B')).channel).toBe('B')
+    expect(await channelOf('A')).toMatchObject({ itemJob: null })
+    const signed = await sign(await take(item, 'B'), 'elsewhere')
+    expect(await take(signed, 'A')).toMatchObject({ channel: 'B', status: 'signed' })
+    const other = await take(await makeItem(), 'A')
+    expect(await takeUp(holding('C'), other)).toBe('no-channel')
+    expect(await statusOf(other)).toBe('queued')
+    expect(await channelOf('A')).toMatchObject({ itemJob: null })
+  })
+
+  test('is free when its item has ended, however that was', async () => {
+    await makeChannels('A')
+    const ends: ((item: Item) => Promise<unknown>)[] = [
+      (item) => payItem(holding(), item, 'hash'),
+      (item) => failItem(holding(), item, 'why'),
+      (item) => returnItem(holding(), item),
+      (item) => endUnknown(holding(), item, undefined),
+    ]
+    for (const [index, end] of ends.entries()) {
+      const item = await sign(await take(await makeItem(), 'A'), `end ${index}`)
+      expect(await channelOf('A')).toMatchObject({ itemJob: item.job, itemPosition: 0 })
+      await end(item)
+      expect(await channelOf('A')).toMatchObject({ itemJob: null, itemPosition: null })
+    }
   })
 })
 
+describe('the next item of a channel', () => {
+  test('gets the channel in the transaction that ends the item before', async () => {
+    await makeChannels('A')
+    const [one, two, three] = await makeJob(3)
+    if (!one || !two || !three) throw new Error('an item is missing')
+    const first = await sign(await take(one, 'A'), `${one.job} first`)
+    const second = await findItem(db, two)
+    const third = await findItem(db, three)
+    if (!second || !third) throw new Error('an item is missing')
+    const reserved = await reserveNext(holding('A'), second, { ...one, channel: 'A' })
+    expect(reserved).toMatchObject({ status: 'queued', attempt: second.attempt + 1 })
+    expect(await reserveNext(holding('A'), third, { ...one, channel: 'A' })).toBeUndefined()
+    expect(await takeUp(holding('A'), three)).toBe('no-channel')
+    await payItem(holding('A'), first, 'hash')
+    expect(await channelOf('A')).toMatchObject({ itemPosition: 1, nextJob: null, sealedOpening: first.sealedOpening })
+    expect(await findItem(db, two)).toMatchObject({ status: 'taken', channel: 'A' })
+    expect(await takeUp(holding('A'), three)).toBe('no-channel')
+    expect((await take(two, 'A')).channel).toBe('A')
+  })
+
+  test('does not get a channel that has a fault, nor one that it has let go', async () => {
+    await makeChannels('A')
+    const [one, two] = await makeJob(2)
+    if (!one || !two) throw new Error('an item is missing')
+    for (const spoil of ['fault', 'cancel'] as const) {
+      const first = await take(one, 'A')
+      const second = await findItem(db, two)
+      if (!second) throw new Error('an item is missing')
+      await reserveNext(holding('A'), second, { ...one, channel: 'A' })
+      if (spoil === 'fault') await db.update(relayChannels).set({ problem: 'account' })
+      else await cancelNext(holding('A'), second)
+      await returnItem(holding('A'), first)
+      expect(await statusOf(two)).toBe('queued')
+      expect(await channelOf('A')).toMatchObject({ itemJob: null, nextJob: null })
+      await db.update(relayChannels).set({ problem: null })
+    }
+  })
+})
+
+test('a message is one for each item, and the oldest that waits is due as soon as a channel is free', async () => {
+  await makeChannels('A')
+  const [one, two] = await makeJob(2)
+  if (!one || !two) throw new Error('an item is missing')
+  const later = { ...two, seconds: 3_600 }
+  await transact(db, (tx) => queue.send(tx, [one, later]))
+  await transact(db, (tx) => queue.send(tx, [one, two]))
+  const due = async () => {
+    const query = `SELECT (data->>'position')::int AS position, start_after <= now() AS due FROM pgboss.job
+      WHERE data->>'job' = '${one.job}' AND state < 'active' ORDER BY 1`
+    return ((await db.execute(query)) as unknown as { rows: { position: number; due: boolean }[] }).rows
+  }
+  expect(await due()).toEqual([
+    { position: 0, due: true },
+    { position: 1, due: false },
+  ])
+  const item = await take(one, 'A')
+  await failItem(holding('A'), item, 'why')
+  expect(await due()).toEqual([
+    { position: 0, due: true },
+    { position: 1, due: true },
+  ])
+  await transact(db, (tx) => releaseChannel(tx, holding('A'), item))
+})
+
+test('what was begun under an earlier attempt has no more say', async () => {
+  await makeChannels('A')
+  const id = await makeItem()
+  const old = await sign(await take(id, 'A'), 'old')
+  expect(await returnItem(holding(), old)).toBe(true)
+  const fresh = await take(id, 'A')
+  expect(fresh.attempt).toBe(old.attempt + 1)
+  const stale = { innerHash: 'stale', signedXdr: 'xdr', sealedOpening: 'sealed' }
+  expect(await storeSigned(db, { ...old, status: 'taken' }, stale)).toBeUndefined()
+  const signed = await sign(fresh, 'fresh')
+  await expect(bind(old)).rejects.toThrow('no longer paid by this transfer')
+  const bound = await db.query.sponsoredTransfers.findFirst({ where: eq(sponsoredTransfers.innerHash, 'old') })
+  expect(bound).toBeUndefined()
+  await payItem(holding(), old, 'hash')
+  expect(await returnItem(holding(), old)).toBe(false)
+  expect(await failItem(holding(), old, 'why')).toBe(false)
+  expect(await findItem(db, signed)).toMatchObject({ status: 'signed', innerHash: 'fresh' })
+  expect(await channelOf('A')).toMatchObject({ itemJob: id.job })
+})
+
 describe('a transfer that the sponsor is bound to holds its item', () => {
-  test.each(['held', 'sent', 'success'] as const)('while it is %s', async (status) => {
-    await makeJob(1)
-    const item = await sign(await take('A'), `bound ${status}`)
+  async function bindAs(status: 'held' | 'sent' | 'success' | 'failed' | 'dead'): Promise<Item> {
+    await makeChannels('A')
+    const item = await sign(await take(await makeItem(), 'A'), `bound ${status}`)
     await bind(item)
-    const settledAt = status === 'success' ? NOW : null
+    const settledAt = status === 'held' || status === 'sent' ? null : NOW
     await db
       .update(sponsoredTransfers)
       .set({ status, settledAt })
       .where(eq(sponsoredTransfers.innerHash, item.innerHash ?? ''))
-    expect(await returnItem(db, item)).toBe(false)
-    expect(await failItem(db, item, 'why', LATER)).toBe(false)
+    return item
+  }
+
+  test.each(['held', 'sent', 'success'] as const)('while it is %s', async (status) => {
+    const item = await bindAs(status)
+    expect(await returnItem(holding(), item)).toBe(false)
+    expect(await failItem(holding(), item, 'why')).toBe(false)
     expect(await statusOf(item)).toBe('signed')
+    expect(await channelOf('A')).toMatchObject({ itemJob: item.job })
   })
 
   test.each(['failed', 'dead'] as const)('until it is %s', async (status) => {
-    await makeJob(1)
-    const item = await sign(await take('A'), `bound ${status}`)
-    await bind(item)
-    await db
-      .update(sponsoredTransfers)
-      .set({ status, settledAt: NOW })
-      .where(eq(sponsoredTransfers.innerHash, item.innerHash ?? ''))
-    expect(await returnItem(db, item, { hash: 'failed hash' })).toBe(true)
-    expect(await findItem(db, item)).toMatchObject({
-      status: 'queued',
-      channel: null,
-      signedXdr: null,
-      hash: 'failed hash',
-    })
+    const item = await bindAs(status)
+    expect(await returnItem(holding(), item, { hash: 'failed hash' })).toBe(true)
+    const returned = { status: 'queued', channel: null, signedXdr: null, hash: 'failed hash', failures: 1 }
+    expect(await findItem(db, item)).toMatchObject(returned)
   })
 })
 
 test('to bind the sponsor and to give the item back at once: one of them, every time', async () => {
-  const seen = { bound: 0, returned: 0 }
+  await makeChannels('A')
   for (let round = 0; round < 40; round += 1) {
-    await makeJob(1)
-    const item = await sign(await take('A'), `race ${round}`)
-    const [bound, returned] = await Promise.allSettled([bind(item), returnItem(db, item)])
+    const item = await sign(await take(await makeItem(), 'A'), `race ${round}`)
+    const [bound, returned] = await Promise.allSettled([bind(item), returnItem(holding(), item)])
     const isBound = bound.status === 'fulfilled'
     const isReturned = returned.status === 'fulfilled' && returned.value
     expect([isBound, isReturned]).toEqual([isBound, !isBound])
     expect(await statusOf(item)).toBe(isBound ? 'signed' : 'queued')
-    seen[isBound ? 'bound' : 'returned'] += 1
+    if (isBound) await payItem(holding(), item, `hash ${round}`)
   }
-  expect(seen.bound + seen.returned).toBe(40)
 })
 
 test('of items that end at once the last closes the job, whichever it is', async () => {
+  await makeChannels('A', 'B', 'C', 'D')
   for (let round = 0; round < 10; round += 1) {
-    const job = await makeJob(4)
-    const items = await Promise.all(['A', 'B', 'C', 'D'].map(async (name) => sign(await take(name), `${job} ${name}`)))
+    const ids = await makeJob(4)
+    const items = await Promise.all(ids.map(async (id) => sign(await take(id, 'A', 'B', 'C', 'D'), JSON.stringify(id))))
     const [first, ...others] = items
     if (!first) throw new Error('no item')
     await Promise.all([
-      failItem(db, first, 'it would not do', LATER),
-      ...others.map((item) => payItem(db, item, `hash ${item.innerHash}`, 'token', LATER)),
+      failItem(holding(), first, 'it would not do'),
+      ...others.map((item) => payItem(holding(), item, `hash ${item.innerHash}`)),
     ])
-    expect(await jobOf(job)).toMatchObject({
-      status: 'failed',
-      error: `transfer ${first.position}: it would not do`,
-      endedAt: LATER,
-    })
+    const error = `transfer ${first.position}: it would not do`
+    expect(await jobOf(first.job)).toMatchObject({ status: 'failed', error, endedAt: LATER })
     for (const item of items) {
       expect(await findItem(db, item)).toMatchObject({ sealedAmount: null, sealedOpening: null, signedXdr: null })
     }
@@ -188,11 +320,21 @@ test('of items that end at once the last closes the job, whichever it is', async
 })
 
 test('an item that has ended stays as it is', async () => {
-  const job = await makeJob(1)
-  const item = await sign(await take('A'), `${job} once`)
-  await payItem(db, item, 'first', 'token', NOW)
-  await payItem(db, item, 'second', 'token', LATER)
-  expect(await failItem(db, item, 'why', LATER)).toBe(false)
-  expect(await findItem(db, item)).toMatchObject({ status: 'paid', hash: 'first', settledAt: NOW })
-  expect(await jobOf(job)).toMatchObject({ status: 'completed', error: null, endedAt: NOW })
+  await makeChannels('A')
+  const item = await sign(await take(await makeItem(), 'A'), 'once')
+  await payItem(holding(), item, 'first')
+  await payItem(holding(), item, 'second')
+  expect(await failItem(holding(), item, 'why')).toBe(false)
+  expect(await takeUp(holding('A'), item)).toBe('ended')
+  expect(await findItem(db, item)).toMatchObject({ status: 'paid', hash: 'first' })
+  expect(await jobOf(item.job)).toMatchObject({ status: 'completed', error: null, endedAt: LATER })
+})
+
+test('an item of which history cannot tell ends, and its job says so', async () => {
+  await makeChannels('A')
+  const item = await sign(await take(await makeItem(), 'A'), 'lost')
+  await bind(item)
+  expect(await endUnknown(holding(), item, undefined)).toBe(true)
+  expect(await findItem(db, item)).toMatchObject({ status: 'unknown', sealedAmount: null })
+  expect(await jobOf(item.job)).toMatchObject({ status: 'failed' })
 })

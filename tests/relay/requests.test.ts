@@ -4,16 +4,16 @@ import { POST } from '#app/api/batch/route.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { provideService } from '#lib/server/services.ts'
 import { captureLog } from '../support/console.ts'
-import { openWorks, type Works } from './works.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
 
-let works: Works
+let fixture: RelayService
 beforeAll(async () => {
-  works = await openWorks({ channels: 2 })
+  fixture = await openRelayService({ channels: 2 })
 }, 120_000)
-afterAll(() => works?.close())
+afterAll(() => fixture?.close())
 afterEach(() => {
   vi.restoreAllMocks()
-  provideService(Promise.resolve(works.service))
+  provideService(Promise.resolve(fixture.service))
 })
 
 const RULE = 'amounts must be 1–10 positive integers'
@@ -36,8 +36,8 @@ describe('amounts', () => {
     ['true', [true]],
   ]
   test.each(bad)('%s: 400', async (_, amounts) => {
-    const client = await works.client()
-    expect(await works.post(client, { amounts })).toEqual({
+    const client = await fixture.client()
+    expect(await fixture.post(client, { amounts })).toEqual({
       status: 400,
       body: { error: RULE, code: 'amounts-invalid' },
     })
@@ -46,8 +46,8 @@ describe('amounts', () => {
   test.each([[[1]], [[2 ** 53 - 1]], [Array.from({ length: 10 }, (_, i) => i + 1)]])(
     '%j are taken',
     async (amounts) => {
-      const client = await works.client()
-      const { status, body } = await works.post(client, { amounts })
+      const client = await fixture.client()
+      const { status, body } = await fixture.post(client, { amounts })
       expect([status, body.status]).toEqual([200, 'running'])
       expect(body.jobId).toMatch(/^[0-9a-f-]{36}$/)
       expect(Object.keys(body).sort()).toEqual(['jobId', 'status'])
@@ -55,51 +55,51 @@ describe('amounts', () => {
   )
 
   test('a body that is not an object: 400; no body, or none for us: the default batch of three', async () => {
-    const client = await works.client()
-    expect((await works.post(client, [1])).body).toEqual({ error: RULE, code: 'body-invalid' })
-    const { body } = await works.post(client)
-    const items = await works.db.execute(sql`SELECT 1 FROM batch_items WHERE job = ${String(body.jobId)}`)
+    const client = await fixture.client()
+    expect((await fixture.post(client, [1])).body).toEqual({ error: RULE, code: 'body-invalid' })
+    const { body } = await fixture.post(client)
+    const items = await fixture.db.execute(sql`SELECT 1 FROM batch_items WHERE job = ${String(body.jobId)}`)
     expect((items as unknown as { rows: unknown[] }).rows).toHaveLength(3)
-    expect((await works.post(await works.client(), { notes: 'x' })).status).toBe(200)
+    expect((await fixture.post(await fixture.client(), { notes: 'x' })).status).toBe(200)
   })
 })
 
 describe('a job', () => {
   test('is one at a time for each user: 409; of ten requests at once one is taken', async () => {
-    const client = await works.client()
-    const answers = await Promise.all(Array.from({ length: 10 }, () => works.post(client, { amounts: [1] })))
+    const client = await fixture.client()
+    const answers = await Promise.all(Array.from({ length: 10 }, () => fixture.post(client, { amounts: [1] })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 409)])
     expect(answers.find(({ status }) => status === 409)?.body).toEqual({
       error: 'a batch job is running already',
       code: 'job-running',
     })
-    expect((await works.post(await works.client(), { amounts: [1] })).status).toBe(200)
+    expect((await fixture.post(await fixture.client(), { amounts: [1] })).status).toBe(200)
   })
 
   test('is its user’s alone: 404 unknown job for others, for what is no id, and for what is not there', async () => {
-    const client = await works.client()
-    const { jobId } = (await works.post(client, { amounts: [1] })).body as { jobId: string }
-    const own = await works.read(client, jobId)
+    const client = await fixture.client()
+    const { jobId } = (await fixture.post(client, { amounts: [1] })).body as { jobId: string }
+    const own = await fixture.read(client, jobId)
     expect(own).toMatchObject({ status: 200, body: { jobId, status: 'running', results: [] } })
     expect(Number.isInteger(own.body.createdAt) && Math.abs(Date.now() - own.body.createdAt) < 60_000).toBe(true)
     const unknown = { status: 404, body: { error: 'unknown job', code: 'job-not-found' } }
-    expect(await works.read(await works.client(), jobId)).toEqual(unknown)
+    expect(await fixture.read(await fixture.client(), jobId)).toEqual(unknown)
     expect(
-      await works.read(
+      await fixture.read(
         client,
         jobId.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
       ),
     ).toEqual(unknown)
-    expect(await works.read(client, "1' OR 1=1")).toEqual(unknown)
+    expect(await fixture.read(client, "1' OR 1=1")).toEqual(unknown)
   })
 
   test('belongs to a kind of user too: an idp user whose sub is an account sees nothing of the account’s', async () => {
-    const client = await works.client()
-    const { jobId } = (await works.post(client, { amounts: [1] })).body as { jobId: string }
+    const client = await fixture.client()
+    const { jobId } = (await fixture.post(client, { amounts: [1] })).body as { jobId: string }
     const identity = { kind: 'idp', sub: client.address, issuer: 'https://login.example' } as const
-    const session = await mintSession(works.service.settings.sessions, identity, new Date())
-    expect((await works.read({ ...client, session }, jobId)).status).toBe(404)
-    expect((await works.post({ ...client, session }, { amounts: [1] })).status).toBe(200)
+    const session = await mintSession(fixture.service.settings.sessions, identity, new Date())
+    expect((await fixture.read({ ...client, session }, jobId)).status).toBe(404)
+    expect((await fixture.post({ ...client, session }, { amounts: [1] })).status).toBe(200)
   })
 
   test('needs a session: 401', async () => {
@@ -111,9 +111,9 @@ describe('a job', () => {
   })
 
   test('is 501 where batches are off, whatever the body says', async () => {
-    provideService(Promise.resolve({ ...works.service, batch: undefined }))
-    const client = await works.client()
-    expect(await works.post(client, { amounts: [] })).toEqual({
+    provideService(Promise.resolve({ ...fixture.service, batch: undefined }))
+    const client = await fixture.client()
+    expect(await fixture.post(client, { amounts: [] })).toEqual({
       status: 501,
       body: { error: 'batch execution is disabled', code: 'batch-disabled' },
     })
@@ -122,14 +122,14 @@ describe('a job', () => {
 
 /** Every table of every schema, as text. */
 async function dump(): Promise<string> {
-  const { rows } = (await works.db.execute(
+  const { rows } = (await fixture.db.execute(
     sql`SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables
         WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
   )) as unknown as { rows: { name: string }[] }
   const tables = await Promise.all(
     rows.map(async ({ name }) => [
       name,
-      await works.db.execute(sql.raw(`SELECT row_to_json(t) AS row FROM ${name} t`)),
+      await fixture.db.execute(sql.raw(`SELECT row_to_json(t) AS row FROM ${name} t`)),
     ]),
   )
   return JSON.stringify(tables.map(([name, result]) => [name, (result as unknown as { rows: unknown[] }).rows]))
@@ -137,13 +137,13 @@ async function dump(): Promise<string> {
 
 test('no amount is in any table, nor in the log, before, while and after a job runs', async () => {
   const lines = captureLog()
-  const client = await works.client()
+  const client = await fixture.client()
   const amounts = [834_025_198_331, 912_837_465_019]
-  const { jobId } = (await works.post(client, { amounts })).body as { jobId: string }
+  const { jobId } = (await fixture.post(client, { amounts })).body as { jobId: string }
   const dumps = [await dump()]
-  const relay = await works.relay()
+  const relay = await fixture.relay()
   try {
-    while ((await works.read(client, jobId)).body.status === 'running') {
+    while ((await fixture.read(client, jobId)).body.status === 'running') {
       dumps.push(await dump())
       // PGlite works on the thread of everybody else, who are to get on, too.
       await new Promise((resolve) => setTimeout(resolve, 20))
@@ -151,7 +151,7 @@ test('no amount is in any table, nor in the log, before, while and after a job r
   } finally {
     await relay.close()
   }
-  expect((await works.read(client, jobId)).body).toMatchObject({ status: 'completed' })
+  expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'completed' })
   dumps.push(await dump())
   expect(dumps.length).toBeGreaterThan(3)
   expect(dumps[0]).toContain(jobId)
@@ -167,7 +167,7 @@ test('no amount is in any table, nor in the log, before, while and after a job r
     expect(spellings.filter((spelling) => text.includes(spelling))).toEqual([])
   }
   expect(lines.some((line) => line.includes('item paid') && line.includes(jobId))).toBe(true)
-  const items = await works.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, jobId) })
+  const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, jobId) })
   expect(items.map((item) => [item.sealedAmount, item.sealedOpening, item.signedXdr])).toEqual([
     [null, null, null],
     [null, null, null],

@@ -2,37 +2,37 @@ import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
-import { openWorks, type Works } from './works.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
 
 let postgres: PostgresServer
-let works: Works
+let fixture: RelayService
 beforeAll(async () => {
   postgres = await startPostgres()
-  works = await openWorks({ channels: 3, variables: { DATABASE_URL: postgres.url } })
+  fixture = await openRelayService({ channels: 3, variables: { DATABASE_URL: postgres.url } })
 })
 afterAll(async () => {
-  await works?.close()
+  await fixture?.close()
   await postgres?.remove()
 })
 
 test('the database server is restarted under load: jobs finish, each item paid once', async () => {
-  const relay = await works.relay()
+  const relay = await fixture.relay()
   try {
-    const clients = await Promise.all(Array.from({ length: 3 }, () => works.client()))
+    const clients = await Promise.all(Array.from({ length: 3 }, () => fixture.client()))
     const jobs = await Promise.all(
-      clients.map(async (client) => (await works.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
+      clients.map(async (client) => (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
     )
     for (const away of [0, 1_500]) {
       await new Promise((resolve) => setTimeout(resolve, 700))
       await postgres.restart(away)
     }
     for (const [index, client] of clients.entries()) {
-      await expect.poll(async () => (await works.read(client, jobs[index] ?? '')).status).toBe(200)
-      const { status, results } = await works.ended(client, jobs[index] ?? '')
+      await expect.poll(async () => (await fixture.read(client, jobs[index] ?? '')).status).toBe(200)
+      const { status, results } = await fixture.ended(client, jobs[index] ?? '')
       expect(status).toBe('completed')
       expect(results.map((result) => result.status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'])
     }
-    const db = await works.service.database()
+    const db = await fixture.service.database()
     const paid = await db.select().from(sponsoredTransfers).where(eq(sponsoredTransfers.status, 'success'))
     expect(new Set(paid.map(({ ledgerHash }) => ledgerHash)).size).toBe(12)
     expect(paid).toHaveLength(12)

@@ -55,16 +55,16 @@ function sponsorLight(sponsor: Readiness['sponsor']): Light {
 }
 
 function relayLight(
-  { configured, ok, relays, problem }: Readiness['relay'],
+  { configured, ok, channels, problem }: Readiness['relay'],
   { embedsDatabase, startsRelay }: Omit<HealthProps, 'ready'>,
 ): Light {
   if (configured === false) return ['off', 'Off', 'batch execution is disabled']
-  if (relays === undefined) return ['off', 'Unknown', 'the database knows']
-  if (relays === 0 && startsRelay) return ['busy', 'Starting', 'soon after the service']
+  if (channels === undefined) return ['off', 'Unknown', 'the database knows']
+  if (channels === 0 && startsRelay) return ['busy', 'Starting', 'soon after the service']
   // Beside an embedded database only the service can start one.
-  if (relays === 0) return ['bad', 'None running', embedsDatabase ? 'the log says why' : 'start one: npm run relay']
-  const hosts = relays === 1 ? 'one host' : `${relays} hosts`
-  if (problem === undefined) return ['good', 'Running', hosts]
+  if (channels === 0) return ['bad', 'None running', embedsDatabase ? 'the log says why' : 'start one: npm run relay']
+  const count = channels === 1 ? 'one channel' : `${channels} channels`
+  if (problem === undefined) return ['good', 'Running', count]
   const told = String(problem).replace(/\b([A-Z2-7]{4})[A-Z2-7]{48}([A-Z2-7]{4})\b/g, '$1…$2')
-  return ok ? ['busy', 'Running', `${hosts}; ${told}`] : ['bad', 'Cannot pay', told]
+  return ok ? ['busy', 'Running', `${count}; ${told}`] : ['bad', 'Cannot pay', told]
 }

@@ -93,7 +93,7 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
   if (relay.configured === false || !database.ok || startsRelay) return []
   const faulty = channels.filter(({ isRunning, problem }) => isRunning && problem !== null)
   return [
-    ...(relay.relays === 0
+    ...(relay.channels === 0
       ? [
           asked('relay', 'bad', 'No relay is running', {
             why: 'jobs wait',

@@ -15,9 +15,9 @@ import { type RunningService, startService } from '#lib/server/start.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { type Ground, openGround } from '../support/ground.ts'
-import { QUICK } from './quick.ts'
+import { SHORT_TIMES } from './short-times.ts'
 
-/** Somebody who has batches run. */
+/** A user who has batches run. */
 export interface Client {
   address: string
   session: string
@@ -32,7 +32,7 @@ export interface Job {
 }
 
 /** A ground with a service on it that accepts batches, and with channels for relays. */
-export interface Works extends Ground {
+export interface RelayService extends Ground {
   service: RunningService
   key: PrivateRelayKey
   channels: Keypair[]
@@ -51,9 +51,9 @@ export interface Works extends Ground {
 }
 
 /** @param given.prepared how many of the channels are made fit; all by default */
-export async function openWorks(
+export async function openRelayService(
   given: { channels?: number; prepared?: number; variables?: Record<string, string> } = {},
-): Promise<Works> {
+): Promise<RelayService> {
   const { channels: count = 3, prepared = count } = given
   const key = generateRelayKey()
   const channels = Array.from({ length: count }, () => Keypair.random())
@@ -68,14 +68,14 @@ export async function openWorks(
   const service = await startService(readEnvironment(variables), ground.shared)
   provideService(Promise.resolve(service))
   const relay = await composeRelay(service)
-  const fit = { ...relay, channels: channels.slice(0, prepared) }
+  const fit = { ...relay, channels: relay.channels.slice(0, prepared) }
   await prepareChannels(fit, service.faucet, () => undefined)
   const request = (client: Client, path: string, init: RequestInit = {}) =>
     new Request(`http://localhost:3000/api${path}`, {
       ...init,
       headers: { Authorization: `Bearer ${client.session}`, ...init.headers },
     })
-  const works: Works = {
+  const fixture: RelayService = {
     ...ground,
     variables,
     service,
@@ -112,17 +112,17 @@ export async function openWorks(
     ended: async (client, id, seconds = 80) => {
       const deadline = Date.now() + seconds * 1000
       for (;;) {
-        const { body } = await works.read(client, id)
+        const { body } = await fixture.read(client, id)
         if (body.status !== 'running') return body
         if (Date.now() > deadline) throw new Error(`the job still runs: ${JSON.stringify(body)}`)
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     },
-    relay: (times = QUICK) => startRelay(service, { times }),
+    relay: (times = SHORT_TIMES) => startRelay(service, { times }),
     close: async () => {
       await service.close()
       await ground.close()
     },
   }
-  return works
+  return fixture
 }

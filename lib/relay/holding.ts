@@ -1,0 +1,161 @@
+import { and, asc, eq, inArray, isNull, not, or, sql } from 'drizzle-orm'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { isChannel } from './channels.ts'
+import { type Item, isItem, isOpen } from './items.ts'
+import type { ItemQueue } from './queue.ts'
+import type { Relay } from './relay.ts'
+import type { ItemId } from './sealing.ts'
+
+/** What it takes to move channels between items. */
+export type Holding = Pick<Relay, 'database' | 'token' | 'channels' | 'queue'>
+
+/** The item with its channel, under a fresh attempt; or why a worker can do nothing about it. */
+export type TakenUp = { item: Item & { channel: string } } | 'ended' | 'no-channel'
+
+/**
+ * Takes an item up, in one SQL transaction: with the channel that it holds already, else with a free one. No worker waits
+ * for a channel here, and two workers never get the same one. An unsigned item whose channel's seed is elsewhere gives
+ * that channel back; a signed item needs no seed.
+ */
+export async function takeUp(holding: Holding, id: ItemId): Promise<TakenUp> {
+  const addresses = holding.channels.map(({ address }) => address)
+  return await transact(await holding.database(), async (tx) => {
+    const [item] = await tx.select().from(batchItems).where(isItem(id)).for('update')
+    if (!item || !isOpen(item)) return 'ended'
+    const keeps = item.status === 'signed' || (item.status === 'taken' && addresses.includes(item.channel ?? ''))
+    const channel = keeps ? item.channel : await acquire(tx, holding, item)
+    if (channel === null) {
+      if (item.status === 'taken') await giveUp(tx, holding, item)
+      return 'no-channel'
+    }
+    const status = item.status === 'signed' ? 'signed' : 'taken'
+    const [taken] = await tx
+      .update(batchItems)
+      .set({ status, channel, attempt: sql`${batchItems.attempt} + 1` })
+      .where(isItem(id))
+      .returning()
+    if (!taken) throw new Error('an item that is locked is gone')
+    if (keeps) return { item: { ...taken, channel } }
+    await releaseChannel(tx, holding, item)
+    await tx.update(relayChannels).set(heldBy(id)).where(isChannel(holding.token, channel))
+    return { item: { ...taken, channel } }
+  })
+}
+
+const heldBy = ({ job, position }: ItemId) => ({ itemJob: job, itemPosition: position })
+const isHeldBy = ({ job, position }: ItemId) =>
+  and(eq(relayChannels.itemJob, job), eq(relayChannels.itemPosition, position))
+const isReservedFor = ({ job, position }: ItemId) =>
+  and(eq(relayChannels.nextJob, job), eq(relayChannels.nextPosition, position))
+const NO_NEXT = { nextJob: null, nextPosition: null }
+
+/** Locks a free channel that may have enough; null without one. What was reserved for the item ahead is let go. */
+async function acquire(tx: Database, { token, channels }: Holding, item: Item): Promise<string | null> {
+  await tx.update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
+  const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
+  if (own.length === 0) return null
+  const [free] = await tx
+    .select({ address: relayChannels.address })
+    .from(relayChannels)
+    .where(
+      and(
+        eq(relayChannels.token, token),
+        inArray(relayChannels.address, own),
+        isNull(relayChannels.itemJob),
+        isNull(relayChannels.problem),
+      ),
+    )
+    .limit(1)
+    .for('update', { skipLocked: true })
+  return free?.address ?? null
+}
+
+async function giveUp(tx: Database, holding: Holding, item: Item): Promise<void> {
+  await tx
+    .update(batchItems)
+    .set({ status: 'queued', channel: null, attempt: sql`${batchItems.attempt} + 1` })
+    .where(isItem(item))
+  await releaseChannel(tx, holding, item)
+}
+
+/**
+ * Frees the channel that an item has held, in the SQL transaction in which the item has moved on: for the item that is
+ * reserved on it, else for the oldest item that waits, whose message becomes due at once.
+ */
+export async function releaseChannel(tx: Database, holding: Pick<Holding, 'queue'>, item: ItemId): Promise<void> {
+  const [channel] = await tx.select().from(relayChannels).where(isHeldBy(item)).for('update')
+  if (!channel) return
+  const { token, address, nextJob, nextPosition, problem } = channel
+  const next = nextJob !== null && nextPosition !== null ? { job: nextJob, position: nextPosition } : undefined
+  const promoted = next && problem === null ? await promote(tx, next, address) : false
+  await tx
+    .update(relayChannels)
+    .set({ itemJob: null, itemPosition: null, ...(next && promoted && heldBy(next)), ...NO_NEXT })
+    .where(isChannel(token, address))
+  if (!promoted && problem === null) await hurryOldest(tx, holding.queue, address)
+}
+
+async function promote(tx: Database, next: ItemId, channel: string): Promise<boolean> {
+  const promoted = await tx
+    .update(batchItems)
+    .set({ status: 'taken', channel })
+    .where(and(isItem(next), eq(batchItems.status, 'queued')))
+    .returning({ job: batchItems.job })
+  return promoted.length > 0
+}
+
+async function hurryOldest(tx: Database, queue: ItemQueue, channel: string): Promise<void> {
+  const reserved = sql`EXISTS (SELECT 1 FROM ${relayChannels}
+    WHERE ${relayChannels.nextJob} = ${batchItems.job} AND ${relayChannels.nextPosition} = ${batchItems.position})`
+  const [oldest] = await tx
+    .select({ job: batchItems.job, position: batchItems.position })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(
+      and(
+        eq(batchItems.status, 'queued'),
+        eq(batchJobs.relayKey, queue.relayKey),
+        sql`NOT (${channel} = ANY(${batchItems.unable}))`,
+        not(reserved),
+      ),
+    )
+    .orderBy(asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position))
+    .limit(1)
+  if (oldest) await queue.hurry(tx, oldest)
+}
+
+/**
+ * Reserves for an item the channel that `held` holds, so that its proof can be made ahead. The item with its fresh
+ * attempt; undefined if either has moved on, or another item is reserved there.
+ */
+export async function reserveNext(
+  { database, token }: Holding,
+  item: Item,
+  held: ItemId & { channel: string },
+): Promise<Item | undefined> {
+  return await transact(await database(), async (tx) => {
+    const [reserved] = await tx
+      .update(batchItems)
+      .set({ attempt: sql`${batchItems.attempt} + 1` })
+      .where(and(isItem(item), eq(batchItems.status, 'queued'), eq(batchItems.attempt, item.attempt)))
+      .returning()
+    if (!reserved) return undefined
+    const same = isReservedFor(item)
+    await tx
+      .update(relayChannels)
+      .set(NO_NEXT)
+      .where(and(same, not(isHeldBy(held) ?? sql`true`)))
+    const [channel] = await tx
+      .update(relayChannels)
+      .set({ nextJob: item.job, nextPosition: item.position })
+      .where(and(isChannel(token, held.channel), isHeldBy(held), or(isNull(relayChannels.nextJob), same)))
+      .returning({ address: relayChannels.address })
+    return channel && reserved
+  })
+}
+
+/** Lets a reservation go that will not be used. */
+export async function cancelNext({ database }: Holding, item: ItemId): Promise<void> {
+  await (await database()).update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
+}

@@ -1,0 +1,162 @@
+import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import { isUnreachable } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import { forgetOpening, isAnyAble, noteProblem } from './channels.ts'
+import { checkChannels } from './diagnosis.ts'
+import { endUnknown, failItem, payItem, returnItem } from './item-ending.ts'
+import { findItem, type Item } from './items.ts'
+import type { Channel, Relay } from './relay.ts'
+import { type Proved, signItem } from './signing.ts'
+import { submitItem } from './submission.ts'
+
+/**
+ * What a step has come to. `done`: the item has ended, or is another worker's. `free`: the item has no channel any more,
+ * and may have another one at once. `wait`: the same again after a pause. `late`: another worker is to try.
+ */
+export type Outcome = 'done' | 'free' | 'wait' | 'late'
+
+/** An item with the channel that it holds. `channel` is undefined where the seed is elsewhere: then the item is signed. */
+export interface Paying {
+  item: Item
+  channel: Channel | undefined
+  /** a transfer that was proved ahead */
+  proved: Proved | undefined
+  /** told what opens the channel's balance once the item's transfer has applied */
+  onSigned(next: Opening): void
+}
+
+/** Takes an item one step of the way. Never throws: what cannot be reached is waited for. */
+export async function advanceItem(relay: Relay, paying: Paying): Promise<Outcome> {
+  const { item, channel } = paying
+  try {
+    if (item.status === 'signed' || !channel) return await submit(relay, item)
+    const signing = await signItem(relay, channel, item, paying.proved)
+    if (signing.kind === 'signed') {
+      paying.onSigned(signing.next)
+      return await submit(relay, signing.item)
+    }
+    if (signing.kind === 'moved') return 'done'
+    if (signing.kind === 'unfit') return await leaveChannel(relay, item, signing.problem)
+    if (signing.kind === 'short') return await passOn(relay, item)
+    if (signing.kind === 'unpayable') return await giveUp(relay, item, signing.error)
+    if (signing.kind === 'stale') return await giveBack(relay, item)
+    log('error', 'amount cannot be opened', nameOf(item))
+    return 'late'
+  } catch (error) {
+    const expected = isUnreachable(error) || (error instanceof Refusal && error.code === 'unavailable')
+    log(expected ? 'info' : 'error', 'item waits', { ...nameOf(item), failure: describeFailure(error) })
+    // A signed item waits for its transfer. For an unsigned one another relay may have a prover, where this one has not.
+    return expected || item.status === 'signed' ? 'wait' : 'late'
+  }
+}
+
+const nameOf = ({ job, position, channel, innerHash }: Item) => ({
+  job,
+  item: position,
+  channel: channel ?? undefined,
+  hash: innerHash ?? undefined,
+})
+
+async function submit(relay: Relay, item: Item): Promise<Outcome> {
+  const submitted = await submitItem(relay, item)
+  switch (submitted.kind) {
+    case 'open':
+      return 'wait'
+    case 'moved':
+      return 'done'
+    case 'succeeded':
+      await payItem(relay, item, submitted.hash)
+      log('info', 'item paid', nameOf(item))
+      return 'done'
+    case 'unknown':
+      await endUnknown(relay, item, submitted.hash)
+      log('error', 'item unknown', nameOf(item))
+      return 'done'
+    case 'refused':
+      return await answerRefusal(relay, item, submitted.reason, submitted.message)
+    case 'failed':
+      log('info', 'item to be paid again', { ...nameOf(item), status: 'failed', code: submitted.code })
+      return await payAgain(relay, item, submitted.hash)
+    case 'expired':
+      log('info', 'item to be paid again', { ...nameOf(item), status: 'expired' })
+      return await giveBack(relay, item)
+  }
+}
+
+/** The ledger has charged for each of these. */
+const MOST_FAILURES = 3
+
+async function payAgain(relay: Relay, item: Item, hash: string): Promise<Outcome> {
+  if (item.failures + 1 >= MOST_FAILURES) return await fail(relay, item, 'its transfer failed on the ledger too often')
+  return await giveBack(relay, item, hash)
+}
+
+/** Refusals that the next channel would get as well. */
+const FINAL: ReadonlySet<RefusalReason> = new Set(['quota-transfers', 'quota-stroops', 'daily-budget'])
+/** Refusals of a transfer that has waited too long, or whose channel has moved on: a fresh one is made. */
+const PASSING: ReadonlySet<RefusalReason> = new Set([
+  'would-fail',
+  'expires-too-soon',
+  'sequence',
+  'too-few-resources',
+  'no-account',
+])
+
+async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, message: string): Promise<Outcome> {
+  // Short while other transfers are open, or until the sponsor is filled up: the item is as good as before.
+  if (reason === 'float') return 'wait'
+  if (PASSING.has(reason)) return await giveBack(relay, item)
+  if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(item), reason })
+  return await fail(relay, item, message)
+}
+
+/** The item gives its channel back, and the channel's balance is read anew. What was in the way may go by waiting. */
+async function giveBack(relay: Relay, item: Item, hash?: string): Promise<Outcome> {
+  // First, since the next item of the channel begins with what opens its balance.
+  if (item.channel !== null) await forgetOpening(await relay.database(), relay.token, item.channel)
+  const returned = await returnItem(relay, item, hash === undefined ? {} : { hash })
+  return returned || (await isStillOurs(relay, item)) ? 'wait' : 'done'
+}
+
+/** The channel is at fault, and pays nothing until a check finds it well: the item is for the others. */
+async function leaveChannel(relay: Relay, item: Item, problem: ChannelProblem): Promise<Outcome> {
+  await noteProblem(await relay.database(), relay.token, item.channel ?? '', problem)
+  log('info', 'channel unfit', { ...nameOf(item), problem })
+  await returnItem(relay, item)
+  return 'free'
+}
+
+/** The channel has not enough, which is no fault of its own. When there is no other that may, the item has failed. */
+async function passOn(relay: Relay, item: Item): Promise<Outcome> {
+  const tried = [...item.unable, item.channel ?? '']
+  const isHopeless = async () => !(await isAnyAble(await relay.database(), relay.token, tried, relay.now()))
+  if (await isHopeless()) {
+    // A channel that owned nothing may have been paid since it was checked.
+    await checkChannels(relay)
+    if (await isHopeless()) return await fail(relay, item, 'no channel has enough to pay it')
+  }
+  await returnItem(relay, item, { unable: true })
+  return 'free'
+}
+
+/** For so long (ms) a node of the RPC may lag behind the one that has seen a recipient register. */
+const LAG = 10_000
+
+async function giveUp(relay: Relay, item: Item, error: string): Promise<Outcome> {
+  const waited = relay.now().getTime() - item.queuedAt.getTime()
+  return waited < LAG ? await giveBack(relay, item) : await fail(relay, item, error)
+}
+
+async function fail(relay: Relay, item: Item, error: string): Promise<Outcome> {
+  const failed = await failItem(relay, item, error)
+  if (failed) log('info', 'item failed', { ...nameOf(item), error })
+  return failed || !(await isStillOurs(relay, item)) ? 'done' : 'wait'
+}
+
+async function isStillOurs(relay: Relay, item: Item): Promise<boolean> {
+  const now = await findItem(await relay.database(), item)
+  return now?.attempt === item.attempt && (now.status === 'taken' || now.status === 'signed')
+}

@@ -1,0 +1,41 @@
+import { Refusal } from '#lib/http/refusal.ts'
+import { lookUp } from '#lib/stellar/look-up.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { send } from '#lib/stellar/send.ts'
+import type { SignedCall } from '#lib/wallet/transaction.ts'
+
+/** A ledger closes every few seconds: an RPC that shows none for so long (ms) is not waited for. */
+const STANDSTILL_MS = 60_000
+
+/**
+ * Sends a call that pays its own fee (register, merge) until it stands on the ledger, and resolves then. Only for what
+ * does no harm when it happens twice: nothing is written down.
+ * @throws Refusal `failed` when the network refused it, or it failed; `unavailable` when it expired on the way, when the
+ *   RPC's ledger stands still, and when `signal` is aborted
+ */
+export async function submitOwnCall(network: Network, call: SignedCall, signal: AbortSignal): Promise<void> {
+  let sentAt = -1
+  let ledger = -1
+  let movedAt = performance.now()
+  for (;;) {
+    const found = await lookUp(network, call.hash)
+    if (found.latestLedger !== ledger) movedAt = performance.now()
+    ledger = found.latestLedger
+    if (found.status === 'NOT_FOUND') {
+      if (found.latestLedgerCloseTime > call.maxTime) throw new Refusal('unavailable', 'the call expired')
+      if (sentAt < found.latestLedger) sentAt = await deliver(network, call, found.latestLedger)
+    } else if (found.status === 'SUCCESS') return
+    else throw new Refusal('failed', 'the call failed on the ledger')
+    if (signal.aborted) throw new Refusal('unavailable', 'the relay ends')
+    if (performance.now() - movedAt > STANDSTILL_MS) throw new Refusal('unavailable', 'the ledger stands still')
+    await new Promise((resolve) => setTimeout(resolve, network.pollMs))
+  }
+}
+
+async function deliver(network: Network, call: SignedCall, ledger: number): Promise<number> {
+  const sent = await send(network, call.signedXdr)
+  if (sent.kind === 'error' && !sent.contested) {
+    throw new Refusal('failed', `the network refused the call: ${sent.resultCode}`)
+  }
+  return sent.latestLedger ?? ledger
+}

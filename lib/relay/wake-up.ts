@@ -1,0 +1,87 @@
+import { PGlite } from '@electric-sql/pglite'
+import { Client, Pool } from 'pg'
+import type { Db } from 'pg-boss'
+import type { Database } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+
+type Listen = NonNullable<Db['listen']>
+
+/**
+ * How workers hear of a message at once: PostgreSQL tells a session that listens, PGlite tells its own process. Undefined
+ * for a database that is reached through a pooler, where no session lasts: there workers poll.
+ */
+export function openListener(db: Database): Listen | undefined {
+  const client = '$client' in db ? db.$client : undefined
+  if (client instanceof PGlite) return (...args) => listenInProcess(client, ...args)
+  const url = client instanceof Pool ? client.options.connectionString : undefined
+  return url === undefined ? undefined : (...args) => listenInSession(url, ...args)
+}
+
+async function listenInProcess(client: PGlite, ...[channel, onNotification, onReconnect]: Parameters<Listen>) {
+  const unlisten = await client.listen(channel, onNotification)
+  onReconnect()
+  return { close: unlisten }
+}
+
+const RETRY_MS = 2_000
+/** A session that a middlebox has forgotten, or that a pooler has given to others, is noticed within this time. */
+const CHECK_MS = 15_000
+
+/** A session of its own, opened again for as long as it takes; meanwhile workers poll. */
+async function listenInSession(url: string, ...[channel, onNotification, onReconnect]: Parameters<Listen>) {
+  let session: Client | undefined
+  let timer: NodeJS.Timeout | undefined
+  let closed = false
+
+  async function connect(): Promise<void> {
+    const next = new Client({
+      connectionString: url,
+      keepAlive: true,
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 5_000,
+    })
+    session = next
+    next.on('error', (error) => lose(next, error))
+    next.on('end', () => lose(next, new Error('the session ended')))
+    next.on('notification', ({ payload = '' }) => onNotification(payload))
+    try {
+      await next.connect()
+      await next.query(`LISTEN "${channel}"`)
+      onReconnect()
+      check(next)
+    } catch (error) {
+      lose(next, error)
+    }
+  }
+
+  function check(current: Client): void {
+    if (closed || session !== current) return
+    timer = setTimeout(() => {
+      current
+        .query('SELECT 1 FROM pg_listening_channels() AS heard WHERE heard = $1', [channel])
+        .then(({ rowCount }) => {
+          if (rowCount !== 1) throw new Error('the session no longer listens')
+          check(current)
+        })
+        .catch((error: unknown) => lose(current, error))
+    }, CHECK_MS)
+  }
+
+  function lose(lost: Client, error: unknown): void {
+    if (closed || session !== lost) return
+    log('info', 'queue', { failure: `wake-up: ${describeFailure(error)}` })
+    session = undefined
+    lost.end().catch(() => undefined)
+    clearTimeout(timer)
+    timer = setTimeout(() => void connect(), RETRY_MS)
+  }
+
+  await connect()
+  return {
+    close: async () => {
+      closed = true
+      clearTimeout(timer)
+      await session?.end().catch(() => undefined)
+    },
+  }
+}

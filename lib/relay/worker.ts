@@ -1,0 +1,151 @@
+import { transact } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import { cancelNext, reserveNext, takeUp } from './holding.ts'
+import { returnItem } from './item-ending.ts'
+import { advanceItem } from './item-payment.ts'
+import { findItem, type Item } from './items.ts'
+import type { ItemMessage } from './queue.ts'
+import type { Channel, Relay } from './relay.ts'
+import { type Proved, proveAhead } from './signing.ts'
+
+type HeldItem = Item & { channel: string }
+
+/** A channel whose item a worker of this process pays just now. */
+interface Busy {
+  item: HeldItem
+  /** what the channel will own once the item is paid; undefined if that never got so far */
+  next: PromiseWithResolvers<Opening | undefined>
+  ended: PromiseWithResolvers<void>
+  hasFollower: boolean
+}
+
+/** So many items may wait, proved, for the channel of the item before: proofs are made one at a time, and keep. */
+const AHEAD = 2
+
+/** How many messages a relay handles at once: an item on each channel, and a few whose proofs are made ahead. */
+export const concurrencyOf = ({ channels }: Pick<Relay, 'channels'>) =>
+  channels.length + Math.min(channels.length, AHEAD)
+
+/** Handles messages: pays their items, each through a channel of its own, one after the other on each channel. */
+export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void> {
+  const busy = new Map<string, Busy>()
+  const isStopped = (message: ItemMessage) => relay.signal.aborted || message.signal.aborted
+
+  return async (message) => {
+    const deadline = performance.now() + relay.times.patience * 1000
+    const isLate = () => performance.now() > deadline
+    let proved: Proved | undefined
+    let hasWaited = false
+    for (;;) {
+      try {
+        // A message whose handler throws goes back to the queue, and another relay takes it at once.
+        if (isStopped(message)) throw new Error('the relay ends')
+        const taken = await takeUp(relay, message)
+        if (taken === 'ended') return
+        if (taken === 'no-channel') {
+          const following = isLate() ? undefined : await follow(message)
+          if (!following && hasWaited) return await defer(message, { seconds: relay.times.rest, isHeld: false })
+          // The worker that goes on with a channel may just be about to say so.
+          if (!following) await pause(message)
+          hasWaited = following === undefined
+          proved = following?.proved
+          continue
+        }
+        const outcome = await pay(message, taken.item, proved, isLate)
+        if (outcome === 'done') return
+        if (outcome === 'late') return await handOver(message)
+      } catch (error) {
+        if (isLate() || isStopped(message)) throw error
+        log('info', 'item waits', { job: message.job, item: message.position, failure: describeFailure(error) })
+        await pause(message)
+      }
+    }
+  }
+
+  /** Pays an item until it ends, loses its channel, or time is up. */
+  async function pay(
+    message: ItemMessage,
+    taken: HeldItem,
+    proved: Proved | undefined,
+    isLate: () => boolean,
+  ): Promise<'done' | 'free' | 'late'> {
+    const entry: Busy = {
+      item: taken,
+      next: Promise.withResolvers(),
+      ended: Promise.withResolvers(),
+      hasFollower: false,
+    }
+    busy.set(taken.channel, entry)
+    if (taken.status === 'signed') entry.next.resolve(undefined)
+    try {
+      for (let item = taken; ; ) {
+        const channel = relay.channels.find(({ address }) => address === item.channel)
+        const outcome = await advanceItem(relay, { item, channel, proved, onSigned: entry.next.resolve })
+        if (outcome !== 'wait') return outcome
+        if (isLate()) return 'late'
+        await pause(message)
+        if (isStopped(message)) return 'free'
+        const again = await takeUp(relay, item)
+        if (again === 'ended') return 'done'
+        if (again === 'no-channel' || again.item.channel !== item.channel) return 'free'
+        item = again.item
+      }
+    } finally {
+      if (busy.get(taken.channel) === entry) busy.delete(taken.channel)
+      entry.next.resolve(undefined)
+      entry.ended.resolve()
+    }
+  }
+
+  /**
+   * No channel is free: makes the item the next one of a channel that this process pays with, proves its transfer from the
+   * balance that the channel will have, and waits until the channel is the item's. That is no waiting for others: the item
+   * before is paid in this very process, and ends, or is handed over, within the same patience. Undefined if no channel
+   * takes a follower.
+   */
+  async function follow(message: ItemMessage): Promise<{ proved: Proved | undefined } | undefined> {
+    const item = await findItem(await relay.database(), message)
+    if (!item) return undefined
+    for (const channel of relay.channels) {
+      const entry = busy.get(channel.address)
+      if (!entry || entry.hasFollower || item.unable.includes(channel.address)) continue
+      entry.hasFollower = true
+      const reserved = await reserveNext(relay, item, entry.item)
+      if (!reserved) return undefined
+      const proved = await prove(channel, reserved, entry)
+      if (proved) await entry.ended.promise
+      else await cancelNext(relay, reserved)
+      return { proved }
+    }
+    return undefined
+  }
+
+  async function prove(channel: Channel, item: Item, { next }: Busy): Promise<Proved | undefined> {
+    const opening = await next.promise
+    if (!opening) return undefined
+    try {
+      return await proveAhead(relay, channel, item, opening)
+    } catch (error) {
+      log('info', 'not proved ahead', { job: item.job, item: item.position, failure: describeFailure(error) })
+      return undefined
+    }
+  }
+
+  /** Another worker is to try: it may see the ledger, or have a prover, where this one has not. */
+  async function handOver(message: ItemMessage): Promise<void> {
+    const item = await findItem(await relay.database(), message)
+    const isHeld = item?.status === 'signed'
+    if (item?.status === 'taken') await returnItem(relay, item)
+    await defer(message, { seconds: isHeld ? relay.times.retry : relay.times.rest, isHeld })
+  }
+
+  async function defer(message: ItemMessage, later: { seconds: number; isHeld: boolean }): Promise<void> {
+    await transact(await relay.database(), (tx) => relay.queue.defer(tx, message, later))
+  }
+
+  async function pause(message: ItemMessage): Promise<void> {
+    const until = performance.now() + relay.times.retry * 1000
+    while (performance.now() < until && !isStopped(message)) await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}

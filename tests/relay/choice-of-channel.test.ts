@@ -1,0 +1,111 @@
+import { Asset, Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { sendAndWait } from '#lib/cli/participants.ts'
+import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import { buildDeposit } from '#lib/wallet/calls.ts'
+import { type Client, openRelayService, type RelayService } from './relay-service.ts'
+import { SHORT_TIMES } from './short-times.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let fixture: RelayService
+let client: Client
+beforeAll(async () => {
+  fixture = await openRelayService({ channels: 2 })
+  client = await fixture.client()
+  const payee = await fixture.payee()
+  await fixture.hire(client, [payee.signer.publicKey()])
+}, 120_000)
+afterAll(() => fixture?.close())
+
+const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
+
+const post = (amount: number) => postAs(client, amount)
+
+async function postAs(by: Client, amount: number): Promise<string> {
+  return String((await fixture.post(by, { amounts: [amount] })).body.jobId)
+}
+
+/** As a worker that has died leaves it: the item has the channel, and no transfer yet. */
+async function hold(job: string, channel: string): Promise<void> {
+  await fixture.db.execute(
+    sql`UPDATE batch_items SET status = 'taken', attempt = 1, channel = ${channel} WHERE job = ${job}`,
+  )
+  await fixture.db.execute(
+    sql`UPDATE relay_channels SET item_job = ${job}, item_position = 0 WHERE address = ${channel}`,
+  )
+}
+
+async function paidBy(job: string): Promise<(string | null)[]> {
+  const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+  return items.map(({ channel }) => channel)
+}
+
+test('an item is paid by the channel that it holds, and by no channel that had not enough for it', async () => {
+  for (const [channel, other] of [
+    [0, 1],
+    [1, 0],
+  ] as const) {
+    const [held, short] = [await post(5), await postAs(await fixture.client(), 6)]
+    await hold(held, addressOf(channel))
+    await fixture.db.execute(sql`UPDATE batch_items SET unable = ARRAY[${addressOf(other)}] WHERE job = ${short}`)
+    const relay = await fixture.relay()
+    try {
+      expect(await fixture.ended(client, held)).toMatchObject({ status: 'completed' })
+      await expect.poll(() => paidBy(short), { timeout: 60_000 }).toEqual([addressOf(channel)])
+      expect(await paidBy(held)).toEqual([addressOf(channel)])
+    } finally {
+      await relay.close()
+    }
+  }
+})
+
+test('a relay that gets nowhere lets go of its channel, and another one ends what it has begun', async () => {
+  const helpless = { prove: () => Promise.reject(new Error('out of reach')) }
+  const first = await startRelay(fixture.service, { prover: helpless, times: SHORT_TIMES })
+  const job = await post(8)
+  const status = async () =>
+    (await fixture.db.query.batchItems.findFirst({ where: (item, { eq }) => eq(item.job, job) }))?.status
+  await expect.poll(status, { timeout: 10_000 }).toBe('taken')
+  const second = await fixture.relay()
+  try {
+    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  } finally {
+    await first.close()
+    await second.close()
+  }
+})
+
+test('a channel that has no XLM for its merge leaves the item to the others', async () => {
+  const [poor] = fixture.channels
+  if (!poor) throw new Error('no channel')
+  const issuer = Keypair.fromSecret(fixture.devnet.issuerSecret)
+  for (const channel of [0, 1]) {
+    const deposit = { to: addressOf(channel), amount: 1_000_0000000n }
+    await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, deposit)).signedXdr)
+  }
+  const source = await fixture.network.rpc.getAccount(poor.publicKey())
+  const { balance } = await fixture.network.rpc.getAccountEntry(poor.publicKey())
+  // All but the reserve of an account and this payment's fee.
+  const amount = formatUnits(balance - 1_0000000n - 100n)
+  const payment = { destination: addressOf(1), asset: Asset.native(), amount }
+  const transaction = new TransactionBuilder(source, { fee: '100', networkPassphrase: fixture.network.passphrase })
+    .addOperation(Operation.payment(payment))
+    .setTimeout(60)
+    .build()
+  transaction.sign(poor)
+  await sendAndWait(fixture.network, transaction.toXdr())
+
+  const job = await post(Number(CHANNEL_FUNDS) + 5)
+  await hold(job, addressOf(0))
+  const relay = await fixture.relay()
+  try {
+    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+    expect(await paidBy(job)).toEqual([addressOf(1)])
+  } finally {
+    await relay.close()
+  }
+})

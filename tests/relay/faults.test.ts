@@ -1,0 +1,169 @@
+import { Keypair, Networks, TransactionBuilder } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { sendAndWait } from '#lib/cli/participants.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { prover } from '#lib/devnet/devnet.ts'
+import { startJob } from '#lib/relay/jobs.ts'
+import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
+import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import { provideService } from '#lib/server/services.ts'
+import { buildDeposit } from '#lib/wallet/calls.ts'
+import { captureLog } from '../support/console.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
+import { freePort } from '../support/port.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+import { SHORT_TIMES } from './short-times.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let fixture: RelayService
+beforeAll(async () => {
+  fixture = await openRelayService({ channels: 1 })
+}, 120_000)
+afterAll(() => fixture?.close())
+afterEach(() => {
+  fixture.proxy.rule(null)
+  vi.restoreAllMocks()
+})
+
+async function someone() {
+  const client = await fixture.client()
+  const payee = await fixture.payee()
+  await fixture.hire(client, [payee.signer.publicKey()])
+  const post = async (...amounts: number[]) => String((await fixture.post(client, { amounts })).body.jobId)
+  return { client, post, received: () => fixture.received(payee) }
+}
+
+const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+
+test('an item that is sealed to another key is left to the relays that have it, and given up after a day', async () => {
+  const key = publicHalf(generateRelayKey())
+  const queue = openQueue({ database: fixture.service.database, relayKey: await thumbprintOf(key) })
+  const { client, post } = await someone()
+  const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
+  const stranger = { identity, organisation: undefined }
+  const sealed = await startJob(fixture.db, { key, queue }, stranger, { amounts: [5] }, new Date())
+  const relay = await fixture.relay()
+  try {
+    // The relay comes to an item that was sent later, and past the other one.
+    expect(await fixture.ended(client, await post(1))).toMatchObject({ status: 'completed' })
+    expect(await itemsOf(sealed.jobId)).toMatchObject([{ status: 'queued', attempt: 0, error: null }])
+    await fixture.db.execute(
+      sql`UPDATE batch_items SET queued_at = queued_at - interval '25 hours' WHERE job = ${sealed.jobId}`,
+    )
+    const status = async () => (await itemsOf(sealed.jobId)).map((item) => [item.status, item.error])
+    await expect.poll(status, { timeout: 30_000 }).toEqual([['failed', 'no relay could pay it within a day']])
+  } finally {
+    await relay.close()
+    await queue.close()
+  }
+})
+
+/** Whether the call simulates a transfer, as the wallet or as the sponsor. */
+function simulatesTransfer({ method, params }: Call): boolean {
+  if (method !== 'simulateTransaction') return false
+  const built = TransactionBuilder.fromXdr(String(params.transaction), Networks.STANDALONE)
+  return built.toXdr().length > 10_000
+}
+
+test('answers of a node that lags never fail an item, however many they are', async () => {
+  const relay = await fixture.relay()
+  try {
+    const { client, post, received } = await someone()
+    let stale = 0
+    fixture.proxy.rule((call): Fault => {
+      if (!simulatesTransfer(call) || stale >= 20) return 'pass'
+      stale += 1
+      return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
+    })
+    expect(await fixture.ended(client, await post(7))).toMatchObject({ status: 'completed' })
+    expect(stale).toBe(20)
+    expect(await received()).toBe(7n)
+  } finally {
+    await relay.close()
+  }
+})
+
+test('a relay ends though the ledger of its RPC stands still under a merge', async () => {
+  const { client, post } = await someone()
+  // The channel has been paid as much again, and must merge to pay it all.
+  await post(Number(CHANNEL_FUNDS))
+  const [channel] = fixture.channels
+  if (!channel) throw new Error('no channel')
+  const issuer = Keypair.fromSecret(fixture.devnet.issuerSecret)
+  const deposit = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
+  await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, deposit)).signedXdr)
+  let looks = 0
+  fixture.proxy.rule((call): Fault => {
+    if (call.method !== 'getTransaction') return 'pass'
+    looks += 1
+    return {
+      answer: {
+        status: 'NOT_FOUND',
+        latestLedger: 5,
+        latestLedgerCloseTime: '5',
+        oldestLedger: 1,
+        oldestLedgerCloseTime: '1',
+      },
+    }
+  })
+  const relay = await fixture.relay()
+  await expect.poll(() => looks, { timeout: 30_000 }).toBeGreaterThan(2)
+  await relay.close()
+  fixture.proxy.rule(null)
+  const other = await fixture.relay()
+  try {
+    const [job] = await fixture.db.query.batchJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
+    expect(await fixture.ended(client, job?.id ?? '')).toMatchObject({ status: 'completed' })
+  } finally {
+    await other.close()
+  }
+})
+
+test('a channel that could not be made at the first start is tried again until it is', async () => {
+  const bare = await openRelayService({ channels: 2, prepared: 0 })
+  const port = await freePort()
+  let refused = 0
+  bare.proxy.rule((call): Fault => {
+    if (call.method !== 'getNetwork' || refused >= 3) return 'pass'
+    refused += 1
+    return { rewrite: (result) => ({ ...result, friendbotUrl: `http://127.0.0.1:${port}/` }) }
+  })
+  const relay = await startRelay(bare.service, { prover, prepares: true, times: SHORT_TIMES })
+  try {
+    const client = await bare.client()
+    const { jobId } = (await bare.post(client, { amounts: [5, 6] })).body as { jobId: string }
+    expect(await bare.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(refused).toBe(3)
+  } finally {
+    await relay.close()
+    await bare.close()
+    provideService(Promise.resolve(fixture.service))
+  }
+})
+
+test('while an item waits for its ledger, the proof of the next one is made; it is signed when the first has ended', async () => {
+  const lines = captureLog()
+  const proofs: number[] = []
+  const watching = {
+    prove: async (statement: Parameters<typeof prover.prove>[0]) => {
+      const open = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.status, 'signed') })
+      proofs.push(open.length)
+      return await prover.prove(statement)
+    },
+  }
+  const relay = await startRelay(fixture.service, { prover: watching, times: SHORT_TIMES })
+  try {
+    const { client, post, received } = await someone()
+    expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })
+    expect(await received()).toBe(15n)
+    // One proof for each item, all but the first while the item before was on its way.
+    expect(proofs).toEqual([0, 1, 1, 1])
+    expect(lines.filter((line) => line.includes('"proving"')).length).toBe(4)
+    expect(lines.some((line) => line.includes('proving 2 of 4'))).toBe(true)
+  } finally {
+    await relay.close()
+  }
+})

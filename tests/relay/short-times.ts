@@ -1,0 +1,12 @@
+import type { RelayTimes } from '#lib/relay/relay.ts'
+
+/** Short, so that no test waits for long where a relay waits. */
+export const SHORT_TIMES: Partial<RelayTimes> = {
+  validity: 15,
+  retry: 0.2,
+  patience: 8,
+  rest: 1,
+  chores: 2,
+  poll: 0.5,
+  supervise: 1,
+}
