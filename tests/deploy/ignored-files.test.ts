@@ -11,14 +11,7 @@ const blocks = [...read('README.md').matchAll(/```sh\n([\s\S]*?)```/g)].map(([, 
 const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w./-]*)/g)].map(([, file]) => file ?? '')
 
 /** What is written aside before it is renamed, what commands write by default, and what people call such files. */
-const likewise = [
-  'relay.env.new',
-  '.env.new',
-  '.env.testnet',
-  'service.env',
-  'deployment.testnet.json',
-  '.data/keys.json',
-]
+const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
 
 /** Which of `names` git leaves out by the rules of `file`, in a folder of their own. */
 function ignoredBy(file: string, names: readonly string[]): string[] {
@@ -38,7 +31,7 @@ const hasGit = spawnSync('git', ['--version']).status === 0
 
 describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
   test('leaves out every file with keys or data that the README makes', () => {
-    expect(files).toEqual(expect.arrayContaining(['.env', 'relay.env', 'deployment.json', 'transfer.xdr']))
+    expect(files).toEqual(expect.arrayContaining(['.env', 'deployment.json', 'transfer.xdr']))
     const names = [...new Set([...files, ...likewise, 'pay.ts'])]
     expect(ignoredBy(file, names)).toEqual(names)
   })

@@ -147,7 +147,7 @@ describe("the README's password for PostgreSQL", () => {
     expect(readFileSync(file, 'utf8')).toBe(made)
   })
 
-  test('does not stand for the file that testnet:setup makes', () => {
+  test('does not stand for the file that `npm run setup` makes', () => {
     expect(follow).toThrow(/No such file/)
   })
 })
