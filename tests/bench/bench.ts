@@ -1,4 +1,5 @@
 import { type Figure, measureDirectory } from './directory.ts'
+import { measureLedger } from './ledger.ts'
 import { startPostgres } from './postgres.ts'
 import { measureRelay } from './relay.ts'
 import { measureSep10 } from './sep10.ts'
@@ -30,6 +31,7 @@ try {
     await stage.close()
   }
   for (const figure of await measureRelay(postgres.url)) tell(figure)
+  for (const figure of await measureLedger()) tell(figure)
 } finally {
   await postgres.stop()
 }
