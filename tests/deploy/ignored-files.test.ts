@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const read = (file: string) => readFileSync(file, 'utf8')
-const blocks = [...read('README.md').matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => code ?? '').join('\n')
+const pages = ['README.md', 'docs/walkthrough.md', 'docs/deploy.md'].map(read).join('\n')
+const blocks = [...pages.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => code ?? '').join('\n')
 
-/** What the README's lines write into the project's folder, or have somebody put there. */
+/** What the lines of the documentation write into the project's folder, or have somebody put there. */
 const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w./-]*)/g)].map(([, file]) => file ?? '')
 
 /** What is written aside before it is renamed, what commands write by default, and what people call such files. */
@@ -30,7 +31,7 @@ function ignoredBy(file: string, names: readonly string[]): string[] {
 const hasGit = spawnSync('git', ['--version']).status === 0
 
 describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
-  test('leaves out every file with keys or data that the README makes', () => {
+  test('leaves out every file with keys or data that the documentation makes', () => {
     expect(files).toEqual(expect.arrayContaining(['.env', 'deployment.json', 'transfer.xdr']))
     const names = [...new Set([...files, ...likewise, 'pay.ts'])]
     expect(ignoredBy(file, names)).toEqual(names)
