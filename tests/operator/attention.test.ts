@@ -75,7 +75,7 @@ test('batches under way come by the age of their last progress, and newer ones h
   expect(batches[0]?.progressedAt).toEqual(before(180))
 })
 
-test('what failed, stands still or is open for too long is told once, by name, the oldest first', async () => {
+test('what failed, stands still or is open for too long is told once, by name: first what the operator does', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const { items, olderFailedBatches } = await readAttention(db, batches, NOW)
   const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
@@ -87,10 +87,10 @@ test('what failed, stands still or is open for too long is told once, by name, t
   ])
   expect(told).toEqual([
     ['The batch stands still', 'Still', 'Northwind', undefined, 180],
-    ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
     ['A transfer is open for longer than it can be valid', 'Open', 'Northwind', 'Katherine', 7],
+    ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
-  expect(items[1]?.why).toMatch(/^expired: it expired .* sequence number/)
+  expect(items[2]?.why).toMatch(/^it expired .* sequence number/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(olderFailedBatches).toBe(1)
 })

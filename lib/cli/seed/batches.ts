@@ -38,7 +38,7 @@ export function plannedBatches(
       payouts: [index % 500 === 499 ? 'failed' : 'paid'],
     }),
   )
-  return [...many, ...week, ...TODAY]
+  return [...many, ...week, ...TODAY].sort((one, other) => other.minutes - one.minutes)
 }
 
 /** Writes the batches with their payouts and the audit log; resolves to the transfers that go with them. */
