@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
-import { dataPath } from '#lib/config/data-path.ts'
-import { DirectoryInUse, lockDirectory } from '#lib/config/directory-lock.ts'
+import { DirectoryInUse, dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
 import { openStore, transact } from '#lib/db/connection.ts'

@@ -31,20 +31,18 @@ export async function seedDirectory(
       .returning({ id: organisations.id })
     if (!made) throw new Error('an insert without a row')
     const account = source.address()
-    await db
-      .insert(identities)
-      .values(
-        user === 'wallet'
-          ? { kind: 'ledger', sub: account, organisation: made.id, createdAt: founded }
-          : {
-              kind: 'idp',
-              sub: `seed|${user}`,
-              issuer: 'seed',
-              email: user,
-              organisation: made.id,
-              createdAt: founded,
-            },
-      )
+    await db.insert(identities).values(
+      user === 'wallet'
+        ? { kind: 'ledger', sub: account, organisation: made.id, createdAt: founded }
+        : {
+            kind: 'idp',
+            sub: `seed|${user}`,
+            issuer: 'seed',
+            email: user,
+            organisation: made.id,
+            createdAt: founded,
+          },
+    )
     const payees = await seedContractors(db, source, made.id, founded, index === 0 ? extra : 0)
     seeded.push({ id: made.id, name, batch, account, payees })
   }
