@@ -51,6 +51,8 @@ test('a failed payout is shown with its reason, here and among what needs a pers
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
   // What expired has failed.
   await page.getByRole('link', { name: 'Failed 1' }).click()
+  await expect(page).toHaveURL(/view=failed/)
+  await expect(page.getByRole('row')).toHaveCount(2)
   await expect(rowOf(page, 'Grace Hopper')).toContainText('Expired')
 })
 

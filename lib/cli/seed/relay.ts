@@ -25,6 +25,7 @@ export async function seedJobs(
       id,
       userKind: 'ledger',
       userSub: account,
+      relayKey: 'seed',
       status: failed < 0 ? 'completed' : 'failed',
       error,
       createdAt,
