@@ -19,7 +19,6 @@ const ABOUT_SERVERS = [
   'tests/**/{crash,embedded,outages,plans,restart}.test.ts',
   'tests/auth/sign-in.test.ts',
   'tests/directory/{audit,claims-interleaved}.test.ts',
-  'tests/funding/leases.test.ts',
   'tests/operator/reading.test.ts',
   'tests/relay/{commands,hosts}.test.ts',
   'tests/sponsor/quota.test.ts',

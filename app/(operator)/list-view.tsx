@@ -36,8 +36,6 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   before?: ReactNode
   /** what to say, and to do next, where there is nothing at all */
   empty: ReactNode
-  /** what to say where the chosen tab alone has nothing */
-  emptyTab?: ReactNode
   /** the records as a table, or in a form of their own */
   columns?: readonly Column<Row>[]
   keyOf?: (row: Row) => string
@@ -47,9 +45,7 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
 /** Every list of the dashboard: search, filters, tabs with counts, the records, totals and pages. */
 export function ListView<Row>(props: ListViewProps<Row>) {
   const { here, title, network, above, path, query, list, searches, tabs, filters = [], fields, csv, before } = props
-  const isSet = (name: string) => name !== 'page' && query[name] !== undefined && query[name] !== ''
-  const isFiltered = Object.keys(query).some((name) => name !== tabs?.name && isSet(name))
-  const isTab = tabs !== undefined && isSet(tabs.name) && !isFiltered
+  const isFiltered = Object.entries(query).some(([name, value]) => name !== 'page' && value !== '')
   return (
     <Frame here={here} title={title} network={network} above={above}>
       {before}
@@ -60,7 +56,7 @@ export function ListView<Row>(props: ListViewProps<Row>) {
       {list ? (
         <>
           <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
-            <p role="status">{totalOf(list, props.nouns, isFiltered || isTab)}</p>
+            <p role="status">{totalOf(list, props.nouns, isFiltered)}</p>
             {csv && list.total > 0 && (
               <a
                 href={addressOf(csv.path, withoutPage(query))}
@@ -72,15 +68,7 @@ export function ListView<Row>(props: ListViewProps<Row>) {
             )}
           </div>
           {list.rows.length === 0 ? (
-            <Empty>
-              {isFiltered ? (
-                <NothingFound path={path} searches={searches} />
-              ) : isTab ? (
-                <TabEmpty {...props} />
-              ) : (
-                props.empty
-              )}
-            </Empty>
+            <Empty>{isFiltered ? <NothingFound path={path} searches={searches} /> : props.empty}</Empty>
           ) : props.children ? (
             props.children(list.rows)
           ) : (
@@ -104,12 +92,6 @@ const withoutPage = ({ page: _, ...query }: Query): Query => query
 
 function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
   return `${groupDigits(total)} ${total === 1 ? one : many}${isFiltered ? ' found' : ''}`
-}
-
-/** A tab may be empty while others are not. */
-function TabEmpty<Row>({ list, nouns, empty, emptyTab }: ListViewProps<Row>) {
-  if (emptyTab) return emptyTab
-  return list?.counts.get('') ? <strong>No {nouns[0]} has this status</strong> : empty
 }
 
 function NothingFound({ path, searches }: { path: string; searches: string }) {

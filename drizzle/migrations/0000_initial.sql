@@ -11,6 +11,16 @@ CREATE TABLE "audit_log" (
 	CONSTRAINT "audit_log_actor" CHECK ("audit_log"."actor_kind" in ('ledger', 'idp', 'service', 'operator'))
 );
 --> statement-breakpoint
+CREATE TABLE "refusals" (
+	"account" text NOT NULL,
+	"hour" text NOT NULL,
+	"reason" text NOT NULL,
+	"count" integer DEFAULT 1 NOT NULL,
+	"last_hash" text NOT NULL,
+	"last_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "refusals_account_hour_reason_pk" PRIMARY KEY("account","hour","reason")
+);
+--> statement-breakpoint
 CREATE TABLE "batches" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "batches_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
@@ -84,7 +94,7 @@ CREATE TABLE "payouts" (
 	"status" text DEFAULT 'draft' NOT NULL,
 	"address" text,
 	"encrypted_amount" text NOT NULL,
-	"transfer" text,
+	"transfer" uuid,
 	"tx_hash" text,
 	"error" text,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
@@ -153,34 +163,34 @@ CREATE TABLE "relay_channels" (
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history'))
 );
 --> statement-breakpoint
-CREATE TABLE "faucet_grants" (
+CREATE TABLE "envelopes" (
+	"inner_hash" text PRIMARY KEY NOT NULL,
+	"outer_hash" text,
+	"transfer" uuid NOT NULL,
+	"signed" text,
+	"bid" bigint NOT NULL,
+	"max_time" bigint NOT NULL,
+	"result_code" text,
+	"recorded_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	"first_sent_at" timestamp (3) with time zone,
+	"last_sent_at" timestamp (3) with time zone,
+	CONSTRAINT "envelopes_outer_hash_unique" UNIQUE("outer_hash")
+);
+--> statement-breakpoint
+CREATE TABLE "grants" (
 	"account" text PRIMARY KEY NOT NULL,
 	"claim" uuid DEFAULT gen_random_uuid() NOT NULL,
 	"amount" bigint NOT NULL,
 	"status" text DEFAULT 'claimed' NOT NULL,
-	"claimed_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"faucet" text,
-	"envelope" text,
-	"hash" text,
-	"sequence" bigint,
-	"max_time" bigint,
-	"since_ledger" integer,
-	"result_code" text,
+	"claimed_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	"transfer" uuid,
 	"contract_error" integer,
-	"settled_at" timestamp with time zone,
-	CONSTRAINT "faucet_grants_hash_unique" UNIQUE("hash"),
-	CONSTRAINT "faucet_grants_status" CHECK ("faucet_grants"."status" in ('claimed', 'signed', 'granted', 'returned', 'lost')),
-	CONSTRAINT "faucet_grants_amount" CHECK ("faucet_grants"."amount" > 0),
-	CONSTRAINT "faucet_grants_settled" CHECK (("faucet_grants"."status" in ('granted', 'returned', 'lost')) = ("faucet_grants"."settled_at" is not null)),
-	CONSTRAINT "faucet_grants_signed" CHECK ("faucet_grants"."status" not in ('signed', 'granted', 'lost') or num_nulls("faucet_grants"."faucet", "faucet_grants"."envelope", "faucet_grants"."hash", "faucet_grants"."sequence", "faucet_grants"."max_time", "faucet_grants"."since_ledger") = 0)
-);
---> statement-breakpoint
-CREATE TABLE "leases" (
-	"account" text PRIMARY KEY NOT NULL,
-	"holder" text NOT NULL,
-	"until" timestamp with time zone NOT NULL,
-	"token" bigint NOT NULL,
-	CONSTRAINT "leases_token" CHECK ("leases"."token" > 0)
+	"settled_at" timestamp (3) with time zone,
+	CONSTRAINT "grants_transfer_unique" UNIQUE("transfer"),
+	CONSTRAINT "grants_status" CHECK ("grants"."status" in ('claimed', 'granted', 'returned', 'unknown')),
+	CONSTRAINT "grants_amount" CHECK ("grants"."amount" > 0),
+	CONSTRAINT "grants_settled" CHECK (("grants"."status" = 'claimed') = ("grants"."settled_at" is null)),
+	CONSTRAINT "grants_transfer" CHECK ("grants"."status" in ('claimed', 'returned') or "grants"."transfer" is not null)
 );
 --> statement-breakpoint
 CREATE TABLE "quotas" (
@@ -201,39 +211,37 @@ CREATE TABLE "sponsor_floats" (
 	CONSTRAINT "sponsor_floats_held" CHECK ("sponsor_floats"."held" >= 0)
 );
 --> statement-breakpoint
-CREATE TABLE "sponsored_transfers" (
-	"inner_hash" text PRIMARY KEY NOT NULL,
-	"outer_hash" text NOT NULL,
+CREATE TABLE "transfers" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "transfers_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"account" text NOT NULL,
+	"sequence_number" bigint NOT NULL,
 	"recipient" text NOT NULL,
-	"sponsor" text NOT NULL,
-	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "sponsored_transfers_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"sponsor" text,
 	"quota_account" text,
-	"envelope" text NOT NULL,
-	"bid" bigint NOT NULL,
-	"max_time" bigint NOT NULL,
 	"quota_day" text NOT NULL,
-	"since_ledger" integer NOT NULL,
-	"status" text DEFAULT 'held' NOT NULL,
-	"result_code" text,
-	"contract_error" integer,
+	"bid" bigint NOT NULL,
+	"recorded_ledger" integer NOT NULL,
+	"status" text DEFAULT 'open' NOT NULL,
 	"organisation" uuid,
 	"payout" uuid,
-	"ledger_hash" text,
+	"hash" text,
+	"applied" text,
 	"ledger" integer,
+	"result_code" text,
+	"contract_error" integer,
 	"fee_charged" bigint,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"sent_at" timestamp with time zone,
-	"settled_at" timestamp with time zone,
-	CONSTRAINT "sponsored_transfers_outer_hash_unique" UNIQUE("outer_hash"),
-	CONSTRAINT "sponsored_transfers_status" CHECK ("sponsored_transfers"."status" in ('held', 'sent', 'success', 'failed', 'dead')),
-	CONSTRAINT "sponsored_transfers_settled" CHECK (("sponsored_transfers"."status" in ('success', 'failed', 'dead')) = ("sponsored_transfers"."settled_at" is not null)),
-	CONSTRAINT "sponsored_transfers_bid" CHECK ("sponsored_transfers"."bid" > 0)
+	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	"settled_at" timestamp (3) with time zone,
+	CONSTRAINT "transfers_status" CHECK ("transfers"."status" in ('open', 'succeeded', 'failed', 'expired', 'unknown')),
+	CONSTRAINT "transfers_settled" CHECK (("transfers"."status" = 'open') = ("transfers"."settled_at" is null)),
+	CONSTRAINT "transfers_applied" CHECK (("transfers"."status" in ('succeeded', 'failed')) = ("transfers"."hash" is not null)),
+	CONSTRAINT "transfers_bid" CHECK ("transfers"."bid" >= 0)
 );
 --> statement-breakpoint
 CREATE TABLE "used_challenges" (
 	"hash" text PRIMARY KEY NOT NULL,
-	"expires_at" timestamp with time zone NOT NULL
+	"expires_at" timestamp (3) with time zone NOT NULL
 );
 --> statement-breakpoint
 ALTER TABLE "batches" ADD CONSTRAINT "batches_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -245,8 +253,10 @@ ALTER TABLE "payouts" ADD CONSTRAINT "payouts_contractor" FOREIGN KEY ("organisa
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_job" FOREIGN KEY ("job") REFERENCES "public"."batch_jobs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_item" FOREIGN KEY ("item_job","item_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "relay_channels" ADD CONSTRAINT "relay_channels_next_item" FOREIGN KEY ("next_job","next_position") REFERENCES "public"."batch_items"("job","position") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "sponsored_transfers" ADD CONSTRAINT "sponsored_transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "sponsored_transfers" ADD CONSTRAINT "sponsored_transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "envelopes" ADD CONSTRAINT "envelopes_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "grants" ADD CONSTRAINT "grants_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "transfers" ADD CONSTRAINT "transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "transfers" ADD CONSTRAINT "transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "audit_log_newest" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_subject" ON "audit_log" USING btree ("subject_kind","subject_id","sequence");--> statement-breakpoint
@@ -279,20 +289,23 @@ CREATE UNIQUE INDEX "batch_jobs_one_running" ON "batch_jobs" USING btree ("user_
 CREATE INDEX "batch_jobs_newest" ON "batch_jobs" USING btree ("created_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_held" ON "relay_channels" USING btree ("item_job","item_position");--> statement-breakpoint
 CREATE UNIQUE INDEX "relay_channels_reserved" ON "relay_channels" USING btree ("next_job","next_position");--> statement-breakpoint
-CREATE UNIQUE INDEX "faucet_grants_one_at_a_time" ON "faucet_grants" USING btree ("faucet") WHERE "faucet_grants"."status" = 'signed';--> statement-breakpoint
-CREATE INDEX "faucet_grants_open" ON "faucet_grants" USING btree ("claimed_at") WHERE "faucet_grants"."status" in ('claimed', 'signed');--> statement-breakpoint
+CREATE INDEX "envelopes_of_transfer" ON "envelopes" USING btree ("transfer","recorded_at");--> statement-breakpoint
+CREATE INDEX "envelopes_with_signed" ON "envelopes" USING btree ("recorded_at") WHERE "envelopes"."signed" is not null;--> statement-breakpoint
 CREATE INDEX "quotas_of_day" ON "quotas" USING btree ("day");--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_open" ON "sponsored_transfers" USING btree ("created_at") WHERE "sponsored_transfers"."status" in ('held', 'sent');--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_account" ON "sponsored_transfers" USING btree ("account","created_at");--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_recipient" ON "sponsored_transfers" USING btree ("recipient","created_at");--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_quota_account" ON "sponsored_transfers" USING btree ("quota_account","created_at") WHERE "sponsored_transfers"."quota_account" is not null;--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_ledger_hash" ON "sponsored_transfers" USING btree ("ledger_hash") WHERE "sponsored_transfers"."ledger_hash" <> "sponsored_transfers"."inner_hash" and "sponsored_transfers"."ledger_hash" <> "sponsored_transfers"."outer_hash";--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_open_of_organisation" ON "sponsored_transfers" USING btree ("organisation","created_at") WHERE "sponsored_transfers"."status" in ('held', 'sent');--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_payout" ON "sponsored_transfers" USING btree ("payout");--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_sponsor" ON "sponsored_transfers" USING btree ("sponsor","created_at");--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_troubles" ON "sponsored_transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "sponsored_transfers"."status" in ('failed', 'dead');--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_newest" ON "sponsored_transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "sponsored_transfers_newest_of_status" ON "sponsored_transfers" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE UNIQUE INDEX "transfers_one_open" ON "transfers" USING btree ("account") WHERE "transfers"."status" = 'open';--> statement-breakpoint
+CREATE INDEX "transfers_open" ON "transfers" USING btree ("created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
+CREATE INDEX "transfers_of_number" ON "transfers" USING btree ("account","sequence_number");--> statement-breakpoint
+CREATE INDEX "transfers_last_ledger" ON "transfers" USING btree ("account","ledger" DESC NULLS LAST) WHERE "transfers"."ledger" is not null;--> statement-breakpoint
+CREATE INDEX "transfers_account" ON "transfers" USING btree ("account","created_at");--> statement-breakpoint
+CREATE INDEX "transfers_recipient" ON "transfers" USING btree ("recipient","created_at");--> statement-breakpoint
+CREATE INDEX "transfers_quota_account" ON "transfers" USING btree ("quota_account","created_at") WHERE "transfers"."quota_account" is not null;--> statement-breakpoint
+CREATE INDEX "transfers_hash" ON "transfers" USING btree ("hash") WHERE "transfers"."hash" is not null;--> statement-breakpoint
+CREATE INDEX "transfers_open_of_organisation" ON "transfers" USING btree ("organisation","created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
+CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statement-breakpoint
+CREATE INDEX "transfers_sponsor" ON "transfers" USING btree ("sponsor","created_at");--> statement-breakpoint
+CREATE INDEX "transfers_failures" ON "transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
+CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "transfers_newest_of_status" ON "transfers" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE FUNCTION "refuse_audit_log_change"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'audit_log is append-only' USING ERRCODE = 'integrity_constraint_violation';

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { bigint, check, index, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core'
+import { bigint, check, index, integer, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { instant, oneOf } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
@@ -80,3 +80,22 @@ export const auditLog = pgTable(
 
 /** Ids, statuses, field names, reasons and counts. */
 export type AuditDetail = Record<string, string | number | boolean | readonly string[]>
+
+/**
+ * How often the sponsor refused an account for one reason in one hour. The first of them is a row of the audit log; the
+ * others are only counted, so that nobody can fill the log by asking.
+ */
+export const refusals = pgTable(
+  'refusals',
+  {
+    account: text('account').notNull(),
+    /** UTC, YYYY-MM-DDTHH */
+    hour: text('hour').notNull(),
+    reason: text('reason').notNull(),
+    count: integer('count').notNull().default(1),
+    /** inner hash of the last of them */
+    lastHash: text('last_hash').notNull(),
+    lastAt: instant('last_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.hour, table.reason] })],
+)

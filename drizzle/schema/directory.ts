@@ -194,8 +194,8 @@ export const payouts = pgTable(
     address: text('address'),
     /** what the client sealed; never read, never logged */
     encryptedAmount: text('encrypted_amount').notNull(),
-    /** inner hash of the sponsored transfer that last claimed it */
-    transfer: text('transfer'),
+    /** the transfer that last claimed it */
+    transfer: uuid('transfer'),
     txHash: text('tx_hash'),
     error: text('error'),
     createdAt: instant('created_at').notNull().defaultNow(),

@@ -1,98 +1,85 @@
 import { sql } from 'drizzle-orm'
-import {
-  bigint,
-  check,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core'
+import { bigint, check, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { instant, oneOf } from './columns.ts'
 import { organisations, payouts } from './directory.ts'
 
 /**
- * The life of a sponsored transfer. `held`: recorded, its bid reserved, perhaps never sent. `sent`: given to the
- * network at least once, outcome unknown. The rest is final: `success` and `failed` stand on the ledger, `dead` can
- * no longer get there.
+ * The life of a transfer. `open`: recorded, its bid reserved, outcome not decided. The rest is final: `succeeded` and
+ * `failed` stand on the ledger, `expired` can provably no longer get there, and of `unknown` no history is left that
+ * could tell.
  */
-export const TRANSFER_STATUSES = ['held', 'sent', 'success', 'failed', 'dead'] as const
+export const TRANSFER_STATUSES = ['open', 'succeeded', 'failed', 'expired', 'unknown'] as const
 export type TransferStatus = (typeof TRANSFER_STATUSES)[number]
 
-const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const stroops = (name: string) => bigint(name, { mode: 'bigint' })
 
-/** One row per inner transaction that the sponsor has agreed to pay for, written before anything is sent. */
-export const sponsoredTransfers = pgTable(
-  'sponsored_transfers',
+/**
+ * One row per payment that one sequence number of one account can make. Several signed envelopes may compete for it, and
+ * the ledger applies at most one.
+ */
+export const transfers = pgTable(
+  'transfers',
   {
-    /** hash of the client's own transaction, 64 hex digits: the key that makes a repeated request the same request */
-    innerHash: text('inner_hash').primaryKey(),
-    outerHash: text('outer_hash').notNull().unique(),
-    account: text('account').notNull(),
-    recipient: text('recipient').notNull(),
-    sponsor: text('sponsor').notNull(),
+    id: uuid('id').primaryKey().defaultRandom(),
     /** breaks the tie between transfers of one moment: lists keep one order */
     sequence: bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity(),
+    account: text('account').notNull(),
+    sequenceNumber: bigint('sequence_number', { mode: 'bigint' }).notNull(),
+    recipient: text('recipient').notNull(),
+    /** who pays the fees; null for a deposit, which pays its own, and for what a client has sent by itself */
+    sponsor: text('sponsor'),
     /** whose quota it counts against, if not the account's own: the user whose batch job a channel pays */
     quotaAccount: text('quota_account'),
-    /** the signed fee-bump envelope, base64 XDR, sent again unchanged until the outcome is known */
-    envelope: text('envelope').notNull(),
-    /** the outer fee in stroops, reserved until the outcome is known */
-    bid: stroops('bid').notNull(),
-    /** the inner transaction's maxTime, unix seconds */
-    maxTime: bigint('max_time', { mode: 'number' }).notNull(),
     /** UTC day whose quota the transfer counts against, YYYY-MM-DD */
     quotaDay: text('quota_day').notNull(),
-    /** latest ledger known when the row was written: an RPC whose history starts later cannot prove death */
-    sinceLedger: integer('since_ledger').notNull(),
-    status: text('status', { enum: TRANSFER_STATUSES }).notNull().default('held'),
-    /** the transaction's result code as the network gave it, at sending or on the ledger: txBAD_SEQ, txFAILED … */
-    resultCode: text('result_code'),
-    /** number of the contract error that a failure carried: 3506 is a stale proof */
-    contractError: integer('contract_error'),
+    /** stroops reserved until the outcome is decided: the largest bid of its envelopes */
+    bid: stroops('bid').notNull(),
+    /** lowest ledger of the answers that showed the number unused: only history that reaches back to it proves absence */
+    recordedLedger: integer('recorded_ledger').notNull(),
+    status: text('status', { enum: TRANSFER_STATUSES }).notNull().default('open'),
     /** the organisation of the account when the transfer was recorded */
     organisation: uuid('organisation').references(() => organisations.id, { onDelete: 'set null' }),
     /** the payout that the transfer pays, if it pays one */
     payout: uuid('payout').references(() => payouts.id),
-    /** the hash that stands on the ledger: the outer one, or the inner one when the client sent that by itself */
-    ledgerHash: text('ledger_hash'),
+    /** the hash that stands on the ledger: an outer one, or an inner one when the client sent that by itself */
+    hash: text('hash'),
+    /** inner hash of the envelope that stands there */
+    applied: text('applied'),
     ledger: integer('ledger'),
-    /** stroops that the sponsor paid in the end */
+    /** the result code that the ledger has, as the SDK spells it: txSuccess, txFailed … */
+    resultCode: text('result_code'),
+    /** number of the contract error that a failure carried: 3506 is a stale proof */
+    contractError: integer('contract_error'),
+    /** stroops that the service paid in the end */
     feeCharged: stroops('fee_charged'),
-    createdAt: moment('created_at').notNull().defaultNow(),
-    sentAt: moment('sent_at'),
-    settledAt: moment('settled_at'),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    settledAt: instant('settled_at'),
   },
   (table) => [
-    check('sponsored_transfers_status', sql`${table.status} in ('held', 'sent', 'success', 'failed', 'dead')`),
-    check(
-      'sponsored_transfers_settled',
-      sql`(${table.status} in ('success', 'failed', 'dead')) = (${table.settledAt} is not null)`,
-    ),
-    check('sponsored_transfers_bid', sql`${table.bid} > 0`),
-    index('sponsored_transfers_open').on(table.createdAt).where(sql`${table.status} in ('held', 'sent')`),
-    index('sponsored_transfers_account').on(table.account, table.createdAt),
-    index('sponsored_transfers_recipient').on(table.recipient, table.createdAt),
-    index('sponsored_transfers_quota_account')
+    check('transfers_status', oneOf(table.status, TRANSFER_STATUSES)),
+    check('transfers_settled', sql`(${table.status} = 'open') = (${table.settledAt} is null)`),
+    check('transfers_applied', sql`(${table.status} in ('succeeded', 'failed')) = (${table.hash} is not null)`),
+    check('transfers_bid', sql`${table.bid} >= 0`),
+    uniqueIndex('transfers_one_open').on(table.account).where(sql`${table.status} = 'open'`),
+    index('transfers_open').on(table.createdAt).where(sql`${table.status} = 'open'`),
+    index('transfers_of_number').on(table.account, table.sequenceNumber),
+    index('transfers_last_ledger').on(table.account, table.ledger.desc()).where(sql`${table.ledger} is not null`),
+    index('transfers_account').on(table.account, table.createdAt),
+    index('transfers_recipient').on(table.recipient, table.createdAt),
+    index('transfers_quota_account')
       .on(table.quotaAccount, table.createdAt)
       .where(sql`${table.quotaAccount} is not null`),
-    // The other two hashes have indexes of their own, and the ledger's is nearly always one of them.
-    index('sponsored_transfers_ledger_hash')
-      .on(table.ledgerHash)
-      .where(sql`${table.ledgerHash} <> ${table.innerHash} and ${table.ledgerHash} <> ${table.outerHash}`),
-    index('sponsored_transfers_open_of_organisation')
+    index('transfers_hash').on(table.hash).where(sql`${table.hash} is not null`),
+    index('transfers_open_of_organisation')
       .on(table.organisation, table.createdAt)
-      .where(sql`${table.status} in ('held', 'sent')`),
-    index('sponsored_transfers_payout').on(table.payout),
-    index('sponsored_transfers_sponsor').on(table.sponsor, table.createdAt),
-    index('sponsored_transfers_troubles')
+      .where(sql`${table.status} = 'open'`),
+    index('transfers_payout').on(table.payout),
+    index('transfers_sponsor').on(table.sponsor, table.createdAt),
+    index('transfers_failures')
       .on(table.settledAt.desc().nullsFirst())
-      .where(sql`${table.status} in ('failed', 'dead')`),
-    index('sponsored_transfers_newest').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
-    index('sponsored_transfers_newest_of_status').on(
+      .where(sql`${table.status} in ('failed', 'expired', 'unknown')`),
+    index('transfers_newest').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
+    index('transfers_newest_of_status').on(
       table.status,
       table.createdAt.desc().nullsFirst(),
       table.sequence.desc().nullsFirst(),
@@ -100,7 +87,38 @@ export const sponsoredTransfers = pgTable(
   ],
 )
 
-export type SponsoredTransfer = typeof sponsoredTransfers.$inferSelect
+export type Transfer = typeof transfers.$inferSelect
+
+/** What was signed for a transfer, written down before it is sent. At most three compete for one transfer. */
+export const envelopes = pgTable(
+  'envelopes',
+  {
+    /** hash of the account's own transaction, 64 hex digits: the key that makes a repeated request the same request */
+    innerHash: text('inner_hash').primaryKey(),
+    /** hash of the fee bump around it; null for a deposit, and for what a client has sent by itself */
+    outerHash: text('outer_hash').unique(),
+    transfer: uuid('transfer')
+      .notNull()
+      .references(() => transfers.id, { onDelete: 'cascade' }),
+    /** the signed envelope, base64 XDR, sent again unchanged; null when there is nothing to send, and 30 days after the end */
+    signed: text('signed'),
+    /** the most that the network may take for it, in stroops */
+    bid: stroops('bid').notNull(),
+    /** its maxTime, unix seconds; 0: it has none */
+    maxTime: bigint('max_time', { mode: 'number' }).notNull(),
+    /** the code with which the network refused it when it was last sent; null if it did not */
+    resultCode: text('result_code'),
+    recordedAt: instant('recorded_at').notNull().defaultNow(),
+    firstSentAt: instant('first_sent_at'),
+    lastSentAt: instant('last_sent_at'),
+  },
+  (table) => [
+    index('envelopes_of_transfer').on(table.transfer, table.recordedAt),
+    index('envelopes_with_signed').on(table.recordedAt).where(sql`${table.signed} is not null`),
+  ],
+)
+
+export type Envelope = typeof envelopes.$inferSelect
 
 /** What an account has used of a UTC day. The account `*` is everybody: the daily budget. */
 export const quotas = pgTable(
@@ -112,7 +130,7 @@ export const quotas = pgTable(
     held: stroops('held').notNull().default(sql`0`),
     /** stroops really charged */
     used: stroops('used').notNull().default(sql`0`),
-    /** transfers accepted and not dead */
+    /** transfers recorded; it never goes down */
     count: integer('count').notNull().default(0),
   },
   (table) => [
@@ -135,36 +153,20 @@ export const sponsorFloats = pgTable(
 export const usedChallenges = pgTable('used_challenges', {
   hash: text('hash').primaryKey(),
   /** when the challenge itself has long expired and the row may go */
-  expiresAt: moment('expires_at').notNull(),
+  expiresAt: instant('expires_at').notNull(),
 })
 
-/** Who may use the sequence numbers of an account of ours: one holder at a time, for as long as it renews. */
-export const leases = pgTable(
-  'leases',
-  {
-    /** G-address */
-    account: text('account').primaryKey(),
-    /** one process, or one part of it */
-    holder: text('holder').notNull(),
-    /** by the database's clock; the lease is free from then on */
-    until: moment('until').notNull(),
-    /** rises with every taking, so that a holder that has lost the lease is told from the one that has it */
-    token: bigint('token', { mode: 'number' }).notNull(),
-  },
-  (table) => [check('leases_token', sql`${table.token} > 0`)],
-)
-
 /**
- * The life of a faucet grant. `claimed`: nothing is signed yet. `signed`: a deposit is written down, perhaps sent,
- * outcome unknown. The rest is final: `granted` stands on the ledger as a success; `returned` provably brought nothing
- * and never will; `lost` can bring nothing any more, and whether it did the RPC no longer remembers.
+ * The life of a faucet grant. `claimed`: its deposit is not decided, or not even signed. The rest is final: `granted`
+ * stands on the ledger as a success, `returned` provably brought nothing and never will, and of `unknown` no history is
+ * left that could tell.
  */
-export const GRANT_STATUSES = ['claimed', 'signed', 'granted', 'returned', 'lost'] as const
+export const GRANT_STATUSES = ['claimed', 'granted', 'returned', 'unknown'] as const
 export type GrantStatus = (typeof GRANT_STATUSES)[number]
 
-/** The last grant of each account. */
-export const faucetGrants = pgTable(
-  'faucet_grants',
+/** The last grant of each account. The faucet's own account is held by the open transfer of a grant. */
+export const grants = pgTable(
+  'grants',
   {
     /** G… or C…, whose confidential balance is filled */
     account: text('account').primaryKey(),
@@ -174,36 +176,19 @@ export const faucetGrants = pgTable(
     amount: bigint('amount', { mode: 'bigint' }).notNull(),
     status: text('status', { enum: GRANT_STATUSES }).notNull().default('claimed'),
     /** the cool-down counts from here, by the database's clock */
-    claimedAt: moment('claimed_at').notNull().defaultNow(),
-    /** the account that pays the deposit, once one is signed */
-    faucet: text('faucet'),
-    /** the signed deposit, base64 XDR, sent again unchanged until the outcome is known, and its hash, 64 hex digits */
-    envelope: text('envelope'),
-    hash: text('hash').unique(),
-    /** the faucet's sequence number that the deposit uses */
-    sequence: bigint('sequence', { mode: 'bigint' }),
-    /** the deposit's maxTime, unix seconds */
-    maxTime: bigint('max_time', { mode: 'number' }),
-    /** latest ledger known when the deposit was signed: an RPC whose history starts later cannot prove death */
-    sinceLedger: integer('since_ledger'),
-    /** the result code that the network gave last, and the number of the contract error behind it */
-    resultCode: text('result_code'),
+    claimedAt: instant('claimed_at').notNull().defaultNow(),
+    /** the deposit, once it is signed */
+    transfer: uuid('transfer')
+      .unique()
+      .references(() => transfers.id),
+    /** number of the contract error for which there is no deposit */
     contractError: integer('contract_error'),
-    settledAt: moment('settled_at'),
+    settledAt: instant('settled_at'),
   },
   (table) => [
-    check('faucet_grants_status', sql`${table.status} in ('claimed', 'signed', 'granted', 'returned', 'lost')`),
-    check('faucet_grants_amount', sql`${table.amount} > 0`),
-    check(
-      'faucet_grants_settled',
-      sql`(${table.status} in ('granted', 'returned', 'lost')) = (${table.settledAt} is not null)`,
-    ),
-    check(
-      'faucet_grants_signed',
-      sql`${table.status} not in ('signed', 'granted', 'lost') or num_nulls(${table.faucet}, ${table.envelope}, ${table.hash}, ${table.sequence}, ${table.maxTime}, ${table.sinceLedger}) = 0`,
-    ),
-    // The network takes one transaction of an account at a time, and two would use one sequence number.
-    uniqueIndex('faucet_grants_one_at_a_time').on(table.faucet).where(sql`${table.status} = 'signed'`),
-    index('faucet_grants_open').on(table.claimedAt).where(sql`${table.status} in ('claimed', 'signed')`),
+    check('grants_status', oneOf(table.status, GRANT_STATUSES)),
+    check('grants_amount', sql`${table.amount} > 0`),
+    check('grants_settled', sql`(${table.status} = 'claimed') = (${table.settledAt} is null)`),
+    check('grants_transfer', sql`${table.status} in ('claimed', 'returned') or ${table.transfer} is not null`),
   ],
 )

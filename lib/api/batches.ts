@@ -16,7 +16,7 @@ import {
 import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { becomeEmployer } from '#lib/directory/user.ts'
 import { pageRequest } from '#lib/http/paging.ts'
-import { settleByLooking } from '#lib/sponsor/looking.ts'
+import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 import { answerPage } from './paging.ts'
@@ -84,7 +84,7 @@ export const BATCH_OPERATIONS = [
     refusals: ['batch-not-found'],
     handle: async ({ service, employer, params }) => {
       const db = await service.database()
-      await settleByLooking(db, service.sponsor, [employer.organisation])
+      await refreshTransfers(db, service.submission, [employer.organisation])
       return await findBatch(db, employer, params.id)
     },
   }),
@@ -168,7 +168,7 @@ export const BATCH_OPERATIONS = [
     refusals: ['batch-not-found'],
     handle: async ({ service, employer, params }) => {
       const db = await service.database()
-      await settleByLooking(db, service.sponsor, [employer.organisation])
+      await refreshTransfers(db, service.submission, [employer.organisation])
       return await readBatchProgress(db, employer, params.id)
     },
   }),

@@ -2,7 +2,7 @@ import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancelling.ts'
 import { listPayouts, payoutsQuery, payoutsShape, viewerOf } from '#lib/directory/payouts/payouts.ts'
 import { pageRequest } from '#lib/http/paging.ts'
-import { settleByLooking } from '#lib/sponsor/looking.ts'
+import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 import { answerPage } from './paging.ts'
@@ -35,7 +35,7 @@ export const PAYOUT_OPERATIONS = [
     handle: async ({ service, user, query, request }) => {
       const db = await service.database()
       const viewer = viewerOf(user)
-      await settleByLooking(db, service.sponsor, viewer.organisations)
+      await refreshTransfers(db, service.submission, viewer.organisations)
       const page = await listPayouts(db, viewer, query, pageRequest(query))
       return answerPage(request, page, { payouts: page.items })
     },

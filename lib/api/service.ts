@@ -37,7 +37,7 @@ const swept = (what: string) =>
 
 const sweptShape = z.object({
   transfers: swept('open transfers that were looked up'),
-  grants: swept('faucets whose grants were looked up'),
+  envelopes: swept('signed envelopes of long ended transfers that were erased'),
   contractors: swept('contractors that became ready'),
   items: swept('items of jobs that are open; each has a message for the relays'),
   challenges: swept('used challenges that were forgotten'),
@@ -51,7 +51,7 @@ const READY = {
 }
 const METRICS_EXAMPLE = `# HELP payroll_transfers_total Sponsored transfers whose outcome is known, by outcome.
 # TYPE payroll_transfers_total counter
-payroll_transfers_total{status="success"} 128
+payroll_transfers_total{status="succeeded"} 128
 # HELP payroll_http_requests_total Requests to the interface, by method, route and status, of this process.
 # TYPE payroll_http_requests_total counter
 payroll_http_requests_total{method="POST",route="/transfer",status="200"} 128
@@ -127,7 +127,7 @@ export const SERVICE_OPERATIONS = [
     answer: {
       description: 'What there was to do',
       schema: sweptShape,
-      example: { transfers: 0, grants: 1, contractors: 2, items: 0, challenges: 14, tables: 0 },
+      example: { transfers: 0, envelopes: 0, contractors: 2, items: 0, challenges: 14, tables: 0 },
     },
     refusals: ['cron-not-configured'],
     handle: ({ service }) => runChores(service),

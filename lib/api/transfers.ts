@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
-import { requireSponsor } from '#lib/sponsor/sponsor.ts'
 import { requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
 import { EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
@@ -39,23 +38,22 @@ export const TRANSFER_OPERATIONS = [
       schema: transferRequest,
       example: { signedXDR: 'AAAAAgAAAABqvH4zLJ5FMzK86cKuG8B3x…', payoutId: EXAMPLE.payoutId },
     },
-    requires: ({ sponsor }, { session }) => {
-      const payer = requirePayer(session)
-      return { payer, sponsor: requireSponsor(sponsor) }
-    },
+    requires: (_, { session }) => requirePayer(session),
     answer: {
       description: 'It stands on the ledger',
       schema: transferShape,
       example: { hash: EXAMPLE.hash, status: 'SUCCESS' },
     },
     refusals: [
-      ...(['signed-xdr-invalid', 'source-mismatch', 'wallet-required', 'sponsor-not-configured', 'failed'] as const),
+      ...(['signed-xdr-invalid', 'source-mismatch', 'wallet-required', 'sponsor-not-configured'] as const),
       ...REASONS,
       ...ENDINGS,
     ],
     failure: 'transfer failed',
-    handle: async ({ service, ready, body }) => {
-      return await sponsorTransfer(await service.database(), ready.sponsor, ready.payer, body)
+    handle: async ({ service, ready: payer, body }) => {
+      const { submission, sponsor, settings } = service
+      const context = { db: await service.database(), submission, sponsor, patience: settings.transferWait }
+      return await sponsorTransfer(context, { payer, ...body })
     },
   }),
 ]

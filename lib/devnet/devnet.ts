@@ -15,7 +15,7 @@ import { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-r
 export { devnetKeys } from './apply/keys.ts'
 export { prover } from './host/token/stand-in.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'
-export { type LedgerLimits, multiplyLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
+export { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
 /** Milliseconds between ledgers. */
 const PROFILES = { quick: 1_000, testnet: 5_000 } as const

@@ -5,8 +5,8 @@ export const BATCH_MOVES = {
   draft: ['ready'],
   ready: ['started'],
   started: ['completed', 'failed'],
-  // A payout is sent again; or what the network had refused turns out to stand on the ledger.
-  failed: ['started', 'completed'],
+  // A payout is sent again.
+  failed: ['started'],
   completed: [],
 } as const satisfies Record<BatchStatus, readonly BatchStatus[]>
 
@@ -16,8 +16,8 @@ export const PAYOUT_MOVES = {
   ready: ['pending', 'canceled'],
   // Only the employer ends a payout of which nobody will ever learn what became.
   pending: ['paid', 'failed', 'canceled'],
-  // A payout is sent again; or what the network had refused turns out to stand on the ledger.
-  failed: ['pending', 'paid', 'canceled'],
+  // A payout is sent again.
+  failed: ['pending', 'canceled'],
   paid: [],
   canceled: [],
 } as const satisfies Record<PayoutStatus, readonly PayoutStatus[]>

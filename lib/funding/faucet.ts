@@ -1,9 +1,10 @@
 import type { Database } from '#lib/db/connection.ts'
 import { lookUpRegistrations } from '#lib/directory/contractors/registration.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import type { Depositor } from './deposit.ts'
-import type { Dispenser } from './dispenser.ts'
-import { claimGrant, type Grant, returnClaim } from './grant-record.ts'
+import type { Transfer } from '#lib/submission/transfers.ts'
+import { type Depositor, VALIDITY } from './deposit.ts'
+import type { Granting } from './granting.ts'
+import { claimGrant, findDepositHash, findGrant, returnGrant } from './grants.ts'
 
 /** What the faucet gives, and how often. */
 export interface FaucetRules {
@@ -18,7 +19,7 @@ export interface FaucetRules {
 /** The faucet of a process: the account that mints, its rules, and what works for it. */
 export interface Faucet extends Depositor {
   rules: FaucetRules
-  dispenser: Dispenser
+  granting: Granting
 }
 
 /** The deposit of this hash (64 hex digits) stands on the ledger; `merge` makes it spendable. */
@@ -29,7 +30,7 @@ export interface FaucetResult {
 /** Number of the token's error for an account that is not registered. */
 const NOT_REGISTERED = 3501
 
-/** @throws Refusal `not-wired` when the service has no faucet key */
+/** @throws Refusal `faucet-not-configured` when the service has no faucet key */
 export function requireFaucet(faucet: Faucet | undefined): Faucet {
   if (!faucet) throw new Refusal('faucet-not-configured', 'no faucet is configured')
   return faucet
@@ -38,23 +39,40 @@ export function requireFaucet(faucet: Faucet | undefined): Faucet {
 /**
  * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. A grant is one
  * deposit, however often and wherever it is asked for within the cool-down; what provably brought nothing is given back.
- * @throws Refusal `conflict` for an account that is not registered; `too-soon`; `failed` when nothing was granted;
- *   `unavailable` when the ledger cannot be asked, or has not said in time what became of the deposit
+ * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
+ *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
  */
 export async function fund(db: Database, faucet: Faucet, account: string): Promise<FaucetResult> {
   await requireRegistration(faucet, account)
   const { amount, coolDown, patience } = faucet.rules
-  const claimed = await claimGrant(db, { account, amount, coolDown })
-  // Whoever looks takes up what an earlier process may have left open.
-  faucet.dispenser.wake()
-  if ('retryAfter' in claimed) {
-    const { retryAfter } = claimed
-    throw new Refusal('faucet-cooldown', `the faucet gives to an account once in ${coolDown} seconds`, { retryAfter })
+  const deadline = faucet.now().getTime() + patience
+  for (;;) {
+    const claimed = await claimGrant(db, { account, amount, coolDown })
+    if ('retryAfter' in claimed) throw await tooSoon(db, claimed, coolDown)
+    const { claim } = claimed
+    const deposit = await faucet.granting.grant(db, { ...claim, amount }, deadline - faucet.now().getTime())
+    if (deposit?.status === 'succeeded' && deposit.hash !== null) return { hash: deposit.hash }
+    // Another program with the faucet's key was first, and the grant is there again.
+    if (deposit && wasOvertaken(deposit) && faucet.now().getTime() < deadline) continue
+    if (await returnGrant(db, claim)) throw new Refusal('faucet-busy', 'the faucet is busy: nothing was granted')
+    const grant = await findGrant(db, claim)
+    if (grant?.status === 'returned') throw failed(grant.contractError)
+    throw new Refusal('deposit-open', 'it is not known yet whether the deposit has arrived')
   }
-  const grant = await faucet.dispenser.follow(claimed.claim, patience)
-  if (grant) return presentGrant(grant)
-  if (await returnClaim(db, claimed.claim)) throw new Refusal('faucet-busy', 'the faucet is busy: nothing was granted')
-  throw new Refusal('deposit-open', 'it is not known yet whether the deposit has arrived')
+}
+
+/** Whether the deposit expired while it was still valid: then its sequence number was used by something else. */
+const wasOvertaken = ({ status, createdAt, settledAt }: Transfer) =>
+  status === 'expired' && settledAt !== null && settledAt.getTime() < createdAt.getTime() + VALIDITY * 1000
+
+async function tooSoon(
+  db: Database,
+  { retryAfter, transfer }: { retryAfter: number; transfer: string | null },
+  coolDown: number,
+): Promise<Refusal> {
+  const hash = transfer === null ? undefined : await findDepositHash(db, transfer)
+  const message = `the faucet gives to an account once in ${coolDown} seconds`
+  return new Refusal('faucet-cooldown', message, { retryAfter, ...(hash !== undefined && { details: { hash } }) })
 }
 
 async function requireRegistration({ network, token }: Faucet, account: string): Promise<void> {
@@ -64,10 +82,9 @@ async function requireRegistration({ network, token }: Faucet, account: string):
   if (state !== 'registered' && state !== 'archived') throw unregistered()
 }
 
-function presentGrant({ status, hash, contractError }: Grant): FaucetResult {
-  if (status === 'granted' && hash) return { hash }
-  if (contractError === NOT_REGISTERED) throw unregistered()
-  throw new Refusal('deposit-failed', 'the deposit failed')
+function failed(contractError: number | null): Refusal {
+  if (contractError === NOT_REGISTERED) return unregistered()
+  return new Refusal('deposit-failed', 'the deposit failed')
 }
 
 function unregistered(): Refusal {

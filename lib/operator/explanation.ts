@@ -1,5 +1,4 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
-import { stateOf } from './transfer-rows.ts'
 
 /** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
 const CONTRACT_ERRORS: Record<number, string> = {
@@ -26,12 +25,9 @@ export function explainTransfer(transfer: {
   contractError: number | null
 }): string {
   const { status, resultCode, contractError } = transfer
-  const state = stateOf(status)
-  if (state === 'succeeded') return ''
-  if (state === 'expired') {
-    const refused = resultCode === null ? '' : `; the network had refused it: ${inWords(resultCode)}`
-    return `it expired before it reached the ledger, and nothing was paid${refused}`
-  }
+  if (status === 'succeeded' || status === 'open') return ''
+  if (status === 'expired') return 'it expired before it reached the ledger, and nothing was paid'
+  if (status === 'unknown') return 'no history is left that tells whether it was paid'
   return explainResult({ resultCode, contractError })
 }
 

@@ -4,7 +4,7 @@ import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
 import { findUserOrganisations } from './job-users.ts'
-import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { firstInnerHash, refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
 /** The longest maxTime of a transfer is 330 s: an older one should have been decided (ms). */
 const OPEN_TOO_LONG_MS = 6 * 60_000
@@ -18,9 +18,9 @@ const MOST = 20
 export async function listOldOpenTransfers(db: Database, now: Date): Promise<Attention[]> {
   const rows = await db
     .select({
-      hash: transferRows.innerHash,
+      hash: firstInnerHash,
       createdAt: transferRows.createdAt,
-      resultCode: transferRows.resultCode,
+      resultCode: refusalCode,
       organisation: organisations.id,
       organisationName: organisations.name,
       batch: batches.id,
@@ -47,7 +47,6 @@ export async function listOldOpenTransfers(db: Database, now: Date): Promise<Att
     since: row.createdAt,
     what: 'A transfer is open for longer than it can be valid',
     why: `${row.resultCode === null ? '' : `the network last said ${row.resultCode}; `}the RPC has not yet shown what became of it`,
-    actor: 'operator',
     remedy:
       'See that the RPC follows the network and keeps its history; the service decides by itself as soon as it answers.',
     ...(row.organisation && { organisation: { id: row.organisation, name: row.organisationName ?? '' } }),
@@ -84,7 +83,6 @@ export async function listSlowJobs(db: Database, now: Date): Promise<Attention[]
       since,
       what: 'A relay job stands still',
       why: `${left} of its transfers have not ended`,
-      actor: 'operator',
       remedy: 'See that a relay runs and that its channels can pay: the page of jobs shows them.',
       ...(organisation && { organisation }),
       page: `/jobs?q=${id}`,

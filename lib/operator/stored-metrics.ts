@@ -5,7 +5,7 @@ import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { distributionSamples, type Family } from '#lib/observability/prometheus.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
-import { transferRows as sponsoredTransfers } from './transfer-rows.ts'
+import { transferRows } from './transfer-rows.ts'
 
 const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
 
@@ -21,11 +21,11 @@ export async function storedFamilies(db: Database, now: Date): Promise<Family[]>
 
 async function transferFamilies(db: Database): Promise<Family[]> {
   const byStatus = await db
-    .select({ status: sponsoredTransfers.status, value: count() })
-    .from(sponsoredTransfers)
-    .groupBy(sponsoredTransfers.status)
+    .select({ status: transferRows.status, value: count() })
+    .from(transferRows)
+    .groupBy(transferRows.status)
   const samples = byStatus.map(({ status, value }) => ({ labels: { status }, value }))
-  const isOpen = ({ labels: { status } }: (typeof samples)[number]) => status === 'held' || status === 'sent'
+  const isOpen = ({ labels: { status } }: (typeof samples)[number]) => status === 'open'
   return [
     {
       name: 'payroll_transfers_total',
@@ -44,7 +44,7 @@ async function transferFamilies(db: Database): Promise<Family[]> {
 }
 
 async function settlementFamily(db: Database): Promise<Family> {
-  const { createdAt, settledAt, status } = sponsoredTransfers
+  const { createdAt, settledAt, status } = transferRows
   const seconds = sql`extract(epoch from ${settledAt} - ${createdAt})`
   const bounds = sql.raw(`array[${SETTLEMENT_BOUNDS.join(', ')}]::numeric[]`)
   // width_bucket counts a value that equals a bound to the bucket above it: times are never that exact.
@@ -54,8 +54,8 @@ async function settlementFamily(db: Database): Promise<Family> {
       value: count(),
       sum: sql`sum(${seconds})`.mapWith(Number),
     })
-    .from(sponsoredTransfers)
-    .where(eq(status, 'success'))
+    .from(transferRows)
+    .where(eq(status, 'succeeded'))
     .groupBy(sql`bucket`)
   const counts = new Array<number>(SETTLEMENT_BOUNDS.length + 1).fill(0)
   for (const { bucket, value } of rows) counts[bucket] = value

@@ -1,33 +1,37 @@
-import { eq } from 'drizzle-orm'
+import { eq, type SQL, sql } from 'drizzle-orm'
+import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { sponsoredTransfers, type TransferStatus } from '#drizzle/schema/transfers.ts'
+import { envelopes, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 
 /** The table of transfers, and what its statuses mean on the dashboard. No other file of the dashboard knows either. */
-export const transferRows = sponsoredTransfers
+export const transferRows = transfers
+
+/** What was signed for transfers. */
+export const envelopeRows = envelopes
 
 /** How a transfer stands, in the words of the dashboard. */
-export type TransferState = 'open' | 'succeeded' | 'failed' | 'expired'
-
-const STATES = {
-  held: 'open',
-  sent: 'open',
-  success: 'succeeded',
-  failed: 'failed',
-  dead: 'expired',
-} as const satisfies Record<TransferStatus, TransferState>
-
-export const stateOf = (status: TransferStatus): TransferState => STATES[status]
+export type TransferState = TransferStatus
 
 /** The statuses of the transfers that can be asked for at once. What expired has failed, in every place. */
 export const TRANSFER_VIEWS = {
-  open: ['held', 'sent'],
-  succeeded: ['success'],
-  failed: ['failed', 'dead'],
+  open: ['open'],
+  succeeded: ['succeeded'],
+  failed: ['failed', 'expired', 'unknown'],
 } as const satisfies Record<string, readonly TransferStatus[]>
 export type TransferView = keyof typeof TRANSFER_VIEWS
 
 /** The condition that a transfer is the one that last claimed a payout. */
-export const paysPayout = eq(payouts.transfer, transferRows.innerHash)
+export const paysPayout = eq(payouts.transfer, transferRows.id)
+
+const ofFirstEnvelope = <Value = string>(value: AnyPgColumn | SQL) => sql<Value>`(select ${value} from ${envelopes}
+  where ${envelopes.transfer} = ${transfers.id} order by ${envelopes.recordedAt}, ${envelopes.innerHash} limit 1)`
+
+/** The hashes of what was first signed for a transfer; a deposit has no fee bump, and so one hash only. */
+export const firstInnerHash = ofFirstEnvelope(envelopes.innerHash)
+export const firstOuterHash = ofFirstEnvelope(sql`coalesce(${envelopes.outerHash}, ${envelopes.innerHash})`)
+
+/** The code with which the network last refused what was first signed. */
+export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 
 /** What tells why a transfer is where it is. */
 export const outcomeOf = {

@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
@@ -7,12 +7,20 @@ import { isId } from '#lib/directory/ids.ts'
 import { newestFirst } from '#lib/http/paging.ts'
 import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
 import { containing, type Sought, wholeNameOf } from './search.ts'
-import { stateOf, TRANSFER_VIEWS, type TransferState, type TransferView, transferRows } from './transfer-rows.ts'
+import {
+  envelopeRows,
+  firstInnerHash,
+  firstOuterHash,
+  TRANSFER_VIEWS,
+  type TransferState,
+  type TransferView,
+  transferRows,
+} from './transfer-rows.ts'
 
 const COLUMNS = {
-  innerHash: transferRows.innerHash,
-  outerHash: transferRows.outerHash,
-  ledgerHash: transferRows.ledgerHash,
+  innerHash: firstInnerHash,
+  outerHash: firstOuterHash,
+  ledgerHash: transferRows.hash,
   account: transferRows.account,
   recipient: transferRows.recipient,
   quotaAccount: transferRows.quotaAccount,
@@ -37,8 +45,21 @@ const COLUMNS = {
 export interface TransferLine
   extends Pick<
     typeof transferRows.$inferSelect,
-    Exclude<keyof typeof COLUMNS, 'organisationName' | 'batch' | 'batchName' | 'contractor' | 'contractorName'>
+    Exclude<
+      keyof typeof COLUMNS,
+      | 'innerHash'
+      | 'outerHash'
+      | 'ledgerHash'
+      | 'organisationName'
+      | 'batch'
+      | 'batchName'
+      | 'contractor'
+      | 'contractorName'
+    >
   > {
+  innerHash: string
+  outerHash: string
+  ledgerHash: string | null
   state: TransferState
   organisationName: string | null
   /** the batch of the payout that it pays, and whom that is for; null where it pays none */
@@ -61,7 +82,7 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
   const { view, page } = request
   const within = filtered(db, request)
   const sought = wholeNameOf(request.q)
-  const counts = await countViews(db, and(within, sought ? named(sought) : containingText(db, request.q)))
+  const counts = await countViews(db, and(within, sought ? named(db, sought) : containingText(db, request.q)))
   return await readPage(counts, { status: view, page }, async ({ limit, offset }) => {
     const shown = and(ofView(view), within)
     const rows = await db
@@ -79,7 +100,7 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
       db,
       rows.map(({ innerHash }) => innerHash),
     )
-    return rows.map((row) => ({ ...row, state: stateOf(row.status), job: jobs.get(row.innerHash) ?? null }))
+    return rows.map((row) => ({ ...row, state: row.status, job: jobs.get(row.innerHash) ?? null }))
   })
 }
 
@@ -111,42 +132,49 @@ function filtered(db: Database, { organisation, contractor }: TransferRequest): 
 
 /** Part of a hash or an address, or of the name or the email of somebody who is paid, or of a batch. */
 function containingText(db: Database, q: string): SQL | undefined {
-  const { innerHash, outerHash, ledgerHash, account, recipient, quotaAccount } = transferRows
+  const { id, account, recipient, quotaAccount } = transferRows
+  const signed = db
+    .select({ transfer: envelopeRows.transfer })
+    .from(envelopeRows)
+    .where(containing(q, envelopeRows.innerHash, envelopeRows.outerHash))
   const paid = db
     .select({ id: payouts.id })
     .from(payouts)
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
     .innerJoin(batches, eq(batches.id, payouts.batch))
     .where(containing(q, contractors.name, contractors.email, batches.name))
-  const own = containing(q, innerHash, outerHash, ledgerHash, account, recipient, quotaAccount)
-  return own && or(own, inArray(transferRows.payout, paid))
+  const own = containing(q, account, recipient, quotaAccount)
+  return own && or(own, inArray(id, signed), inArray(transferRows.payout, paid))
 }
 
-function named(sought: Sought): SQL | undefined {
+function named(db: Database, sought: Sought): SQL | undefined {
   const { account, recipient, quotaAccount } = transferRows
-  if ('hash' in sought) return hasHash(sought.hash)
+  if ('hash' in sought) return hasHash(db, sought.hash)
   return or(eq(account, sought.account), eq(recipient, sought.account), eq(quotaAccount, sought.account))
 }
 
-/** The ledger's own hash is one of the other two, or else has an index of its own. */
-function hasHash(hash: string): SQL | undefined {
-  const { innerHash, outerHash, ledgerHash } = transferRows
-  const other = and(eq(ledgerHash, hash), ne(ledgerHash, innerHash), ne(ledgerHash, outerHash))
-  return or(eq(innerHash, hash), eq(outerHash, hash), other)
+/** An inner or an outer hash of what was signed; the ledger's own is one of them. */
+function hasHash(db: Database, hash: string): SQL | undefined {
+  const { innerHash, outerHash, transfer } = envelopeRows
+  const signed = db
+    .select({ transfer })
+    .from(envelopeRows)
+    .where(or(eq(innerHash, hash), eq(outerHash, hash)))
+  return inArray(transferRows.id, signed)
 }
 
 /** Of each part that an account can have in a transfer the newest, by the index of that part: the page is among them. */
 function firstNamed(db: Database, sought: Sought, within: SQL | undefined, most: number): SQL | undefined {
-  if ('hash' in sought) return and(hasHash(sought.hash), within)
-  const { account, recipient, quotaAccount, innerHash } = transferRows
+  if ('hash' in sought) return and(hasHash(db, sought.hash), within)
+  const { account, recipient, quotaAccount, id } = transferRows
   const having = (part: AnyPgColumn) =>
     db
-      .select({ innerHash })
+      .select({ id })
       .from(transferRows)
       .where(and(eq(part, sought.account), within))
       .orderBy(...newestFirst(transferRows))
       .limit(most)
-  return inArray(innerHash, union(having(account), having(recipient), having(quotaAccount)))
+  return inArray(id, union(having(account), having(recipient), having(quotaAccount)))
 }
 
 /** The jobs of the relay that transfers belong to, by inner hash. */

@@ -102,12 +102,13 @@ const PASSING: ReadonlySet<RefusalReason> = new Set([
   'expires-too-soon',
   'sequence',
   'too-few-resources',
+  'low-resource-fee',
   'no-account',
 ])
 
 async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, message: string): Promise<Outcome> {
   // Short while other transfers are open, or until the sponsor is filled up: the item is as good as before.
-  if (reason === 'float') return 'wait'
+  if (reason === 'float' || reason === 'another-open') return 'wait'
   if (PASSING.has(reason)) return await giveBack(relay, item)
   if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(item), reason })
   return await fail(relay, item, message)

@@ -8,9 +8,6 @@ import type { Prover } from '#lib/wallet/prover.ts'
 import { openProgress } from './progress.ts'
 import { RELAY_TIMES, type Relay, type RelayTimes } from './relay.ts'
 
-/** How long a step waits for the ledger (ms) before the worker looks around: whether it is still to go on. */
-const PATIENCE_MS = 2_000
-
 /** Puts a relay together. Asks neither ledger nor database yet. */
 export function openRelay(
   given: Omit<Relay, 'deployment' | 'channels' | 'times' | 'showProgress'> & {
@@ -20,11 +17,10 @@ export function openRelay(
     times?: Partial<RelayTimes>
   },
 ): Relay {
-  const { prover, signers, times, sponsor, ...rest } = given
+  const { prover, signers, times, ...rest } = given
   let known: Promise<Deployment> | undefined
   return {
     ...rest,
-    sponsor: { ...sponsor, patience: Math.min(sponsor.patience, PATIENCE_MS) },
     channels: signers.map((signer) => ({ ...openHolder(signer, rest.token), address: signer.publicKey() })),
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),

@@ -3,7 +3,7 @@ import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
-import { findOpenTransfers } from '#lib/sponsor/transfer-record.ts'
+import { eraseOldEnvelopes, findOpenTransfers } from '#lib/submission/transfers.ts'
 import type { Service } from './services.ts'
 
 /**
@@ -12,15 +12,12 @@ import type { Service } from './services.ts'
  */
 const CHORES = {
   /** A process that ended, or lost the database's answer, has left them open. */
-  transfers: async ({ sponsor, database }) => {
-    const open = sponsor ? await findOpenTransfers(await database()) : []
-    await sponsor?.settlement.lookAfter(open)
+  transfers: async ({ submission, database }) => {
+    const open = await findOpenTransfers(await database())
+    await submission.refresh(open)
     return open.length
   },
-  grants: async ({ faucet }) => {
-    faucet?.dispenser.wake()
-    return faucet ? 1 : 0
-  },
+  envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: async ({ database, registry, now }) => await sweepRegistrations(await database(), registry, now()),
   items: async ({ database, batch, settings: { token }, now }) =>
     batch && token ? await resumeItems({ database, queue: batch.queue, token, now }) : 0,

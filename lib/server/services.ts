@@ -5,6 +5,7 @@ import type { Vault } from '#lib/funding/vault.ts'
 import type { BatchContext } from '#lib/relay/jobs.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import type { Submission } from '#lib/submission/submission.ts'
 import type { Settings } from './settings.ts'
 
 /** What a running process works with. Every instance of it may answer every request. */
@@ -15,6 +16,8 @@ export interface Service {
   database(): Promise<Database>
   /** where confidential accounts are looked up */
   registry: ConfidentialAccounts
+  /** sends what is recorded, and finds out what becomes of it; needs no key */
+  submission: Submission
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined

@@ -32,8 +32,6 @@ export interface Settings {
   sessions: SessionSettings
   sep10: Sep10Settings
   provider: ProviderSettings | undefined
-  /** Where the embedded ledger issues access tokens for any email; undefined beside a configured provider. */
-  testIssuer: string | undefined
   /** The contract of the confidential token. */
   token: string | undefined
   /** `secret` signs the tokens of invites; a token appended to `page` is their link; `daily` go out by mail at most. */
@@ -42,7 +40,9 @@ export interface Settings {
   /** The address whose balance of the token's asset is shown, and that token. */
   vault: { address: string; token: string } | undefined
   faucet: { keypair: Keypair; token: string; rules: FaucetRules } | undefined
-  sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits; patience: number } | undefined
+  sponsor: { keypair: Keypair; rules: SponsorRules; limits: QuotaLimits } | undefined
+  /** How long a request waits for the ledger, in milliseconds. */
+  transferWait: number
   /** Whether batch jobs are accepted, and what their amounts are sealed to. */
   batch: { key: PublicRelayKey } | undefined
   /** What a relay in this process would have: its key, its channels, the module of its prover. */
@@ -84,7 +84,6 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     },
     sep10: { signer, networkPassphrase: network.passphrase, homeDomain: host, webAuthDomain: host },
     provider: composeProvider(environment) ?? embedded.provider,
-    testIssuer: composeProvider(environment) ? undefined : embedded.provider?.issuer,
     token,
     invites: {
       secret: deriveKey(secret, 'invite tokens'),
@@ -96,6 +95,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),
     sponsor: composeSponsor(environment, embedded, signer),
+    transferWait: environment.TRANSFER_WAIT * 1000,
     batch: composeBatch(environment, embedded, token),
     relay: composeRelay(environment, embedded, token),
     cronSecret: environment.CRON_SECRET,
@@ -172,7 +172,7 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
       contracts: new Set(environment.SPONSOR_CONTRACTS ?? (token ? [token] : [])),
       functions: new Set(environment.SPONSOR_FUNCTIONS),
       maxFee: environment.SPONSOR_MAX_FEE,
-      ownAddresses: collectAddresses([
+      controlled: collectAddresses([
         ['SPONSOR_SEED', keypair],
         ['SEP10_SEED', signer],
         ...(faucetSeed ? [named('FAUCET_SEED', faucetSeed)] : []),
@@ -184,7 +184,6 @@ function composeSponsor(environment: Environment, embedded: Embedded, signer: Ke
       stroopsPerAccount: environment.SPONSOR_QUOTA_STROOPS,
       dailyBudget: environment.SPONSOR_DAILY_BUDGET,
     },
-    patience: environment.TRANSFER_WAIT * 1000,
   }
 }
 

@@ -2,18 +2,20 @@ import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
-import { openDispenser } from '#lib/funding/dispenser.ts'
+import type { Faucet } from '#lib/funding/faucet.ts'
+import { openGranting } from '#lib/funding/granting.ts'
+import { bookGrant } from '#lib/funding/grants.ts'
 import { openVault } from '#lib/funding/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
+import { bookTransfer } from '#lib/sponsor/books.ts'
+import { openControlledAddresses } from '#lib/sponsor/controlled-addresses.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
-import { openOwnAddresses } from '#lib/sponsor/own-addresses.ts'
-import { openSettlement } from '#lib/sponsor/settlement.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
-import { openAccounts } from '#lib/stellar/accounts.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { guardNetwork } from '#lib/stellar/network-guard.ts'
+import { openSubmission, type Submission } from '#lib/submission/submission.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
@@ -76,15 +78,19 @@ export async function startService(
     // ends the boot; a server that cannot be reached is waited for by those who need it.
     if (!configuration.DATABASE_URL) await store.database()
     const now = () => new Date()
-    const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, database: store.database, now })
-    if (sponsor) closers.push(sponsor.settlement.stop)
-    const faucet = settings.faucet && {
-      ...settings.faucet,
+    const submission = openSubmission({
       network,
+      database: store.database,
       now,
-      dispenser: openDispenser({ ...settings.faucet, network, database: store.database, now }),
-    }
-    if (faucet) closers.push(faucet.dispenser.stop)
+      // A transfer is the sponsor's or the faucet's: what each books is nothing of the other's.
+      books: async (tx, settled, at) => {
+        await bookTransfer(tx, settled, at)
+        await bookGrant(tx, settled)
+      },
+    })
+    closers.push(submission.stop)
+    const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, submission, now })
+    const faucet = settings.faucet && composeFaucet({ ...settings.faucet, network, now }, submission)
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const registry = { network, token: settings.token }
     const batch = settings.batch && {
@@ -92,7 +98,7 @@ export async function startService(
       queue: openQueue({ database: store.database, relayKey: await thumbprintOf(settings.batch.key) }),
     }
     if (batch) closers.push(batch.queue.close)
-    const parts = { sponsor, faucet, vault, batch }
+    const parts = { submission, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, registry, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
@@ -139,20 +145,19 @@ async function startEmbedded(
   }
 }
 
-function openSponsor(
-  given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'patience' | 'network' | 'now'> & Pick<Service, 'database'>,
-): Sponsor {
-  const { database, ...sponsor } = given
+function openSponsor(given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'submission' | 'now'>): Sponsor {
   const { network, now } = given
   const address = given.keypair.publicKey()
   return {
-    ...sponsor,
-    settlement: openSettlement({ network, database, now }),
-    ownAddresses: openOwnAddresses(given.rules.ownAddresses, now),
-    readAccount: openAccounts(network),
+    ...given,
+    controlledAddresses: openControlledAddresses(given.rules.controlled, now),
     readFloat: openFloat(network, address),
     readBalance: () => readAvailableBalance(network, address),
   }
+}
+
+function composeFaucet(given: Omit<Faucet, 'granting'>, submission: Submission): Faucet {
+  return { ...given, granting: openGranting({ ...given, submission }) }
 }
 
 async function startLedger(

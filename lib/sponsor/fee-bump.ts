@@ -53,10 +53,3 @@ function assertFeeBump(envelope: string, inner: InnerTransaction, sponsor: Keypa
     built.feeBump.tx.innerTx.v1.equals(inner.envelope)
   if (!faithful) throw new Error('the fee bump that was built is not the one that was meant')
 }
-
-/** The sequence number of the inner transaction in a fee-bump envelope (base64 XDR) that was built here. */
-export function sequenceOf(envelope: string): bigint {
-  const built = xdr.TransactionEnvelope.fromXdr(envelope, 'base64')
-  if (built.type !== 'envelopeTypeTxFeeBump') throw new Error('not a fee bump')
-  return built.feeBump.tx.innerTx.v1.tx.seqNum
-}

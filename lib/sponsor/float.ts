@@ -24,11 +24,14 @@ export function availableBalance(account: xdr.AccountEntry): bigint {
   return available > 0n ? available : 0n
 }
 
+/** A ledger that is further behind than this is one of a network that has begun anew. */
+const LAG = 10
+
 /** One reading of the sponsor's balance per ledger, shared by all who ask meanwhile. */
 export function openFloat(network: Network, sponsor: string): (ledger: number) => Promise<bigint> {
   let known: { ledger: number; balance: Promise<bigint> } | undefined
   return (ledger) => {
-    if (!known || known.ledger < ledger) {
+    if (!known || known.ledger < ledger || known.ledger - LAG > ledger) {
       const balance = readAvailableBalance(network, sponsor)
       const reading = { ledger, balance }
       known = reading

@@ -11,7 +11,7 @@ import { checkSignatures } from './signatures.ts'
  * @throws SponsorRefusal
  */
 export function checkPayer(inner: InnerTransaction, { account, latestLedger }: AccountReading): void {
-  checkSignatures(inner, account ? authOf(inner.source, account) : { exists: false })
+  checkSignatures(inner, account ? authOf(inner.source, account) : { exists: false }, latestLedger)
   if (account && inner.envelope.tx.seqNum !== account.seqNum + 1n) {
     throw sponsorRefused('sequence', { asOf: latestLedger })
   }

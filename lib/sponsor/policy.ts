@@ -10,7 +10,7 @@ export interface SponsorRules {
   /** the most that a declared resource fee, and the built outer fee, may be */
   maxFee: bigint
   /** every address that the service controls: none of them may pay, sign or be called */
-  ownAddresses: ReadonlySet<string>
+  controlled: ReadonlySet<string>
 }
 
 /** Whether there is anything that the sponsor would pay for. */
@@ -18,16 +18,20 @@ export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean
   return rules.contracts.size > 0
 }
 
-/** What an inner transaction turned out to ask for, once nothing stands against it. */
+/** What an inner transaction asks for, once nothing but time and ledger can stand against it. */
 export interface Intent {
   contract: string
   function: string
   from: string
   to: string
-  /** unix seconds */
-  maxTime: number
+  /** unix seconds; 0 where there is none */
+  minTime: bigint
+  maxTime: bigint
+  sequenceNumber: bigint
   /** the inner fee in stroops, resource fee included */
   fee: bigint
+  /** stroops, as declared */
+  resourceFee: bigint
   resources: xdr.SorobanResources
 }
 
@@ -40,30 +44,32 @@ const INCLUSION_FEE = 100n
 
 /**
  * Reads what `inner` asks for, and refuses all that is not exactly one confidential transfer of the source's own.
- * Pure: no signature, no ledger. Cheapest checks first.
- * @param now unix seconds
+ * Pure: no signature, no ledger, no clock. Cheapest checks first.
  * @throws SponsorRefusal
  */
-export function readIntent(inner: InnerTransaction, rules: SponsorRules, now: number): Intent {
+export function readIntent(inner: InnerTransaction, rules: SponsorRules): Intent {
   const { tx } = inner.envelope
   if (tx.sourceAccount.type !== 'keyTypeEd25519') throw sponsorRefused('muxed-source')
   if (tx.memo.type !== 'memoNone') throw sponsorRefused('memo')
-  const maxTime = checkTimeBounds(tx.cond, now)
+  const { minTime = 0n, maxTime = 0n } = timeBoundsOf(tx.cond) ?? {}
   const { call, auth } = readCall(tx, inner.source)
   const { contract, to } = checkCall(call, inner.source, rules)
   checkAuthorization(auth, call)
-  checkOwnAddresses([inner.source, contract, ...payingAddresses(call)], rules)
-  return { contract, function: call.functionName.toString(), from: inner.source, to, maxTime, ...checkFees(tx, rules) }
+  checkControlled([inner.source, contract, ...payingAddresses(call)], rules)
+  const intent = { contract, function: call.functionName.toString(), from: inner.source, to }
+  return { ...intent, minTime, maxTime, sequenceNumber: tx.seqNum, ...checkFees(tx, rules) }
 }
 
-/** Only time bounds, open now and closing soon: an endless one could be sent when nobody expects it any more. */
-function checkTimeBounds(cond: xdr.Preconditions, now: number): number {
-  const bounds = timeBoundsOf(cond)
-  if (!bounds || bounds.maxTime === 0n) throw sponsorRefused('no-expiry')
-  if (bounds.minTime > BigInt(now)) throw sponsorRefused('not-yet-valid')
-  if (bounds.maxTime < BigInt(now + LEAST_VALIDITY)) throw sponsorRefused('expires-too-soon')
-  if (bounds.maxTime > BigInt(now + MOST_VALIDITY)) throw sponsorRefused('expires-too-late')
-  return Number(bounds.maxTime)
+/**
+ * The time bounds must be open now and close soon: an endless transaction could be sent when nobody expects it any more.
+ * @param now unix seconds
+ * @throws SponsorRefusal
+ */
+export function checkTimeBounds({ minTime, maxTime }: Pick<Intent, 'minTime' | 'maxTime'>, now: number): void {
+  if (maxTime === 0n) throw sponsorRefused('no-expiry')
+  if (minTime > BigInt(now)) throw sponsorRefused('not-yet-valid')
+  if (maxTime < BigInt(now + LEAST_VALIDITY)) throw sponsorRefused('expires-too-soon')
+  if (maxTime > BigInt(now + MOST_VALIDITY)) throw sponsorRefused('expires-too-late')
 }
 
 function timeBoundsOf(cond: xdr.Preconditions): xdr.TimeBounds | null {
@@ -136,22 +142,22 @@ function payingAddresses(call: xdr.InvokeContractArgs): string[] {
     .flatMap((value) => (value.type === 'scvAddress' ? [Address.fromScVal(value).toString()] : []))
 }
 
-function checkOwnAddresses(addresses: readonly string[], rules: SponsorRules): void {
-  if (addresses.some((address) => rules.ownAddresses.has(address))) throw sponsorRefused('own-address')
+function checkControlled(addresses: readonly string[], rules: SponsorRules): void {
+  if (addresses.some((address) => rules.controlled.has(address))) throw sponsorRefused('own-address')
 }
 
 /**
  * The inner fee alone is no bound: since CAP-66 a fee-bumped inner may declare a resource fee far above its own fee.
  * So both are capped, and the inner must be able to pay its way by itself.
  */
-function checkFees(tx: xdr.Transaction, rules: SponsorRules): Pick<Intent, 'fee' | 'resources'> {
+function checkFees(tx: xdr.Transaction, rules: SponsorRules): Pick<Intent, 'fee' | 'resourceFee' | 'resources'> {
   if (tx.ext.type !== 'sorobanData') throw sponsorRefused('no-resources')
   const { resourceFee, resources } = tx.ext.sorobanData
   const fee = BigInt(tx.fee)
   if (resourceFee > rules.maxFee) throw sponsorRefused('resource-fee-cap')
   if (resourceFee < 0n || fee < resourceFee + INCLUSION_FEE) throw sponsorRefused('fee-below-resources')
   if (outerFee(fee) > rules.maxFee) throw sponsorRefused('fee-cap')
-  return { fee, resources }
+  return { fee, resourceFee, resources }
 }
 
 /** The outer fee of a fee bump in stroops: exactly twice the inner fee, resource fee included. */

@@ -18,6 +18,8 @@ export interface Claim {
   sponsor: string
   /** stroops */
   bid: bigint
+  /** transfers that it adds to the day: none for a rival that only bids more */
+  count: 0 | 1
 }
 
 /** Stands for all accounts together in the table of quotas. */
@@ -36,6 +38,7 @@ export function quotaDay(now: Date): string {
  * @throws SponsorRefusal
  */
 export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
+  if (claim.bid === 0n && claim.count === 0) return
   const ofAccount = { stroops: limits.stroopsPerAccount, transfers: limits.transfersPerAccount }
   if (!(await hold(tx, claim, claim.account, ofAccount))) {
     throw sponsorRefused(await exhausted(tx, claim, limits))
@@ -46,21 +49,21 @@ export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, a
 
 async function hold(
   tx: Database,
-  { bid, day }: Claim,
+  { bid, day, count }: Claim,
   account: string,
   limit: { stroops: bigint; transfers?: number },
 ): Promise<boolean> {
   const { transfers } = limit
   // A first row of the day is inserted, not updated, and its limits hold here.
-  if (bid > limit.stroops || (transfers !== undefined && transfers < 1)) return false
+  if (bid > limit.stroops || (transfers !== undefined && transfers < count)) return false
   const fits = sql`${quotas.used} + ${quotas.held} + ${bid} <= ${limit.stroops}`
   const held = await tx
     .insert(quotas)
-    .values({ account, day, held: bid, count: 1 })
+    .values({ account, day, held: bid, count })
     .onConflictDoUpdate({
       target: [quotas.account, quotas.day],
-      set: { held: sql`${quotas.held} + ${bid}`, count: sql`${quotas.count} + 1` },
-      setWhere: transfers === undefined ? fits : sql`${fits} AND ${quotas.count} < ${transfers}`,
+      set: { held: sql`${quotas.held} + ${bid}`, count: sql`${quotas.count} + ${count}` },
+      setWhere: transfers === undefined ? fits : sql`${fits} AND ${quotas.count} + ${count} <= ${transfers}`,
     })
     .returning({ account: quotas.account })
   return held.length === 1
@@ -86,21 +89,20 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
     .select({ count: quotas.count })
     .from(quotas)
     .where(and(eq(quotas.account, claim.account), eq(quotas.day, claim.day)))
-  return (row?.count ?? 0) >= limits.transfersPerAccount ? 'quota-transfers' : 'quota-stroops'
+  return (row?.count ?? 0) + claim.count > limits.transfersPerAccount ? 'quota-transfers' : 'quota-stroops'
 }
 
 /**
- * Turns a reservation into what the transfer really cost. `null` says that it is provably dead: then it never
- * counted. Must run inside the transaction that gives the transfer its final status.
+ * Turns a reservation into what the transfer really cost, nothing for one that has expired; the count stays. Must run
+ * inside the transaction that gives the transfer its final status.
  */
-export async function release(tx: Database, claim: Claim, charged: bigint | null): Promise<void> {
+export async function release(tx: Database, claim: Omit<Claim, 'count'>, charged: bigint): Promise<void> {
   for (const account of [claim.account, EVERYBODY]) {
     await tx
       .update(quotas)
       .set({
         held: sql`${quotas.held} - ${claim.bid}`,
-        used: sql`${quotas.used} + ${charged ?? 0n}`,
-        count: sql`${quotas.count} - ${charged === null ? 1 : 0}`,
+        used: sql`${quotas.used} + ${charged}`,
       })
       .where(and(eq(quotas.account, account), eq(quotas.day, claim.day)))
   }

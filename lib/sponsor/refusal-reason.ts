@@ -33,7 +33,12 @@ export const REFUSAL_REASONS = {
   'excess-bytes': 'the declared bytes exceed what the call needs',
   'excess-footprint': 'the declared footprint exceeds what the call needs',
   'too-few-resources': 'the declared resources are less than what the call needs',
+  'low-resource-fee': 'the declared resource fee is less than what the call needs',
+  'excess-resource-fee': 'the declared resource fee exceeds what the call needs',
   'would-fail': 'the transaction would fail',
+  'another-open': 'another transfer of this account is open until <time>',
+  'other-recipient': 'an open transfer with this sequence number pays another recipient',
+  'too-many-envelopes': 'three transactions with this sequence number are open already',
   payout: 'the payout does not fit the transfer',
   'quota-transfers': 'the daily number of transfers of this account is used up',
   'quota-stroops': 'the daily fee quota of this account is used up',
@@ -43,7 +48,7 @@ export const REFUSAL_REASONS = {
 
 export type RefusalReason = keyof typeof REFUSAL_REASONS
 
-/** What is said beside a reason: `detail` is appended to the words, `asOf` is the ledger that it was found in. */
+/** What is said beside a reason: `detail` is appended to the words, or stands for their `<time>`; `asOf` is the ledger that it was found in. */
 export interface Particulars {
   detail?: string
   asOf?: number
@@ -60,8 +65,14 @@ export class SponsorRefusal extends Refusal {
   readonly asOf: number | undefined
 
   constructor(reason: RefusalReason, { detail, asOf }: Particulars) {
-    super(reason, `sponsor refused: ${REFUSAL_REASONS[reason]}${detail === undefined ? '' : `: ${detail}`}`)
+    super(reason, `sponsor refused: ${wordsOf(reason, detail)}`)
     this.reason = reason
     this.asOf = asOf
   }
+}
+
+function wordsOf(reason: RefusalReason, detail?: string): string {
+  const words = REFUSAL_REASONS[reason]
+  if (detail === undefined) return words
+  return words.includes('<time>') ? words.replace('<time>', detail) : `${words}: ${detail}`
 }

@@ -9,12 +9,15 @@ const SIMULATION = z.object({
   latestLedger: z.number().int(),
   error: z.string().optional(),
   transactionData: z.string().optional(),
+  minResourceFee: z.string().regex(/^\d+$/).optional(),
 })
 
 /** What the network says of a transaction before anybody pays for it. */
 export interface Simulation {
   /** the resources that the call needs, the network's own margins included */
   resources: xdr.SorobanResources
+  /** stroops that the network asks for them at the least, its own margins included */
+  minResourceFee: bigint
   /** the ledger on whose state it ran */
   latestLedger: number
 }
@@ -31,7 +34,13 @@ export async function simulate(network: Network, inner: InnerTransaction): Promi
   if (answer.error !== undefined) {
     throw sponsorRefused('would-fail', { detail: hostError(answer.error), asOf: answer.latestLedger })
   }
-  return { resources: decodeResources(answer.transactionData ?? ''), latestLedger: answer.latestLedger }
+  const { latestLedger, minResourceFee } = answer
+  if (minResourceFee === undefined) throw unreadable()
+  return {
+    resources: decodeResources(answer.transactionData ?? ''),
+    minResourceFee: BigInt(minResourceFee),
+    latestLedger,
+  }
 }
 
 /** @throws Refusal `unavailable`: an answer without resources is neither a yes nor a no */
@@ -39,9 +48,12 @@ function decodeResources(transactionData: string): xdr.SorobanResources {
   try {
     return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources
   } catch (cause) {
-    throw new Refusal('unavailable', 'the RPC gave a simulation that cannot be read', { cause })
+    throw unreadable(cause)
   }
 }
+
+const unreadable = (cause?: unknown) =>
+  new Refusal('unavailable', 'the RPC gave a simulation that cannot be read', { cause })
 
 /** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */
 function hostError(print: string): string {
@@ -67,6 +79,41 @@ export function checkResources(declared: xdr.SorobanResources, needed: xdr.Sorob
     declared.writeBytes < needed.writeBytes
   if (tooLittle) throw sponsorRefused('too-few-resources')
   checkFootprint(declared.footprint, needed.footprint)
+}
+
+/** Stroops by which a declared resource fee may exceed twice the need. */
+const FEE_SLACK = 100_000n
+
+/** Stroops that the rent of the entries grows by, at most, while a signed transaction is on its way. */
+const RENT_DRIFT = 1_000n
+
+/** Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint. */
+const DEAREST = { instructions: 25, byte: 12, entry: 10_000 }
+
+/**
+ * Holds the declared resource fee against what the call needs. The network takes the fee for what is declared first, and
+ * what is left must cover rent and events: where it does not, the transaction fails on the ledger, at the sponsor's cost.
+ * So a declaration beyond the need must be paid for. Far above the need a fee only holds the sponsor's float.
+ * @param needed what simulation found, its margins included; `fee` in stroops
+ * @throws SponsorRefusal
+ */
+export function checkResourceFee(
+  declared: { fee: bigint; resources: xdr.SorobanResources },
+  needed: { fee: bigint; resources: xdr.SorobanResources },
+): void {
+  const extra = feeOfExcess(declared.resources, needed.resources)
+  if (declared.fee + RENT_DRIFT < needed.fee + extra) throw sponsorRefused('low-resource-fee')
+  if (declared.fee > 2n * needed.fee + FEE_SLACK) throw sponsorRefused('excess-resource-fee')
+}
+
+function feeOfExcess(declared: xdr.SorobanResources, needed: xdr.SorobanResources): bigint {
+  const above = (measure: (resources: xdr.SorobanResources) => number) =>
+    Math.max(0, measure(declared) - measure(needed))
+  const instructions = above((resources) => resources.instructions)
+  const bytes = above((resources) => resources.diskReadBytes) + above((resources) => resources.writeBytes)
+  const entries = above(({ footprint }) => footprint.readOnly.length + 2 * footprint.readWrite.length)
+  const { instructions: rate, byte, entry } = DEAREST
+  return BigInt(Math.ceil((instructions * rate) / 10_000) + bytes * byte + entries * entry)
 }
 
 function allowance(need: number, slack: number): number {

@@ -2,11 +2,13 @@ import { z } from 'zod'
 import type { Session } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { accept, type Terms } from './acceptance.ts'
+import type { Submission } from '#lib/submission/submission.ts'
+import type { Outcome } from '#lib/submission/tracked.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { decodeInner, type InnerTransaction } from './inner-transaction.ts'
-import type { Ending } from './pending.ts'
+import type { RecordingTerms } from './recording.ts'
 import type { Sponsor } from './sponsor.ts'
-import { findTransfer } from './transfer-record.ts'
+import { renewSignatures, verifyAndRecord } from './sponsorship.ts'
 
 /** `hash` (64 hex digits) stands on the ledger as a success. */
 export interface TransferResult {
@@ -14,9 +16,19 @@ export interface TransferResult {
   status: 'SUCCESS'
 }
 
+/** What a transfer is sponsored with. */
+export interface SponsorContext {
+  db: Database
+  submission: Submission
+  /** undefined where the service has no sponsor key: what is recorded already is answered all the same */
+  sponsor: Sponsor | undefined
+  /** how long a request waits for the ledger, in milliseconds */
+  patience: number
+}
+
 /**
  * Whose transfer this is, before a body is read: only the holder of a ledger account may be sponsored.
- * @throws Refusal `not-wired`
+ * @throws Refusal `wallet-required`
  */
 export function requirePayer(session: Session): string {
   if (session.kind === 'ledger') return session.sub
@@ -43,58 +55,103 @@ export type TransferRequest = z.output<typeof transferRequest>
  * Pays the network fee of `signedXDR`, the confidential transfer that `payer` has built and signed, and waits for it.
  *
  * The same signed transaction is the same request, however often and wherever it arrives: it is recorded, and paid
- * for, once, and everybody gets what the ledger says.
- * @throws Refusal `malformed`, `forbidden`, `refused`; `failed` when it failed, died, or is still open: then the same
- *   signed transaction may safely be sent again
+ * for, once, and every caller gets what the ledger says.
+ * @throws Refusal `signed-xdr-invalid`, `source-mismatch`, `refused`; `transfer-open`, `transfer-refused`,
+ *   `transfer-replaced`, `transfer-failed`, `transfer-expired`, `transfer-unknown` when the answer is not a success
  */
 export async function sponsorTransfer(
-  db: Database,
-  sponsor: Sponsor,
-  payer: string,
-  { signedXDR, payoutId }: TransferRequest,
+  context: SponsorContext,
+  { payer, signedXDR, payoutId }: TransferRequest & { payer: string },
 ): Promise<TransferResult> {
-  const inner = decodeInner(signedXDR, sponsor.network.passphrase)
+  const inner = decodeInner(signedXDR, context.submission.network.passphrase)
   if (inner.source !== payer) {
     throw new Refusal('source-mismatch', 'transaction source is not your session account')
   }
-  return presentEnding(await pay(db, sponsor, inner, payoutId === undefined ? {} : { payoutId }))
+  return presentOutcome(inner.hashHex, await submit(context, inner, payoutId === undefined ? {} : { payoutId }))
 }
 
-/** A channel account of the relay, which pays an item of somebody's batch job. */
-export interface ChannelCaller {
+/** A transfer of a relay's channel account, which pays an item of a user's batch job. */
+export interface ChannelTransfer {
   /** the payer, G-address */
   channel: string
   /** whose quota the transfer counts against */
   quotaAccount: string
+  /** the transfer that the channel has signed, base64 XDR */
+  signedXDR: string
   /** Runs in the SQL transaction that records the transfer, and throws if it is no longer the one to pay the item. */
   confirm(tx: Database): Promise<void>
 }
 
 /**
- * The same for the relay's own transfers, under the same policy; only the channel itself leaves the set of addresses
- * that may not pay. The caller learns how it ended, and may ask again with the same signed transaction.
- * @throws Refusal `malformed`, `forbidden`, `refused`, `unavailable`
+ * How a channel's transfer stands. `open`: ask again with the same transfer, at any time. `refused`: the network will not
+ * have it now, with its code; it may still apply until it expires, so ask again. The others are final: `hash` is what
+ * stands on the ledger, and of `unknown` nothing can be told any more.
+ */
+export type ChannelOutcome =
+  | { status: 'open' }
+  | { status: 'refused'; resultCode: string }
+  | { status: 'succeeded'; hash: string }
+  | { status: 'failed'; hash: string; resultCode: string; contractError: number | null }
+  | { status: 'expired' }
+  | { status: 'unknown' }
+
+/**
+ * The one entry for a relay: submits the transfer that a channel has signed, waits at most `patience` milliseconds for its
+ * end, and tells how it stands. The policy is that of a client's transfer; only the channel itself leaves the set of
+ * addresses that may not pay. To go on waiting, or after a restart, call it again with the very same `signedXDR`: it is
+ * recorded and paid for once. Nothing is recorded where it throws, or `confirm` does.
+ * @throws SponsorRefusal when the sponsor does not pay; Refusal `unavailable` when ledger or database cannot be reached;
+ *   whatever `confirm` throws
  */
 export async function sponsorChannel(
-  db: Database,
-  sponsor: Sponsor,
-  { channel, quotaAccount, confirm }: ChannelCaller,
-  signedXDR: string,
-): Promise<Ending> {
-  const inner = decodeInner(signedXDR, sponsor.network.passphrase)
-  if (inner.source !== channel) throw new Refusal('forbidden', 'transaction source is not the channel')
-  return await pay(db, sponsor, inner, { channel, quotaAccount, confirm })
+  context: SponsorContext,
+  { channel, signedXDR, quotaAccount, confirm }: ChannelTransfer,
+): Promise<ChannelOutcome> {
+  const inner = decodeInner(signedXDR, context.submission.network.passphrase)
+  if (inner.source !== channel) throw new Refusal('source-mismatch', 'transaction source is not the channel')
+  const outcome = await submit(context, inner, { quotaAccount, confirm }, channel)
+  if (outcome.kind === 'open') return { status: 'open' }
+  if (outcome.kind === 'refused') return { status: 'refused', resultCode: outcome.resultCode }
+  const { status, hash, resultCode, contractError } = outcome.transfer
+  if (status === 'succeeded' && hash !== null) return { status, hash }
+  if (status === 'failed' && hash !== null) return { status, hash, resultCode: resultCode ?? '', contractError }
+  return { status: status === 'expired' ? 'expired' : 'unknown' }
 }
 
-async function pay(db: Database, sponsor: Sponsor, inner: InnerTransaction, terms: Terms): Promise<Ending> {
-  const earlier = await findTransfer(db, inner.hashHex)
-  const accepted = earlier ? { record: earlier, isNew: false } : await accept(db, sponsor, inner, terms)
-  return await sponsor.settlement.follow(accepted.record, { isNew: accepted.isNew, patience: sponsor.patience })
-}
-
-function presentEnding(ending: Ending): TransferResult {
-  if (typeof ending === 'object' && ending.status === 'success' && ending.ledgerHash) {
-    return { hash: ending.ledgerHash, status: 'SUCCESS' }
+async function submit(
+  context: SponsorContext,
+  inner: InnerTransaction,
+  terms: RecordingTerms,
+  channel?: string,
+): Promise<Outcome> {
+  const { db, submission, sponsor, patience } = context
+  const known = await findTransferOfHash(db, inner.hashHex)
+  if (known) {
+    const renewed = sponsor ? await renewSignatures(db, sponsor, inner, known) : known
+    return await submission.submit(renewed, { innerHash: inner.hashHex, isNew: false, patience })
   }
-  throw new Refusal('failed', 'transfer failed')
+  if (!sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
+  const { recorded, isNew } = await verifyAndRecord(db, sponsor, inner, { terms, channel })
+  return await submission.submit(recorded, { innerHash: inner.hashHex, isNew, patience })
 }
+
+function presentOutcome(innerHash: string, outcome: Outcome): TransferResult {
+  if (outcome.kind === 'open') throw failed('transfer-open')
+  if (outcome.kind === 'refused') throw failed('transfer-refused', { reason: outcome.resultCode })
+  const { status, hash, applied } = outcome.transfer
+  if (status === 'expired') throw failed('transfer-expired')
+  if (status === 'unknown' || hash === null) throw failed('transfer-unknown')
+  if (status === 'succeeded' && applied === innerHash) return { hash, status: 'SUCCESS' }
+  throw failed(status === 'succeeded' ? 'transfer-replaced' : 'transfer-failed', { hash })
+}
+
+type FailureCode =
+  | 'transfer-open'
+  | 'transfer-refused'
+  | 'transfer-replaced'
+  | 'transfer-failed'
+  | 'transfer-expired'
+  | 'transfer-unknown'
+
+const failed = (code: FailureCode, details: Record<string, string> = {}) =>
+  new Refusal(code, 'transfer failed', { details })

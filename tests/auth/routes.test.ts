@@ -11,6 +11,7 @@ import { generateIdentityKey, identityIssuer } from '#lib/devnet/devnet.ts'
 import { provideService, type Service } from '#lib/server/services.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
+import { openSubmission } from '#lib/submission/submission.ts'
 import { accountEntry, type FakeRpc, signerKey, startFakeRpc } from '../support/fake-rpc.ts'
 import { pair } from './challenges.ts'
 
@@ -48,6 +49,12 @@ beforeAll(async () => {
       network,
       database: store.database,
       registry,
+      submission: openSubmission({
+        network,
+        database: store.database,
+        now: () => new Date(),
+        books: async () => undefined,
+      }),
       sponsor: undefined,
       faucet: undefined,
       vault: undefined,

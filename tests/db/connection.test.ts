@@ -20,7 +20,7 @@ test('two instances that start together on an empty database both come up migrat
   const stores = [openStore({ url: empty.url }), openStore({ url: empty.url })]
   await Promise.all(stores.map((store) => store.database()))
   const again = await stores[0]?.database()
-  expect(await again?.execute(sql`SELECT 1 FROM sponsored_transfers`)).toBeDefined()
+  expect(await again?.execute(sql`SELECT 1 FROM transfers`)).toBeDefined()
   for (const store of stores) await store.close()
   await empty.drop()
 })

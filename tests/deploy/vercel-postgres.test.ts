@@ -14,8 +14,15 @@ import {
 } from '#lib/db/connection.ts'
 import { openQueue } from '#lib/relay/queue.ts'
 import { SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
-import { recordTransfer, settleTransfer } from '#lib/sponsor/transfer-record.ts'
-import { FITTING, limits, PLENTY, QUOTA_CASES, transferNamed } from '../sponsor/quota-cases.ts'
+import {
+  FITTING,
+  limits,
+  PLENTY,
+  QUOTA_CASES,
+  recordNamed,
+  settleNamed,
+  transferNamed,
+} from '../sponsor/quota-cases.ts'
 import { clear, findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { SUCCESS } from '../sponsor/records.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -115,8 +122,8 @@ describe('answers and errors are those of the other two', () => {
     const dearer = { ...limits, stroopsPerAccount: 2n ** 62n, dailyBudget: 2n ** 62n }
     const found = await onEach(async (each) => {
       await clear(each)
-      await recordTransfer(each, written, dearer, 2n ** 62n)
-      const settled = await settleTransfer(each, written.innerHash, SUCCESS, new Date('2026-05-01T12:00:00.123Z'))
+      await recordNamed(each, written, dearer, 2n ** 62n)
+      const settled = await settleNamed(each, written.innerHash, SUCCESS, new Date('2026-05-01T12:00:00.123Z'))
       const { createdAt, ...row } = settled as typeof settled & { createdAt?: Date }
       return row
     })
@@ -190,9 +197,9 @@ describe('transactions', () => {
 
   test.each(QUOTA_CASES)('$name: of 60 transfers at once, as many as fit', async (given) => {
     const attempts = Array.from({ length: 60 }, async (_, index) => {
-      const transfer = transferNamed(String(index), { account: `payer ${index % given.payers}` })
+      const transfer = transferNamed(String(index), { quotaAccount: `payer ${index % given.payers}` })
       try {
-        await recordTransfer(
+        await recordNamed(
           [db, other][index % 2] ?? db,
           transfer,
           { ...limits, ...given.limits },
@@ -212,9 +219,9 @@ describe('transactions', () => {
 
   test('one transfer recorded twenty times at once is one, joined by the others', async () => {
     const attempts = Array.from({ length: 20 }, (_, index) =>
-      recordTransfer([db, other][index % 2] ?? db, transferNamed('same'), limits, PLENTY),
+      recordNamed([db, other][index % 2] ?? db, transferNamed('same'), limits, PLENTY),
     )
-    const news = (await Promise.all(attempts)).filter(({ isNew }) => isNew)
+    const news = (await Promise.all(attempts)).filter(({ kind }) => kind === 'begun')
     expect(news).toHaveLength(1)
     expect(await findDiscrepancies(db)).toEqual([])
   })

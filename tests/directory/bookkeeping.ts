@@ -32,14 +32,16 @@ export async function findContradictions(db: Database): Promise<unknown[]> {
       WHERE (started_at IS NOT NULL) <> (status IN ('started', 'completed', 'failed'))
         OR (completed_at IS NOT NULL) <> (status = 'completed')
     UNION ALL SELECT 'pending without an open transfer: ' || p.id FROM payouts p
-      LEFT JOIN sponsored_transfers t ON t.inner_hash = p.transfer AND t.status IN ('held', 'sent')
+      LEFT JOIN transfers t ON t.id = p.transfer AND t.status = CASE WHEN p.error IS NULL THEN 'open' ELSE 'unknown' END
       WHERE p.status = 'pending' AND t.payout IS DISTINCT FROM p.id
     UNION ALL SELECT 'paid by nothing: ' || p.id FROM payouts p
-      LEFT JOIN sponsored_transfers t ON t.ledger_hash = p.tx_hash AND t.status = 'success'
+      LEFT JOIN transfers t ON t.hash = p.tx_hash AND t.status = 'succeeded'
       WHERE p.status = 'paid' AND t.payout IS DISTINCT FROM p.id
-    UNION ALL SELECT 'not paid by ' || t.inner_hash FROM sponsored_transfers t JOIN payouts p ON p.id = t.payout
-      WHERE t.status = 'success' AND p.status <> 'paid'
-    UNION ALL SELECT 'an error on ' || id FROM payouts WHERE (status = 'failed') <> (error IS NOT NULL)
+    UNION ALL SELECT 'not paid by ' || t.id FROM transfers t JOIN payouts p ON p.id = t.payout
+      WHERE t.status = 'succeeded' AND (p.status <> 'paid' OR p.transfer <> t.id)
+    UNION ALL SELECT 'sent again while a transfer was open: ' || p.id FROM payouts p JOIN transfers t ON t.payout = p.id
+      WHERE t.status IN ('open', 'unknown') AND t.id <> p.transfer
+    UNION ALL SELECT 'an error on ' || id FROM payouts WHERE (status = 'failed') <> (error IS NOT NULL) AND status <> 'pending'
     UNION ALL SELECT 'last paid: ' || c.id FROM contractors c
       LEFT JOIN payouts p ON p.contractor = c.id AND p.status = 'paid'
       GROUP BY c.id HAVING c.last_paid_at IS DISTINCT FROM max(p.paid_at)`)

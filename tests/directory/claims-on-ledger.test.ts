@@ -92,7 +92,7 @@ test('twenty parallel posts of one transfer, with two batches waiting: one payou
   expect(statuses).toEqual(['paid', 'ready'])
 })
 
-test('two transfers at once claim two payouts, never one', async () => {
+test('two of one number at once claim one payout, which the one that applies pays', async () => {
   const { wallet, post, hash, office, batches } = await prepare({ batches: 2 })
   // The same sequence number and balance: the ledger takes one of the two.
   const rival = await build(wallet, 1n)
@@ -104,8 +104,9 @@ test('two transfers at once claim two payouts, never one', async () => {
   const answers = await Promise.all([post(), rival.post()])
   expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 500])
   const payouts = (await Promise.all(batches.map((batch) => find(office, batch)))).flatMap((batch) => batch.payouts)
-  expect(payouts.map(({ status }) => status).toSorted()).toEqual(['failed', 'paid'])
+  expect(payouts.map(({ status }) => status).toSorted()).toEqual(['paid', 'ready'])
   const paid = answers.find(({ status }) => status === 200)?.body.hash
+  expect(answers.find(({ status }) => status === 500)?.body).toMatchObject({ code: 'transfer-replaced', hash: paid })
   expect(payouts.find(({ status }) => status === 'paid')?.txHash).toBe(paid)
 })
 
@@ -140,29 +141,34 @@ test('a client that sends its inner transaction by itself: paid with the inner h
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
 })
 
-test('an ERROR: failed at once; the same transfer sent again is pending again, and paid', async () => {
+test('an ERROR: the payout stays pending, and is paid once the network takes the transfer', async () => {
   const { post, now } = await prepare()
-  town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
-  expect((await post()).status).toBe(500)
-  const error = 'the network refused the transfer: txInsufficientBalance'
-  expect(await now()).toMatchObject({ status: 'failed', failedCount: 1, payouts: [{ status: 'failed', error }] })
-  let between: BatchWithPayouts | undefined
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
-    if (method === 'sendTransaction') between ??= await now()
-    return 'pass'
+  let refuses = true
+  town.proxy.rule(({ method }) => {
+    const error = { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }
+    return method === 'sendTransaction' && refuses ? error : 'pass'
   })
+  expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused' } })
+  expect(await now()).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
+  refuses = false
   const answer = await post()
-  expect(between).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
+  expect(answer.status).toBe(200)
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
 })
 
-test('an ERROR, then a new transfer: the failed payout is sent again', async () => {
-  const { wallet, post, now } = await prepare()
+test('an ERROR, then a rival of the same number: the payout is paid once, by the one that applies', async () => {
+  const { wallet, post, hash, now } = await prepare()
   town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
   expect((await post()).status).toBe(500)
-  const answer = await (await build(wallet, 6_0000000n)).post()
-  expect(answer.status).toBe(200)
-  expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
+  const rival = await build(wallet, 6_0000000n)
+  const answer = await rival.post()
+  expect([await countFeeBumps(town, hash), await countFeeBumps(town, rival.hash)].toSorted()).toEqual([0, 1])
+  const row = await town.row(rival.hash)
+  const isPaidByRival = row?.applied === rival.hash
+  expect(answer).toMatchObject(
+    isPaidByRival ? { status: 200 } : { status: 500, body: { code: 'transfer-replaced', hash: row?.hash } },
+  )
+  expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: row?.hash }] })
 })
 
 describe('payoutId', () => {

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/participants.ts'
 import type { BatchProgress } from '#lib/directory/batches.ts'
 import type { Payout } from '#lib/directory/payouts/payouts.ts'
-import { openSettlement } from '#lib/sponsor/settlement.ts'
+import { openSubmission } from '#lib/submission/submission.ts'
 import { type Employer, openEmployer } from '../support/fixtures.ts'
 import { openTown, type Town } from '../support/town.ts'
 import { countFeeBumps, notFound } from '../support/transfers.ts'
@@ -26,9 +26,9 @@ afterEach(async () => {
 async function leaveBehind() {
   const prepared = await preparePayment(town, address)
   town.proxy.rule(({ method }) => (method === 'getTransaction' ? { rewrite: notFound } : 'pass'))
-  await town.service.sponsor?.settlement.stop()
+  await town.service.submission.stop()
   const posted = town.post(prepared.wallet, { signedXDR: prepared.signedXdr })
-  await expect.poll(async () => (await town.row(prepared.hash))?.status).toBe('sent')
+  await expect.poll(async () => (await town.row(prepared.hash))?.status).toBe('open')
   await expect.poll(() => countFeeBumps(town, prepared.hash), { timeout: 10_000 }).toBe(1)
   town.proxy.rule(null)
   renew()
@@ -37,8 +37,10 @@ async function leaveBehind() {
 
 /** As a process that has just started: it follows nothing. */
 function renew() {
-  const { sponsor, network, database, now } = town.service
-  if (sponsor) sponsor.settlement = openSettlement({ network, database, now })
+  const { sponsor, network, database, now, submission: former } = town.service
+  const submission = openSubmission({ network, database, now, books: former.books })
+  town.service.submission = submission
+  if (sponsor) sponsor.submission = submission
 }
 
 const looks: [string, (office: Employer, batch: { id: string }) => Promise<unknown>][] = [
@@ -58,7 +60,7 @@ const looks: [string, (office: Employer, batch: { id: string }) => Promise<unkno
 ]
 test.each(looks)('%s', async (_, look) => {
   const { office, batch, hash, posted } = await leaveBehind()
-  expect((await town.row(hash))?.status).toBe('sent')
+  expect((await town.row(hash))?.status).toBe('open')
   await expect.poll(() => look(office, batch), POLL).toBe('paid')
   expect(await posted).toMatchObject({ status: 500 })
 })
@@ -67,7 +69,7 @@ test('somebody else’s look leaves it alone', async () => {
   const { hash, office, batch, posted } = await leaveBehind()
   const stranger = await openEmployer(town, (await town.employ(1n)).address)
   await stranger.ask('GET', '/payouts')
-  expect((await town.row(hash))?.status).toBe('sent')
+  expect((await town.row(hash))?.status).toBe('open')
   await expect.poll(async () => (await findBatch(office, batch)).payouts[0]?.status, POLL).toBe('paid')
   await posted
 })
@@ -82,7 +84,7 @@ test('twenty looks are one look at the ledger; and while the RPC is down they ar
     return 'pass'
   })
   await Promise.all(Array.from({ length: 20 }, () => findBatch(office, batch)))
-  await expect.poll(async () => (await town.row(hash))?.status).toBe('success')
+  await expect.poll(async () => (await town.row(hash))?.status).toBe('succeeded')
   expect(calls).toBeLessThanOrEqual(4)
   expect((await findBatch(office, batch)).payouts[0]?.status).toBe('paid')
   await posted

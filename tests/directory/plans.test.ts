@@ -3,8 +3,8 @@ import type { Database } from '#lib/db/connection.ts'
 import { listBatches, readBatchProgress } from '#lib/directory/batches.ts'
 import { listPayouts, type PayoutFilters } from '#lib/directory/payouts/payouts.ts'
 import type { PageRequest } from '#lib/http/paging.ts'
-import { findOpenTransfersOf, recordTransfer } from '#lib/sponsor/transfer-record.ts'
-import { limits, PLENTY, transferNamed } from '../sponsor/quota-cases.ts'
+import { findOpenTransfersOf } from '#lib/submission/transfers.ts'
+import { limits, PLENTY, recordNamed, transferNamed } from '../sponsor/quota-cases.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { pair } from '../support/inner-transaction.ts'
 
@@ -128,12 +128,12 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
 
 test('the open transfers of an organisation, by index', async () => {
   await pool.query(
-    `INSERT INTO sponsored_transfers (inner_hash, outer_hash, account, recipient, sponsor, envelope, bid, max_time,
-        quota_day, since_ledger, status, settled_at, organisation)
-      SELECT 'i' || n, 'o' || n, 'a', 'r', 's', 'e', 1, 1, 'd', 1, 'success', now(), $1 FROM generate_series(1, 20000) n`,
+    `INSERT INTO transfers (account, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger, status, hash,
+        settled_at, organisation)
+      SELECT 'a', 'r', 's', 1, n, 'd', 1, 'succeeded', 'h' || n, now(), $1 FROM generate_series(1, 20000) n`,
     [organisation],
   )
-  await pool.query('ANALYZE sponsored_transfers')
+  await pool.query('ANALYZE transfers')
   const [plan] = await plansOf(() => findOpenTransfersOf(db, [organisation]))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })
@@ -146,7 +146,7 @@ test('a claim looks at the payouts of its recipient alone', async () => {
   ])
   const plans = await plansOf(() => {
     const transfer = transferNamed('planned', { account, recipient: 'G1' })
-    return recordTransfer(db, transfer, limits, PLENTY)
+    return recordNamed(db, transfer, limits, PLENTY)
   })
   const onPayouts = plans.flat().filter((node) => node['Relation Name'] === 'payouts')
   expect(onPayouts.length).toBeGreaterThan(0)

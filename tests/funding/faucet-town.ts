@@ -2,13 +2,14 @@ import { type Keypair, TransactionBuilder, type xdr } from '@stellar/stellar-sdk
 import { eq, sql } from 'drizzle-orm'
 import { POST } from '#app/api/funding/faucet/route.ts'
 import { GET } from '#app/api/funding/vault/route.ts'
-import { faucetGrants } from '#drizzle/schema/transfers.ts'
+import { grants } from '#drizzle/schema/transfers.ts'
 import { type Identity, mintSession } from '#lib/auth/session.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { provideService } from '#lib/server/services.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
+import { findTransfer } from '#lib/submission/transfers.ts'
 import { EMPTY, syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge } from '#lib/wallet/calls.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
@@ -28,7 +29,13 @@ export interface Person extends Holder {
   session: string
 }
 
-export type Grant = typeof faucetGrants.$inferSelect
+/** A grant with its deposit; `signed` while that is open. */
+export type Grant = Omit<typeof grants.$inferSelect, 'status'> & {
+  status: (typeof grants.$inferSelect)['status'] | 'signed'
+  hash: string | null
+  faucet: string | null
+  resultCode: string | null
+}
 
 /** A town whose service has the issuer of the test USDC for a faucet. */
 export interface FaucetTown extends Omit<Town, 'ask'> {
@@ -48,8 +55,8 @@ export interface FaucetTown extends Omit<Town, 'ask'> {
   overtake(person: Person): Promise<void>
   /** a transaction of one operation that stands on the ledger */
   perform(source: Keypair, operation: xdr.Operation): Promise<void>
-  /** the faucet's lease runs out now, by the database's clock */
-  expireLease(): Promise<void>
+  /** the claim of an account is ten minutes older */
+  age(address: string): Promise<void>
 }
 
 const issuer = devnetKeys('Standalone Network ; February 2017').issuer
@@ -89,8 +96,16 @@ export async function openFaucetTown(variables: Record<string, string> = {}): Pr
     ask: (session, running = service) => call(POST, { path: 'faucet', method: 'POST', session }, running),
     vault: (session, running = service) => call(GET, { path: 'vault', method: 'GET', session }, running),
     grant: async (address) => {
-      const [row] = await db.select().from(faucetGrants).where(eq(faucetGrants.account, address))
-      return row
+      const [row] = await db.select().from(grants).where(eq(grants.account, address))
+      const deposit = row?.transfer == null ? undefined : await findTransfer(db, row.transfer)
+      if (!row) return undefined
+      return {
+        ...row,
+        status: row.status === 'claimed' && deposit ? 'signed' : row.status,
+        hash: deposit?.envelopes[0]?.innerHash ?? null,
+        faucet: deposit?.transfer.account ?? null,
+        resultCode: deposit?.transfer.resultCode ?? null,
+      }
     },
     deposits: async (address) => {
       const { events } = await readAccountEvents(network, address)
@@ -117,8 +132,10 @@ export async function openFaucetTown(variables: Record<string, string> = {}): Pr
       ready.sign(source)
       await sendAndWait(network, ready.toXdr())
     },
-    expireLease: async () => {
-      await db.execute(sql`UPDATE leases SET until = clock_timestamp() WHERE account = ${issuer.publicKey()}`)
+    age: async (address) => {
+      await db.execute(
+        sql`UPDATE grants SET claimed_at = claimed_at - interval '10 minutes' WHERE account = ${address}`,
+      )
     },
   }
 }

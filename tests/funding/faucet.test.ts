@@ -146,7 +146,10 @@ test('of twenty calls of one user at once, on two services, one gets the deposit
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(429)])
   for (const { status, retryAfter, body } of answers) {
     if (status !== 429) continue
-    expect(body).toEqual({ error: 'the faucet gives to an account once in 3600 seconds', code: 'faucet-cooldown' })
+    expect(body).toMatchObject({
+      error: 'the faucet gives to an account once in 3600 seconds',
+      code: 'faucet-cooldown',
+    })
     expect(Number(retryAfter)).toBeGreaterThan(3500)
     expect(Number(retryAfter)).toBeLessThanOrEqual(3600)
   }
@@ -181,7 +184,8 @@ test('ten users at once on two services of one database: ten deposits, none of t
     method === 'sendTransaction'
       ? {
           rewrite: (sent) => {
-            if (sent.status !== 'PENDING') refused.push(sent)
+            // Both services look after what is open, and send it again.
+            if (sent.status === 'ERROR') refused.push(sent)
             return sent
           },
         }
@@ -206,7 +210,7 @@ test('amount and cool-down are what is configured', async () => {
 
 test('the database holds no grant in between, once all is settled', async () => {
   const { rows } = (await town.db.execute(
-    sql`SELECT status, count(*)::int AS count FROM faucet_grants GROUP BY status`,
+    sql`SELECT status, count(*)::int AS count FROM grants GROUP BY status`,
   )) as unknown as { rows: { status: string; count: number }[] }
   expect(rows.map(({ status }) => status)).toEqual(['granted'])
 })
@@ -214,5 +218,5 @@ test('the database holds no grant in between, once all is settled', async () => 
 /** The account's grant becomes older by so many seconds. */
 const wind = (address: string, seconds: number) =>
   town.db.execute(
-    sql`UPDATE faucet_grants SET claimed_at = claimed_at - make_interval(secs => ${seconds}) WHERE account = ${address}`,
+    sql`UPDATE grants SET claimed_at = claimed_at - make_interval(secs => ${seconds}) WHERE account = ${address}`,
   )

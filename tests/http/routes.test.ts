@@ -10,11 +10,10 @@ import { readEnvironment } from '#lib/config/environment.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { provideService, type Service } from '#lib/server/services.ts'
 import { composeSettings } from '#lib/server/settings.ts'
+import { openControlledAddresses } from '#lib/sponsor/controlled-addresses.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
-import { openOwnAddresses } from '#lib/sponsor/own-addresses.ts'
-import { openSettlement } from '#lib/sponsor/settlement.ts'
-import { openAccounts } from '#lib/stellar/accounts.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
+import { openSubmission } from '#lib/submission/submission.ts'
 import { captureLog } from '../support/console.ts'
 import { accountEntry, type FakeRpc, startFakeRpc } from '../support/fake-rpc.ts'
 
@@ -68,13 +67,13 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
   )
   const network = openNetwork(settings.network)
   const clock = () => now
+  const submission = openSubmission({ network, database: store.database, now: clock, books: async () => undefined })
   const sponsor = settings.sponsor && {
     ...settings.sponsor,
     network,
     now: clock,
-    settlement: openSettlement({ network, database: store.database, now: clock }),
-    ownAddresses: openOwnAddresses(settings.sponsor.rules.ownAddresses, clock),
-    readAccount: openAccounts(network),
+    submission,
+    controlledAddresses: openControlledAddresses(settings.sponsor.rules.controlled, clock),
     readFloat: openFloat(network, address),
     readBalance: () => readAvailableBalance(network, address),
   }
@@ -84,6 +83,7 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
     network,
     database: store.database,
     registry,
+    submission,
     sponsor,
     faucet: undefined,
     vault: undefined,

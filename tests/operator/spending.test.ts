@@ -2,7 +2,7 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SpendingCards } from '#app/(operator)/overview/spending-cards.tsx'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readSpending } from '#lib/operator/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
@@ -13,17 +13,13 @@ const DAY = 86_400
 
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let db: Database
-let recorded = 0
 
 /** A transfer that `sponsor` paid `fee` stroops for, so many seconds ago. */
 async function pay(sponsor: string, fee: bigint, seconds: number): Promise<void> {
-  recorded += 1
   const createdAt = new Date(NOW.getTime() - seconds * 1000)
-  const rest = { account: 'G', recipient: 'G', envelope: 'x', bid: 1n, maxTime: 0, quotaDay: 'd', sinceLedger: 1 }
-  const ended = { status: 'success', feeCharged: fee, createdAt, settledAt: createdAt } as const
-  await db
-    .insert(sponsoredTransfers)
-    .values({ ...rest, ...ended, sponsor, innerHash: `inner ${recorded}`, outerHash: `outer ${recorded}` })
+  const rest = { account: 'G', recipient: 'G', bid: 1n, sequenceNumber: 1n, quotaDay: 'd', recordedLedger: 1 }
+  const ended = { status: 'succeeded', hash: 'h', feeCharged: fee, createdAt, settledAt: createdAt } as const
+  await db.insert(transfers).values({ ...rest, ...ended, sponsor })
 }
 
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { startChild } from './relay-child.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -87,7 +87,7 @@ const item = (job: string) => `SELECT 1 FROM batch_items WHERE job = '${job}'`
 const job = (id: string) => `SELECT 1 FROM batch_jobs WHERE id = '${id}'`
 const channel = () => 'SELECT 1 FROM relay_channels'
 const transfer = (id: string) =>
-  `SELECT 1 FROM sponsored_transfers WHERE inner_hash = (SELECT inner_hash FROM batch_items WHERE job = '${id}')`
+  `SELECT 1 FROM transfers WHERE id = (SELECT transfer FROM envelopes JOIN batch_items USING (inner_hash) WHERE job = '${id}')`
 
 // An item's calls in their order. Entries: the channel, the two parties, the sequence number, the sponsor's balance.
 // Simulations: the auditor's key, the transfer as the wallet runs it, the transfer as the sponsor runs it.
@@ -134,12 +134,9 @@ test.each(STEPS)('SIGKILL %s: another relay takes over, and the item is paid onc
     const ended = await fixture.ended(client, jobId)
     expect(ended).toMatchObject({ status: 'completed', results: [{ i: 0, status: 'SUCCESS' }] })
     expect(await fixture.received(payee)).toBe(12n)
-    const rows = await fixture.db
-      .select()
-      .from(sponsoredTransfers)
-      .where(eq(sponsoredTransfers.recipient, payee.signer.publicKey()))
-    expect(rows.filter(({ status }) => status === 'success')).toHaveLength(2)
-    expect(rows.some(({ status }) => status === 'held' || status === 'sent')).toBe(false)
+    const rows = await fixture.db.select().from(transfers).where(eq(transfers.recipient, payee.signer.publicKey()))
+    expect(rows.filter(({ status }) => status === 'succeeded')).toHaveLength(2)
+    expect(rows.some(({ status }) => status === 'open')).toBe(false)
     expect(rows.map(({ quotaAccount }) => quotaAccount)).toEqual(rows.map(() => client.address))
     const quotas = await fixture.db.query.quotas.findMany()
     expect(quotas.find(({ account }) => account === client.address)).toMatchObject({ held: 0n, count: 2 })

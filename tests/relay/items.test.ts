@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batchItems, batchJobs, ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { resumeItems } from '#lib/relay/chores.ts'
 import { cancelNext, type Holding, releaseChannel, reserveNext, takeUp } from '#lib/relay/holding.ts'
 import { endUnknown, failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
 import { confirmItem, findItem, ITEM_MOVES, type Item, storeSigned } from '#lib/relay/items.ts'
 import { type ItemQueue, openQueue } from '#lib/relay/queue.ts'
 import type { Channel } from '#lib/relay/relay.ts'
 import type { ItemId } from '#lib/relay/sealing.ts'
-import { recordTransfer } from '#lib/sponsor/transfer-record.ts'
+import { recordEnvelope } from '#lib/submission/recording.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
@@ -85,24 +85,25 @@ async function sign(item: Item, name: string): Promise<Item> {
 
 /** The sponsor writes the item's transfer down, as it does it: the item is confirmed in the same transaction. */
 const bind = (item: Item) =>
-  recordTransfer(
-    db,
-    {
-      innerHash: item.innerHash ?? '',
-      outerHash: `outer ${item.innerHash}`,
-      account: item.channel ?? '',
-      recipient: 'R',
-      sponsor: 'S',
-      envelope: 'E',
-      bid: 1n,
-      maxTime: 1,
-      quotaDay: '2026-03-01',
-      sinceLedger: 1,
-    },
-    { transfersPerAccount: 1_000, stroopsPerAccount: 1_000n, dailyBudget: 100_000n },
-    100_000n,
-    { quotaAccount: item.quotaAccount, confirm: (tx) => confirmItem(tx, item, NOW) },
-  )
+  transact(db, async (tx) => {
+    const { innerHash, quotaAccount } = item
+    const transfer = { account: `${item.channel} ${innerHash}`, sequenceNumber: 1n, recipient: 'R', sponsor: 'S' }
+    await recordEnvelope(
+      tx,
+      { ...transfer, quotaAccount, quotaDay: '2026-03-01', recordedLedger: 1, createdAt: NOW },
+      { innerHash: innerHash ?? '', outerHash: `outer ${innerHash}`, signed: 'E', bid: 1n, maxTime: 1 },
+    )
+    await confirmItem(tx, item, NOW)
+  })
+
+async function end({ innerHash }: Item, status: TransferStatus): Promise<void> {
+  const id = (await findTransferOfHash(db, innerHash ?? ''))?.transfer.id ?? ''
+  const hash = status === 'succeeded' || status === 'failed' ? innerHash : null
+  await db
+    .update(transfers)
+    .set({ status, hash, settledAt: status === 'open' ? null : NOW })
+    .where(eq(transfers.id, id))
+}
 
 const statusOf = async (item: ItemId) => (await findItem(db, item))?.status
 const jobOf = async (id: string) => (await db.select().from(batchJobs).where(eq(batchJobs.id, id)))[0]
@@ -239,20 +240,6 @@ test('a message is one for each item, and the oldest that waits is due as soon a
   await transact(db, (tx) => releaseChannel(tx, holding('A'), item))
 })
 
-test('the message of an item that holds a channel comes before the others, also when its worker has died', async () => {
-  await makeChannels('A')
-  const [one, two] = await makeJob(2)
-  if (!one || !two) throw new Error('an item is missing')
-  await transact(db, (tx) => queue.send(tx, [one, two]))
-  await take(two, 'A')
-  // As pg-boss leaves the messages of a worker that died.
-  await db.execute(`UPDATE pgboss.job SET state = 'retry' WHERE data->>'job' = '${one.job}'`)
-  await resumeItems(holding('A'))
-  const query = `SELECT (data->>'position')::int AS position FROM pgboss.job
-    WHERE data->>'job' = '${one.job}' AND state < 'active' ORDER BY priority DESC, created_on, position`
-  expect(((await db.execute(query)) as unknown as { rows: unknown[] }).rows).toEqual([{ position: 1 }, { position: 0 }])
-})
-
 test('what was begun under an earlier attempt has no more say', async () => {
   await makeChannels('A')
   const id = await makeItem()
@@ -264,8 +251,7 @@ test('what was begun under an earlier attempt has no more say', async () => {
   expect(await storeSigned(db, { ...old, status: 'taken' }, stale)).toBeUndefined()
   const signed = await sign(fresh, 'fresh')
   await expect(bind(old)).rejects.toThrow('no longer paid by this transfer')
-  const bound = await db.query.sponsoredTransfers.findFirst({ where: eq(sponsoredTransfers.innerHash, 'old') })
-  expect(bound).toBeUndefined()
+  expect(await findTransferOfHash(db, 'old')).toBeUndefined()
   await payItem(holding(), old, 'hash')
   expect(await returnItem(holding(), old)).toBe(false)
   expect(await failItem(holding(), old, 'why')).toBe(false)
@@ -274,19 +260,15 @@ test('what was begun under an earlier attempt has no more say', async () => {
 })
 
 describe('a transfer that the sponsor is bound to holds its item', () => {
-  async function bindAs(status: 'held' | 'sent' | 'success' | 'failed' | 'dead'): Promise<Item> {
+  async function bindAs(status: TransferStatus): Promise<Item> {
     await makeChannels('A')
     const item = await sign(await take(await makeItem(), 'A'), `bound ${status}`)
     await bind(item)
-    const settledAt = status === 'held' || status === 'sent' ? null : NOW
-    await db
-      .update(sponsoredTransfers)
-      .set({ status, settledAt })
-      .where(eq(sponsoredTransfers.innerHash, item.innerHash ?? ''))
+    await end(item, status)
     return item
   }
 
-  test.each(['held', 'sent', 'success'] as const)('while it is %s', async (status) => {
+  test.each(['open', 'succeeded'] as const)('while it is %s', async (status) => {
     const item = await bindAs(status)
     expect(await returnItem(holding(), item)).toBe(false)
     expect(await failItem(holding(), item, 'why')).toBe(false)
@@ -294,7 +276,7 @@ describe('a transfer that the sponsor is bound to holds its item', () => {
     expect(await channelOf('A')).toMatchObject({ itemJob: item.job })
   })
 
-  test.each(['failed', 'dead'] as const)('until it is %s', async (status) => {
+  test.each(['failed', 'expired'] as const)('until it is %s', async (status) => {
     const item = await bindAs(status)
     expect(await returnItem(holding(), item, { hash: 'failed hash' })).toBe(true)
     const returned = { status: 'queued', channel: null, signedXdr: null, hash: 'failed hash', failures: 1 }

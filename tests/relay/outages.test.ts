@@ -86,7 +86,7 @@ test('the database goes away under load and comes back: jobs finish, each item p
       expect(await received()).toBe(15n)
     }
     const { rows } = (await fixture.db.execute(
-      `SELECT count(*)::int AS open FROM sponsored_transfers WHERE status IN ('held', 'sent')`,
+      `SELECT count(*)::int AS open FROM transfers WHERE status = 'open'`,
     )) as unknown as { rows: { open: number }[] }
     expect(rows).toEqual([{ open: 0 }])
     expect((await readiness({ ...fixture.service })).relay).toMatchObject({ ok: true })

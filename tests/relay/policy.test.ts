@@ -1,22 +1,21 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { eq, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { readiness } from '#lib/server/readiness.ts'
-import type { Sponsor } from '#lib/sponsor/sponsor.ts'
-import { sponsorChannel, sponsorTransfer } from '#lib/sponsor/transfer.ts'
+import { type ChannelTransfer, type SponsorContext, sponsorChannel, sponsorTransfer } from '#lib/sponsor/transfer.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
-let sponsor: Sponsor
+let context: SponsorContext
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
-  if (!fixture.service.sponsor) throw new Error('no sponsor')
-  sponsor = fixture.service.sponsor
+  const { sponsor, submission } = fixture.service
+  context = { db: fixture.db, sponsor, submission, patience: 20_000 }
 }, 120_000)
 afterAll(() => fixture?.close())
 
@@ -33,24 +32,26 @@ async function transferOf(channel: number) {
   return await buildTransfer(fixture.network, holder, { to: addressOf(1 - channel), amount: 5n, opening: spendable })
 }
 
-async function rowOf(hash: string) {
-  const [row] = await fixture.db.select().from(sponsoredTransfers).where(eq(sponsoredTransfers.innerHash, hash))
-  return row
-}
+const rowOf = async (hash: string) => (await findTransferOfHash(fixture.db, hash))?.transfer
+
+const ask = (channel: number, signedXDR: string, more: Partial<ChannelTransfer> = {}) =>
+  sponsorChannel(context, { channel: addressOf(channel), quotaAccount, confirm, signedXDR, ...more })
 
 test('a channel’s transfer is nobody’s but the relay’s: on POST /transfer it is refused', async () => {
   const { signedXdr, hash } = await transferOf(0)
-  const asked = sponsorTransfer(fixture.db, sponsor, addressOf(0), { signedXDR: signedXdr })
+  const asked = sponsorTransfer(context, { payer: addressOf(0), signedXDR: signedXdr })
   await expect(asked).rejects.toMatchObject({ code: 'own-address' })
   expect(await rowOf(hash)).toBeUndefined()
 })
 
 test('the relay has it paid as this channel, and not as another', async () => {
   const { signedXdr, hash } = await transferOf(0)
-  const other = sponsorChannel(fixture.db, sponsor, { channel: addressOf(1), quotaAccount, confirm }, signedXdr)
-  await expect(other).rejects.toMatchObject({ code: 'forbidden' })
-  const ending = await sponsorChannel(fixture.db, sponsor, { channel: addressOf(0), quotaAccount, confirm }, signedXdr)
-  expect(ending).toMatchObject({ status: 'success', innerHash: hash, quotaAccount, account: addressOf(0) })
+  await expect(ask(1, signedXdr)).rejects.toMatchObject({ code: 'source-mismatch' })
+  const outcome = await ask(0, signedXdr)
+  const row = await rowOf(hash)
+  expect(outcome).toEqual({ status: 'succeeded', hash: row?.hash })
+  expect(row).toMatchObject({ status: 'succeeded', quotaAccount, account: addressOf(0) })
+  expect(await ask(0, signedXdr)).toEqual(outcome)
   const quotas = await fixture.db.query.quotas.findMany()
   expect(quotas.find(({ account }) => account === quotaAccount)).toMatchObject({ count: 1, held: 0n })
   expect(quotas.find(({ account }) => account === addressOf(0))).toBeUndefined()
@@ -62,7 +63,7 @@ test('what is not confirmed is neither recorded nor held against anybody', async
   const refuse = async () => {
     throw new Refusal('conflict', 'the item has moved on')
   }
-  const asked = sponsorChannel(fixture.db, sponsor, { channel: addressOf(1), quotaAccount, confirm: refuse }, signedXdr)
+  const asked = ask(1, signedXdr, { confirm: refuse })
   await expect(asked).rejects.toMatchObject({ code: 'conflict' })
   expect(await rowOf(hash)).toBeUndefined()
   expect(await fixture.db.query.quotas.findMany()).toEqual(before)
@@ -75,10 +76,8 @@ test('while the float is short a job waits, and then it is paid', async () => {
     const client = await fixture.client()
     const { jobId } = (await fixture.post(client, { amounts: [5] })).body as { jobId: string }
     const refusals = async () => {
-      const { rows } = (await fixture.db.execute(
-        sql`SELECT 1 FROM audit_log WHERE action = 'transfer.refused' AND detail->>'reason' = 'float'`,
-      )) as unknown as { rows: unknown[] }
-      return rows.length
+      const noted = await fixture.db.query.refusals.findMany()
+      return noted.reduce((sum, { reason, count }) => sum + (reason === 'float' ? count : 0), 0)
     }
     await expect.poll(refusals, { timeout: 30_000 }).toBeGreaterThan(12)
     expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })

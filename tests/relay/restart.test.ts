@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
@@ -33,8 +33,8 @@ test('the database server is restarted under load: jobs finish, each item paid o
       expect(results.map((result) => result.status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'])
     }
     const db = await fixture.service.database()
-    const paid = await db.select().from(sponsoredTransfers).where(eq(sponsoredTransfers.status, 'success'))
-    expect(new Set(paid.map(({ ledgerHash }) => ledgerHash)).size).toBe(12)
+    const paid = await db.select().from(transfers).where(eq(transfers.status, 'succeeded'))
+    expect(new Set(paid.map(({ hash }) => hash)).size).toBe(12)
     expect(paid).toHaveLength(12)
   } finally {
     await relay.close()

@@ -61,7 +61,6 @@ describe('the embedded default', () => {
       provider: EMBEDDED.provider,
       sponsor: {
         limits: { transfersPerAccount: 500, stroopsPerAccount: 1_000_000_000n, dailyBudget: 10_000_000_000n },
-        patience: 45_000,
       },
     })
     expect(settings.sponsor?.keypair.secret()).toBe(EMBEDDED.sponsorSeed)
@@ -94,7 +93,7 @@ describe('the environment goes before what is embedded', () => {
       ({ sponsor }) => sponsor?.limits,
       { transfersPerAccount: 1, stroopsPerAccount: 2n, dailyBudget: 3n },
     ],
-    [{ TRANSFER_WAIT: '9' }, ({ sponsor }) => sponsor?.patience, 9_000],
+    [{ TRANSFER_WAIT: '9' }, ({ transferWait }) => transferWait, 9_000],
     [{ FAUCET_SEED: keypair(1).secret() }, ({ faucet }) => faucet?.keypair.secret(), keypair(1).secret()],
     [{ CONFIDENTIAL_TOKEN: otherToken }, ({ faucet }) => faucet?.token, otherToken],
     [
@@ -185,7 +184,7 @@ describe('the deny set', () => {
       return keys.map((key) => key.publicKey())
     })
     expect(seedVariables.length).toBeGreaterThanOrEqual(4)
-    expect([...(compose(variables).sponsor?.rules.ownAddresses ?? [])].sort()).toEqual(expected.sort())
+    expect([...(compose(variables).sponsor?.rules.controlled ?? [])].sort()).toEqual(expected.sort())
   })
 
   test('has the address of every embedded seed, and of the derived signer', () => {
@@ -195,7 +194,7 @@ describe('the deny set', () => {
       .filter((value) => StrKey.isValidEd25519SecretSeed(value))
     const { sponsor, sep10 } = compose()
     const expected = [...seeds.map((seed) => Keypair.fromSecret(seed).publicKey()), sep10.signer.publicKey()]
-    expect([...(sponsor?.rules.ownAddresses ?? [])].sort()).toEqual(expected.sort())
+    expect([...(sponsor?.rules.controlled ?? [])].sort()).toEqual(expected.sort())
   })
 
   test('is tried with every field that embedded parts can bring', () => {

@@ -101,7 +101,9 @@ async function waitForBlocked(): Promise<void> {
 }
 
 const lockRow = (_: SignedInPayer, hash: string) =>
-  `SELECT 1 FROM sponsored_transfers WHERE inner_hash = '${hash}' FOR UPDATE`
+  `SELECT 1 FROM transfers WHERE id = (SELECT transfer FROM envelopes WHERE inner_hash = '${hash}') FOR UPDATE`
+const lockEnvelope = (_: SignedInPayer, hash: string) =>
+  `SELECT 1 FROM envelopes WHERE inner_hash = '${hash}' FOR UPDATE`
 const ownRows = ({ address }: SignedInPayer) =>
   `organisation = (SELECT organisation FROM identities WHERE sub = '${address}') FOR UPDATE`
 const lockBatch = (employer: SignedInPayer) => `SELECT 1 FROM batches WHERE ${ownRows(employer)}`
@@ -112,15 +114,12 @@ const STEPS: [string, Step][] = [
   ['before it is simulated', atCall('simulateTransaction', { delivered: false })],
   ['after it is simulated', atCall('simulateTransaction', { delivered: true })],
   ['before the float is known', atCall('getLedgerEntries', { delivered: false })],
-  [
-    'before the row is written',
-    atLock(() => 'LOCK TABLE sponsored_transfers IN EXCLUSIVE MODE', 'simulateTransaction'),
-  ],
+  ['before the row is written', atLock(() => 'LOCK TABLE transfers IN EXCLUSIVE MODE', 'simulateTransaction')],
   ['between the row and the payout', atLock(lockBatch, 'simulateTransaction')],
   ['between the payout and the quota', atLock(lockBudget, 'simulateTransaction')],
   ['after the commit, before it is sent', atCall('sendTransaction', { delivered: false })],
   ['after it is sent, before the answer', atCall('sendTransaction', { delivered: true })],
-  ['before the row says that it was sent', atLock(lockRow, 'sendTransaction')],
+  ['before the row says that it was sent', atLock(lockEnvelope, 'sendTransaction')],
   ['before the first look', atCall('getTransaction', { delivered: false })],
   ['at a look, before its answer', atCall('getTransaction', { delivered: true })],
   ['before the row is settled', atLock(lockRow, 'getTransaction')],
@@ -162,7 +161,7 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
   expect(await post(employer, signedXdr)).toEqual(answer)
   expect(await countFeeBumps(ground, hash)).toBe(1)
-  expect(await ground.row(hash)).toMatchObject({ status: 'success' })
+  expect(await ground.row(hash)).toMatchObject({ status: 'succeeded' })
   await expectSettled(ground, employer, hash)
   expect(await findBatch(office, batch)).toMatchObject({
     status: 'completed',
@@ -186,7 +185,7 @@ test('what was open at a SIGKILL is settled by the next process, though nobody a
   await cut
   await letGo()
   program = await startProgram(base, ground.variables)
-  await expect.poll(async () => (await ground.row(hash))?.status, { timeout: 20_000 }).toBe('success')
+  await expect.poll(async () => (await ground.row(hash))?.status, { timeout: 20_000 }).toBe('succeeded')
   expect(await countFeeBumps(ground, hash)).toBe(1)
   await expectSettled(ground, employer, hash)
   expect(await findContradictions(ground.db)).toEqual([])

@@ -333,7 +333,7 @@ const addresses: PolicyCase[] = [
   {
     name: 'an address of the service is called',
     change: {},
-    rules: { ownAddresses: new Set([...rules.contracts]) },
+    rules: { controlled: new Set([...rules.contracts]) },
     reason: 'own-address',
   },
   ...[sponsor, faucet, channel].map((key, index) => ({
@@ -343,7 +343,7 @@ const addresses: PolicyCase[] = [
   {
     name: 'a channel pays, and is no address of the service for this caller',
     change: { tx: { sourceAccount: ed25519(channel) }, call: { args: [scAddress(channel.publicKey()), to, data] } },
-    rules: { ownAddresses: new Set([sponsor.publicKey(), faucet.publicKey()]) },
+    rules: { controlled: new Set([sponsor.publicKey(), faucet.publicKey()]) },
   },
 ]
 

@@ -1,12 +1,15 @@
 import { expect, test } from 'vitest'
 import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
-import { outerFee, readIntent } from '#lib/sponsor/policy.ts'
+import { checkTimeBounds, outerFee, readIntent } from '#lib/sponsor/policy.ts'
 import { NOW, PASSPHRASE, payee, payer, rules, signedTransfer, TOKEN } from '../support/inner-transaction.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { expectRefusal } from './refused.ts'
 
-const read = ({ change, rules: others = {} }: Pick<(typeof POLICY_CASES)[number], 'change' | 'rules'>) =>
-  readIntent(decodeInner(signedTransfer(change), PASSPHRASE), { ...rules, ...others }, NOW)
+function read({ change, rules: others = {} }: Pick<(typeof POLICY_CASES)[number], 'change' | 'rules'>) {
+  const intent = readIntent(decodeInner(signedTransfer(change), PASSPHRASE), { ...rules, ...others })
+  checkTimeBounds(intent, NOW)
+  return intent
+}
 
 test('a valid transfer, read whole', () => {
   const { resources, ...intent } = read({ change: {} })
@@ -15,8 +18,11 @@ test('a valid transfer, read whole', () => {
     function: 'confidential_transfer',
     from: payer.publicKey(),
     to: payee.publicKey(),
-    maxTime: NOW + 120,
+    minTime: 0n,
+    maxTime: BigInt(NOW + 120),
+    sequenceNumber: 4_294_967_297n,
     fee: 90_560n,
+    resourceFee: 90_460n,
   })
   expect([resources.instructions, resources.diskReadBytes, resources.writeBytes]).toEqual([40_000_000, 1_200, 2_400])
 })

@@ -1,7 +1,16 @@
 import { createHash } from 'node:crypto'
+import type { Database } from '#lib/db/connection.ts'
+import { bookTransfer } from '#lib/sponsor/books.ts'
+import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
+import { readIntent } from '#lib/sponsor/policy.ts'
 import type { QuotaLimits } from '#lib/sponsor/quota.ts'
+import { recordTransfer } from '#lib/sponsor/recording.ts'
 import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
-import type { NewTransfer } from '#lib/sponsor/transfer-record.ts'
+import type { Decision } from '#lib/submission/decision.ts'
+import type { LedgerRecord } from '#lib/submission/ledger-record.ts'
+import { type Books, setOf, settleTransfer } from '#lib/submission/settlement.ts'
+import { findTransferOfHash, type Transfer } from '#lib/submission/transfers.ts'
+import { PASSPHRASE, rules, signedTransfer } from '../support/inner-transaction.ts'
 
 export const BID = 181_120n
 export const DAY = '2026-05-01'
@@ -14,22 +23,84 @@ export const limits: QuotaLimits = {
 /** What the ledger would let the sponsor spend, where that is not the question. */
 export const PLENTY = 1_000_000_000_000n
 
-/** A transfer of its own for every name. */
-export function transferNamed(name: string, given: Partial<NewTransfer> = {}): NewTransfer {
-  const digest = (what: string) => createHash('sha256').update(`${what} ${name}`).digest('hex')
+const digest = (what: string) => createHash('sha256').update(what).digest('hex')
+const inner = decodeInner(signedTransfer(), PASSPHRASE)
+const intent = readIntent(inner, rules)
+
+/** What is to be recorded: by default a transfer of its own, of an account of its own, for every name. */
+export interface NamedTransfer {
+  innerHash: string
+  outerHash: string
+  account: string
+  sequenceNumber: bigint
+  recipient: string
+  sponsor: string
+  /** undefined: the account's own */
+  quotaAccount: string | undefined
+  bid: bigint
+  maxTime: number
+  createdAt: Date
+  recordedLedger: number
+}
+
+export function transferNamed(name: string, given: Partial<NamedTransfer> = {}): NamedTransfer {
   return {
-    innerHash: digest('inner'),
-    outerHash: digest('outer'),
-    account: 'payer',
+    innerHash: digest(`inner ${name}`),
+    outerHash: digest(`outer ${name}`),
+    account: `payer ${name}`,
+    sequenceNumber: 8n,
     recipient: 'payee',
     sponsor: 'sponsor',
-    envelope: 'AAAA',
+    quotaAccount: 'payer',
     bid: BID,
     maxTime: 1_777_636_800,
-    quotaDay: DAY,
-    sinceLedger: 100,
+    createdAt: new Date(`${DAY}T12:00:00Z`),
+    recordedLedger: 100,
     ...given,
   }
+}
+
+/** Records it as the sponsor does. */
+export function recordNamed(
+  db: Database,
+  named: NamedTransfer,
+  given: QuotaLimits,
+  available: bigint,
+  { payoutId }: { payoutId?: string | undefined } = {},
+) {
+  const { innerHash, outerHash, account, recipient, sequenceNumber, maxTime, bid, quotaAccount } = named
+  const proposal = {
+    inner: { ...inner, hashHex: innerHash, source: account },
+    intent: { ...intent, from: account, to: recipient, sequenceNumber, maxTime: BigInt(maxTime) },
+    terms: { ...(payoutId !== undefined && { payoutId }), ...(quotaAccount !== undefined && { quotaAccount }) },
+    now: named.createdAt,
+  }
+  const bump = { envelope: 'AAAA', hash: outerHash, bid }
+  const { sponsor, recordedLedger } = named
+  return recordTransfer(db, proposal, { bump, sponsor, recordedLedger, limits: given, available })
+}
+
+/** The decision that a record of the ledger is; null: it has expired. */
+export function decisionOf(record: LedgerRecord | null): Decision {
+  if (!record) return { status: 'expired' }
+  return { status: record.succeeded ? 'succeeded' : 'failed', record, feeCharged: record.feeCharged }
+}
+
+const books: Books = bookTransfer
+
+/** Settles the transfer of an inner hash, as the engine does. */
+export async function settleNamed(
+  db: Database,
+  innerHash: string,
+  decision: Decision | LedgerRecord | null,
+  now: Date,
+): Promise<Transfer> {
+  const found = await findTransferOfHash(db, innerHash)
+  if (!found) throw new Error('there is no such transfer')
+  const { transfer, envelopes } = found
+  const made = decision && 'status' in decision ? decision : decisionOf(decision && { ...decision, applied: innerHash })
+  const settled = await settleTransfer(db, transfer.id, { decision: made, looked: setOf(envelopes), now, books })
+  return settled ?? (await settleNamed(db, innerHash, decision, now))
 }
 
 /** Limits that let exactly `FITTING` transfers of one bid through, and the reason that the others get. */

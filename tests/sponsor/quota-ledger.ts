@@ -17,20 +17,20 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 
 /**
  * Where the quotas differ from what the transfers themselves add up to, on one snapshot: held and float are the open
- * bids, used is what was charged, count is what is not dead.
+ * bids, used is what was charged, the whole bid where nobody can tell, and count is everything that was recorded.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`
     WITH days AS (
       SELECT coalesce(quota_account, account) AS account, quota_day AS day, bid, fee_charged, status
-        FROM sponsored_transfers
-      UNION ALL SELECT ${EVERYBODY}, quota_day, bid, fee_charged, status FROM sponsored_transfers
+        FROM transfers WHERE sponsor IS NOT NULL
+      UNION ALL SELECT ${EVERYBODY}, quota_day, bid, fee_charged, status FROM transfers WHERE sponsor IS NOT NULL
     ), sums AS (
-      SELECT account, day, sum(bid) FILTER (WHERE status IN ('held', 'sent')) AS held, sum(fee_charged) AS used,
-        count(*) FILTER (WHERE status <> 'dead') AS count
+      SELECT account, day, sum(bid) FILTER (WHERE status = 'open') AS held, count(*) AS count,
+        sum(CASE WHEN status = 'unknown' THEN bid ELSE fee_charged END) AS used
       FROM days GROUP BY account, day
     ), open_bids AS (
-      SELECT sponsor, sum(bid) AS held FROM sponsored_transfers WHERE status IN ('held', 'sent') GROUP BY sponsor
+      SELECT sponsor, sum(bid) AS held FROM transfers WHERE status = 'open' AND sponsor IS NOT NULL GROUP BY sponsor
     )
     SELECT account, day FROM sums FULL JOIN quotas USING (account, day)
     WHERE coalesce(sums.held, 0) <> coalesce(quotas.held, 0) OR coalesce(sums.used, 0) <> coalesce(quotas.used, 0)
@@ -42,5 +42,5 @@ export async function findDiscrepancies(db: Database): Promise<unknown[]> {
 
 /** Leaves no transfer and no quota behind. */
 export async function clear(db: Database): Promise<void> {
-  await db.execute(sql`TRUNCATE sponsored_transfers, quotas, sponsor_floats`)
+  await db.execute(sql`TRUNCATE transfers, envelopes, grants, quotas, sponsor_floats`)
 }

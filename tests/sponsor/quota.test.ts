@@ -1,11 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import { transfers as table } from '#drizzle/schema/transfers.ts'
 import { type Database, openStore, type Store } from '#lib/db/connection.ts'
 import { quotaDay } from '#lib/sponsor/quota.ts'
-import { type RefusalReason, SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
-import { type NewTransfer, recordTransfer, settleTransfer } from '#lib/sponsor/transfer-record.ts'
+import { SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { BID, DAY, FITTING, limits, PLENTY, QUOTA_CASES, transferNamed } from './quota-cases.ts'
+import {
+  BID,
+  DAY,
+  FITTING,
+  limits,
+  type NamedTransfer,
+  PLENTY,
+  QUOTA_CASES,
+  recordNamed,
+  settleNamed,
+  transferNamed,
+} from './quota-cases.ts'
 import { clear, findDiscrepancies, readQuotas } from './quota-ledger.ts'
 import { FAILURE, SUCCESS } from './records.ts'
 import { expectRefusal } from './refused.ts'
@@ -34,14 +44,14 @@ afterAll(async () => {
 /** What came of each of `transfers`, all recorded at once on as many connections as there are. */
 async function recordAll(
   databases: Database[],
-  transfers: NewTransfer[],
+  transfers: NamedTransfer[],
   ...[given, available]: [typeof limits, bigint]
-): Promise<('new' | 'joined' | RefusalReason)[]> {
+): Promise<string[]> {
   const attempts = transfers.map(async (transfer, index) => {
     const db = databases[index % databases.length]
     if (!db) throw new Error('no database')
     try {
-      return (await recordTransfer(db, transfer, given, available)).isNew ? 'new' : 'joined'
+      return (await recordNamed(db, transfer, given, available)).kind
     } catch (error) {
       if (error instanceof SponsorRefusal) return error.reason
       throw error
@@ -50,7 +60,7 @@ async function recordAll(
   return Promise.all(attempts)
 }
 
-const times = (count: number, transfer: (index: number) => NewTransfer) =>
+const times = (count: number, transfer: (index: number) => NamedTransfer) =>
   Array.from({ length: count }, (_, index) => transfer(index))
 const numberOf = (outcomes: string[], outcome: string) => outcomes.filter((each) => each === outcome).length
 
@@ -66,12 +76,14 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
   })
 
   test.each(QUOTA_CASES)('100 at once at the edge of $name: exactly as many as fit', async (given) => {
-    const transfers = times(100, (index) => transferNamed(`${index}`, { account: `payer ${index % given.payers}` }))
+    const transfers = times(100, (index) =>
+      transferNamed(`${index}`, { quotaAccount: `payer ${index % given.payers}` }),
+    )
     const ours = { ...limits, ...given.limits }
     const outcomes = await recordAll(databases, transfers, ours, given.available ?? PLENTY)
-    expect(numberOf(outcomes, 'new')).toBe(FITTING)
+    expect(numberOf(outcomes, 'begun')).toBe(FITTING)
     expect(numberOf(outcomes, given.reason)).toBe(100 - FITTING)
-    expect(await db.$count(sponsoredTransfers)).toBe(FITTING)
+    expect(await db.$count(table)).toBe(FITTING)
     expect(await readQuotas(db)).toMatchObject({
       [`* ${DAY}`]: [BigInt(FITTING) * BID, 0n, FITTING],
       'float of sponsor': BigInt(FITTING) * BID,
@@ -86,15 +98,15 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     ['a float below the bid', limits, BID - 1n, 'float'],
     ['an empty float', limits, 0n, 'float'],
   ] as const)('%s: the first of the day is refused, and leaves nothing', async (_, given, available, reason) => {
-    await expectRefusal(() => recordTransfer(db, transferNamed('first'), given, available), reason)
+    await expectRefusal(() => recordNamed(db, transferNamed('first'), given, available), reason)
     expect(await readQuotas(db)).toEqual({})
-    expect(await db.$count(sponsoredTransfers)).toBe(0)
+    expect(await db.$count(table)).toBe(0)
   })
 
   test('a bid of exactly every limit', async () => {
     const exact = { transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID }
-    expect((await recordTransfer(db, transferNamed('first'), exact, BID)).isNew).toBe(true)
-    await expectRefusal(() => recordTransfer(db, transferNamed('second'), exact, BID), 'quota-transfers')
+    expect((await recordNamed(db, transferNamed('first'), exact, BID)).kind).toBe('begun')
+    await expectRefusal(() => recordNamed(db, transferNamed('second'), exact, BID), 'quota-transfers')
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
@@ -106,7 +118,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
       one,
       BID,
     )
-    expect([numberOf(outcomes, 'new'), numberOf(outcomes, 'joined')]).toEqual([1, 19])
+    expect([numberOf(outcomes, 'begun'), numberOf(outcomes, 'known')]).toEqual([1, 19])
     expect(await readQuotas(db)).toEqual({
       [`payer ${DAY}`]: [BID, 0n, 1],
       [`* ${DAY}`]: [BID, 0n, 1],
@@ -126,23 +138,23 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
   })
 
   test('whoever joins gets the first record, whatever else they bring, and needs no quota', async () => {
-    const { record } = await recordTransfer(db, transferNamed('same'), limits, PLENTY)
+    const { transfer, envelopes } = await recordNamed(db, transferNamed('same'), limits, PLENTY)
     const other = transferNamed('same', {
       outerHash: 'ff'.repeat(32),
       bid: 9n,
       sponsor: 'another',
-      quotaDay: '2026-05-02',
+      createdAt: new Date('2026-05-02T12:00:00Z'),
     })
     const none = { transfersPerAccount: 0, stroopsPerAccount: 0n, dailyBudget: 0n }
-    expect(await recordTransfer(db, other, none, 0n)).toEqual({ record, isNew: false })
+    expect(await recordNamed(db, other, none, 0n)).toEqual({ kind: 'known', transfer, envelopes })
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
   test('an account that has used up its day takes nothing from another', async () => {
     const given = { ...limits, transfersPerAccount: 2 }
-    for (const each of ['1', '2']) await recordTransfer(db, transferNamed(each), given, PLENTY)
-    await expectRefusal(() => recordTransfer(db, transferNamed('3'), given, PLENTY), 'quota-transfers')
-    await recordTransfer(db, transferNamed('4', { account: 'other' }), given, PLENTY)
+    for (const each of ['1', '2']) await recordNamed(db, transferNamed(each), given, PLENTY)
+    await expectRefusal(() => recordNamed(db, transferNamed('3'), given, PLENTY), 'quota-transfers')
+    await recordNamed(db, transferNamed('4', { quotaAccount: 'other' }), given, PLENTY)
     expect(await readQuotas(db)).toEqual({
       [`payer ${DAY}`]: [2n * BID, 0n, 2],
       [`other ${DAY}`]: [BID, 0n, 1],
@@ -154,10 +166,10 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
   test('the next day begins at nothing; what is settled then counts for the day it was recorded', async () => {
     const given = { ...limits, transfersPerAccount: 1, dailyBudget: BID }
     const next = '2026-05-02'
-    await recordTransfer(db, transferNamed('1'), given, PLENTY)
-    await expectRefusal(() => recordTransfer(db, transferNamed('2'), given, PLENTY), 'quota-transfers')
-    await recordTransfer(db, transferNamed('2', { quotaDay: next }), given, PLENTY)
-    await settleTransfer(db, transferNamed('1').innerHash, SUCCESS, NOW)
+    await recordNamed(db, transferNamed('1'), given, PLENTY)
+    await expectRefusal(() => recordNamed(db, transferNamed('2'), given, PLENTY), 'quota-transfers')
+    await recordNamed(db, transferNamed('2', { createdAt: new Date(`${next}T12:00:00Z`) }), given, PLENTY)
+    await settleNamed(db, transferNamed('1').innerHash, SUCCESS, NOW)
     expect(await readQuotas(db)).toEqual({
       [`payer ${DAY}`]: [0n, SUCCESS.feeCharged, 1],
       [`* ${DAY}`]: [0n, SUCCESS.feeCharged, 1],
@@ -168,29 +180,67 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
   })
 
   test('the float knows no day', async () => {
-    await recordTransfer(db, transferNamed('1'), limits, BID)
-    const tomorrow = transferNamed('2', { quotaDay: '2026-05-02' })
-    await expectRefusal(() => recordTransfer(db, tomorrow, limits, 2n * BID - 1n), 'float')
-    await recordTransfer(db, { ...tomorrow, sponsor: 'another' }, limits, BID)
+    await recordNamed(db, transferNamed('1'), limits, BID)
+    const tomorrow = transferNamed('2', { createdAt: new Date('2026-05-02T12:00:00Z') })
+    await expectRefusal(() => recordNamed(db, tomorrow, limits, 2n * BID - 1n), 'float')
+    await recordNamed(db, { ...tomorrow, sponsor: 'another' }, limits, BID)
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
   test('what was charged counts against the limits, what was bid above it no more', async () => {
     const given = { ...limits, stroopsPerAccount: SUCCESS.feeCharged + BID }
-    await recordTransfer(db, transferNamed('1'), given, BID)
-    await expectRefusal(() => recordTransfer(db, transferNamed('2'), given, PLENTY), 'quota-stroops')
-    await settleTransfer(db, transferNamed('1').innerHash, SUCCESS, NOW)
-    await recordTransfer(db, transferNamed('2'), given, BID)
-    await settleTransfer(db, transferNamed('2').innerHash, FAILURE, NOW)
-    await expectRefusal(() => recordTransfer(db, transferNamed('3'), given, PLENTY), 'quota-stroops')
+    await recordNamed(db, transferNamed('1'), given, BID)
+    await expectRefusal(() => recordNamed(db, transferNamed('2'), given, PLENTY), 'quota-stroops')
+    await settleNamed(db, transferNamed('1').innerHash, SUCCESS, NOW)
+    await recordNamed(db, transferNamed('2'), given, BID)
+    await settleNamed(db, transferNamed('2').innerHash, FAILURE, NOW)
+    await expectRefusal(() => recordNamed(db, transferNamed('3'), given, PLENTY), 'quota-stroops')
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('a dead transfer gives its place back', async () => {
-    const given = { ...limits, transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID }
-    await recordTransfer(db, transferNamed('1'), given, BID)
-    await settleTransfer(db, transferNamed('1').innerHash, null, NOW)
-    expect((await recordTransfer(db, transferNamed('2'), given, BID)).isNew).toBe(true)
+  test('an expired transfer gives its stroops back, and stays counted', async () => {
+    const given = { transfersPerAccount: 2, stroopsPerAccount: BID, dailyBudget: BID }
+    await recordNamed(db, transferNamed('1'), given, BID)
+    await settleNamed(db, transferNamed('1').innerHash, null, NOW)
+    expect((await recordNamed(db, transferNamed('2'), given, BID)).kind).toBe('begun')
+    await settleNamed(db, transferNamed('2').innerHash, null, NOW)
+    await expectRefusal(() => recordNamed(db, transferNamed('3'), given, BID), 'quota-transfers')
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('of an unknown end the float is free, and the quota keeps the bid', async () => {
+    const given = { ...limits, stroopsPerAccount: 2n * BID - 1n }
+    await recordNamed(db, transferNamed('1'), given, BID)
+    await settleNamed(db, transferNamed('1').innerHash, { status: 'unknown' }, NOW)
+    expect(await readQuotas(db)).toEqual({
+      [`payer ${DAY}`]: [0n, BID, 1],
+      [`* ${DAY}`]: [0n, BID, 1],
+      'float of sponsor': 0n,
+    })
+    await expectRefusal(() => recordNamed(db, transferNamed('2'), given, BID), 'quota-stroops')
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('a rival of the same number reserves only what it bids more, and counts once', async () => {
+    const exact = { transfersPerAccount: 1, stroopsPerAccount: 3n * BID, dailyBudget: 3n * BID }
+    const rival = (name: string, bid: bigint) => transferNamed(name, { account: 'payer 1', bid })
+    await recordNamed(db, transferNamed('1'), exact, 3n * BID)
+    expect((await recordNamed(db, rival('less', BID - 1n), exact, 3n * BID)).kind).toBe('joined')
+    expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [BID, 0n, 1], 'float of sponsor': BID })
+    expect((await recordNamed(db, rival('more', 3n * BID), exact, 3n * BID)).kind).toBe('joined')
+    expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [3n * BID, 0n, 1], 'float of sponsor': 3n * BID })
+    await expectRefusal(() => recordNamed(db, rival('fourth', 1n), exact, 3n * BID), 'too-many-envelopes')
+    expect(await findDiscrepancies(db)).toEqual([])
+    await settleNamed(db, rival('more', 0n).innerHash, SUCCESS, NOW)
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('a rival that the quota does not allow leaves the transfer as it was', async () => {
+    const exact = { ...limits, stroopsPerAccount: BID }
+    await recordNamed(db, transferNamed('1'), exact, PLENTY)
+    const rival = transferNamed('2', { account: 'payer 1', bid: BID + 1n })
+    await expectRefusal(() => recordNamed(db, rival, exact, PLENTY), 'quota-stroops')
+    expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [BID, 0n, 1] })
     expect(await findDiscrepancies(db)).toEqual([])
   })
 })

@@ -1,8 +1,11 @@
-import type { LedgerRecord } from '#lib/sponsor/ledger-record.ts'
+import type { LedgerRecord } from '#lib/submission/ledger-record.ts'
 
 /** How a transfer may stand on the ledger. */
 export const SUCCESS: LedgerRecord = {
   succeeded: true,
+  consumed: true,
+  applied: '11'.repeat(32),
+  closedAt: 1_777_636_700,
   hash: '22'.repeat(32),
   ledger: 105,
   feeCharged: 64_321n,
@@ -11,6 +14,9 @@ export const SUCCESS: LedgerRecord = {
 }
 export const FAILURE: LedgerRecord = {
   succeeded: false,
+  consumed: true,
+  applied: '11'.repeat(32),
+  closedAt: 1_777_636_700,
   hash: '22'.repeat(32),
   ledger: 105,
   feeCharged: 54_321n,

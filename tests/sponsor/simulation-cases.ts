@@ -163,3 +163,43 @@ export function footprint({ readOnly, readWrite }: { readOnly: string; readWrite
     )
   return new xdr.LedgerFootprint({ readOnly: keys(readOnly), readWrite: keys(readWrite) })
 }
+
+const NEED: Resources = [40_000_000, 1_200, 2_400]
+const SAME: [Resources, Resources] = [NEED, NEED]
+
+/** A declared resource fee and the need, in stroops, with the resources that were declared and needed. */
+export const FEE_CASES: readonly {
+  name: string
+  declared: bigint
+  needed: bigint
+  resources: [declared: Resources, needed: Resources]
+  reason?: RefusalReason
+}[] = [
+  { name: 'of just the need', declared: 80_000n, needed: 80_000n, resources: SAME },
+  { name: 'of one stroop', declared: 1n, needed: 80_000n, resources: SAME, reason: 'low-resource-fee' },
+  { name: 'below the need by what rent grows', declared: 79_000n, needed: 80_000n, resources: SAME },
+  { name: 'a stroop less', declared: 78_999n, needed: 80_000n, resources: SAME, reason: 'low-resource-fee' },
+  { name: 'of twice the need and the slack', declared: 260_000n, needed: 80_000n, resources: SAME },
+  { name: 'a stroop more', declared: 260_001n, needed: 80_000n, resources: SAME, reason: 'excess-resource-fee' },
+  {
+    name: 'of the need, for more instructions than that',
+    declared: 80_000n,
+    needed: 80_000n,
+    resources: [[50_000_000, 1_200, 2_400], NEED],
+    reason: 'low-resource-fee',
+  },
+  {
+    name: 'that pays for more instructions, too',
+    declared: 105_000n,
+    needed: 80_000n,
+    resources: [[50_000_000, 1_200, 2_400], NEED],
+  },
+  {
+    name: 'of the need, for more bytes than that',
+    declared: 80_000n,
+    needed: 80_000n,
+    resources: [[40_000_000, 1_200, 3_424], NEED],
+    reason: 'low-resource-fee',
+  },
+  { name: 'for fewer instructions', declared: 80_000n, needed: 80_000n, resources: [[39_000_000, 1_200, 2_400], NEED] },
+]

@@ -2,13 +2,13 @@ import { SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Refusal } from '#lib/http/refusal.ts'
 import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
-import { checkResources, simulate } from '#lib/sponsor/simulation.ts'
+import { checkResourceFee, checkResources, simulate } from '#lib/sponsor/simulation.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
 import { MESSAGES } from './messages.ts'
 import { expectRefusal, thrownBy } from './refused.ts'
-import { FOOTPRINT_CASES, footprint, HOST_ERRORS, RESOURCE_CASES, resources } from './simulation-cases.ts'
+import { FEE_CASES, FOOTPRINT_CASES, footprint, HOST_ERRORS, RESOURCE_CASES, resources } from './simulation-cases.ts'
 
 const signedXDR = signedTransfer()
 const inner = decodeInner(signedXDR, PASSPHRASE)
@@ -37,6 +37,7 @@ test('the signed transaction is simulated as it is, its authorization enforced',
   expect(asked).toEqual({ method: 'simulateTransaction', params: { transaction: signedXDR, authMode: 'enforce' } })
   expect(simulation.latestLedger).toBe(7)
   expect(simulation.resources.equals(needed)).toBe(true)
+  expect(simulation.minResourceFee).toBe(80_000n)
 })
 
 test.each(HOST_ERRORS)('what the host prints: %s', async (error, detail) => {
@@ -47,7 +48,9 @@ test.each(HOST_ERRORS)('what the host prints: %s', async (error, detail) => {
 const nonsense: [string, Fault][] = [
   ['neither an error nor resources', { answer: { latestLedger: 7 } }],
   ['resources that cannot be read', { answer: { latestLedger: 7, transactionData: 'garbage!' } }],
-  ['no ledger', { answer: { transactionData } }],
+  ['no resource fee', { answer: { latestLedger: 7, transactionData } }],
+  ['a resource fee in words', { answer: { latestLedger: 7, transactionData, minResourceFee: 'much' } }],
+  ['no ledger', { answer: { transactionData, minResourceFee: '80000' } }],
   ['an error that is no text', { answer: { latestLedger: 7, error: { code: 1 } } }],
   ['a JSON-RPC error', { error: { code: -32602, message: 'unknown authMode' } }],
   ['a 500', { status: 500 }],
@@ -72,4 +75,11 @@ test.each(FOOTPRINT_CASES)('a footprint $name: $reason', async ({ declared, need
   const check = () => checkResources(withFootprint(declared), withFootprint(needed))
   if (reason) await expectRefusal(check, reason)
   else expect(check).not.toThrow()
+})
+
+test.each(FEE_CASES)('a resource fee $name: $reason', async ({ declared, needed, resources: [more, need], reason }) => {
+  const check = () =>
+    checkResourceFee({ fee: declared, resources: resources(more) }, { fee: needed, resources: resources(need) })
+  if (reason) await expectRefusal(check, reason)
+  else check()
 })

@@ -1,11 +1,11 @@
 import type { Keypair } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
-import { sponsoredTransfers } from '#drizzle/schema/transfers.ts'
+import type { Envelope, Transfer } from '#drizzle/schema/transfers.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import type { TestNetwork } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import type { Database, Store } from '#lib/db/connection.ts'
 import { composeSettings } from '#lib/server/settings.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { cloneDatabase, type TestDatabase } from './database.ts'
 import type { FaultProxy } from './fault-proxy.ts'
 import { type Payer, startTestLedger, type TestLedger } from './test-ledger.ts'
@@ -16,7 +16,8 @@ export interface SignedInPayer extends Payer {
   session: string
 }
 
-export type TransferRow = typeof sponsoredTransfers.$inferSelect
+/** A transfer, and the one of its envelopes that was asked for. */
+export type TransferRow = Transfer & { envelope: Envelope }
 
 /** What services in other processes stand on: an embedded ledger, a faulty RPC in front of it, a database. */
 export interface Ground {
@@ -79,8 +80,9 @@ export async function layGround(
       return { ...payer, session: await sessionOf(payer.address) }
     },
     row: async (innerHash) => {
-      const [row] = await db.select().from(sponsoredTransfers).where(eq(sponsoredTransfers.innerHash, innerHash))
-      return row
+      const found = await findTransferOfHash(db, innerHash)
+      const envelope = found?.envelopes.find((one) => one.innerHash === innerHash)
+      return found && envelope && { ...found.transfer, envelope }
     },
   }
 }

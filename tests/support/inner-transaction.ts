@@ -23,7 +23,7 @@ export const rules: SponsorRules = {
   contracts: new Set([TOKEN]),
   functions: new Set(['confidential_transfer']),
   maxFee: 5_000_000n,
-  ownAddresses: new Set([sponsor, faucet, channel].map((key) => key.publicKey())),
+  controlled: new Set([sponsor, faucet, channel].map((key) => key.publicKey())),
 }
 
 type Fields<Class extends abstract new (input: never) => unknown> = ConstructorParameters<Class>[0]

@@ -32,7 +32,6 @@ const asked = (key: string, level: Attention['level'], what: string, rest: Parti
   since: undefined,
   why: '',
   remedy: '',
-  actor: 'operator',
   page: '',
   ...rest,
 })

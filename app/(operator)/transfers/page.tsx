@@ -53,7 +53,6 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
         columns={refusalColumns(network, now())}
         keyOf={({ sequence }) => String(sequence)}
         empty={<NoRefusals />}
-        emptyTab={<NoRefusals />}
       />
     )
   }

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, ne, type SQL } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, lt, ne, type SQL } from 'drizzle-orm'
 import { batches, identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -17,7 +17,7 @@ export async function organisationOfWallet(db: Database, account: string): Promi
 
 /** A transfer in search of the payout that it pays. */
 export interface PayoutClaim {
-  /** inner hash of the transfer, 64 hex digits */
+  /** id of the transfer */
   transfer: string
   /** organisation of the wallet that pays */
   organisation: string
@@ -25,6 +25,8 @@ export interface PayoutClaim {
   recipient: string
   /** the payout that the client names, if it does */
   payoutId: string | undefined
+  /** only those that were made before this moment */
+  createdBefore?: Date
 }
 
 /** What may be sent, in the order in which it is chosen: the oldest that waits, else the newest that failed. */
@@ -39,12 +41,13 @@ const SENDABLE = [
  * or undefined when none fits. Runs inside the SQL transaction that records the transfer.
  */
 export async function claimPayout(tx: Database, claim: PayoutClaim, now: Date): Promise<string | undefined> {
-  const { organisation, recipient, payoutId } = claim
+  const { organisation, recipient, payoutId, createdBefore } = claim
   if (payoutId !== undefined && !isId(payoutId)) return undefined
   const fits = and(
     eq(payouts.organisation, organisation),
     eq(payouts.address, recipient),
     inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'pending')),
+    createdBefore && lt(payouts.createdAt, createdBefore),
     payoutId === undefined ? undefined : eq(payouts.id, payoutId),
   )
   // With every batch of a candidate locked, no other transfer can take what is chosen here.
@@ -64,32 +67,17 @@ export async function claimPayout(tx: Database, claim: PayoutClaim, now: Date): 
   return undefined
 }
 
-/**
- * The network had refused a transfer, and it is sent once more: the payout that failed with it is `pending` again,
- * unless another transfer has taken it meanwhile. Runs under the lock of the transfer's row, while that is open.
- */
-export async function reclaimPayout(tx: Database, payout: string, transfer: string, now: Date): Promise<void> {
-  const [batch] = await holdBatches(tx, batchOf(tx, payout))
-  if (batch) await send(tx, batch, payout, { from: 'failed', transfer, claimedBy: transfer }, now)
-}
-
 async function send(
   tx: Database,
   batch: HeldBatch,
   payout: string,
-  { from, transfer, claimedBy }: { from: 'ready' | 'failed'; transfer: string; claimedBy?: string },
+  { from, transfer }: { from: 'ready' | 'failed'; transfer: string },
   now: Date,
 ): Promise<boolean> {
   const [moved] = await tx
     .update(payouts)
     .set({ status: 'pending', transfer, error: null })
-    .where(
-      and(
-        eq(payouts.id, payout),
-        eq(payouts.status, from),
-        claimedBy === undefined ? undefined : eq(payouts.transfer, claimedBy),
-      ),
-    )
+    .where(and(eq(payouts.id, payout), eq(payouts.status, from)))
     .returning({ id: payouts.id })
   if (!moved) return false
   const actor: Actor = { kind: 'service', sub: 'sponsor' }

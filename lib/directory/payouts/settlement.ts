@@ -1,21 +1,24 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
-import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import { contractors, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countPayouts, type HeldBatch, holdBatches } from '../batch-progress.ts'
 import { PAYOUT_MOVES, statusesBefore } from '../moves.ts'
 import { batchOf } from './claims.ts'
 
-/** What became of a transfer, as its payout shows it. */
-export type PayoutOutcome = { status: 'paid'; txHash: string } | { status: 'failed'; error: string }
+/** What became of a transfer, as its payout shows it: `pending` where nobody can tell any more whether it was paid. */
+export type PayoutOutcome =
+  | { status: 'paid'; txHash: string }
+  | { status: 'failed'; error: string }
+  | { status: 'pending'; error: string }
 
 const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
 
 /**
- * Gives a payout the outcome of a transfer that claimed it; counters, batch and contractor follow. What is paid stays
- * paid, whichever of its transfers got to the ledger; it has failed only if the last that claimed it has. Runs inside
- * the SQL transaction that settles the transfer, or that notes that the network will not have it.
- * @param claim the payout's id and the transfer's inner hash
+ * Gives a payout the outcome of the transfer that last claimed it; counters, batch and contractor follow. Runs inside the
+ * SQL transaction that settles the transfer. A payout whose end is unknown stays `pending`, and only its employer can end
+ * it: to send it again might pay it twice.
+ * @param claim the ids of payout and transfer
  */
 export async function settlePayout(
   tx: Database,
@@ -27,7 +30,8 @@ export async function settlePayout(
   const [batch] = await holdBatches(tx, batchOf(tx, claim.payout))
   if (!batch) return
   if (outcome.status === 'paid') await pay(tx, batch, claim, outcome.txHash, now)
-  else await fail(tx, batch, claim, outcome.error, now)
+  else if (outcome.status === 'failed') await fail(tx, batch, claim, outcome.error, now)
+  else await explain(tx, claim, outcome.error)
 }
 
 async function pay(
@@ -37,13 +41,10 @@ async function pay(
   txHash: string,
   now: Date,
 ): Promise<void> {
-  for (const from of statusesBefore(PAYOUT_MOVES, 'paid')) {
-    const condition = and(eq(payouts.id, payout), eq(payouts.status, from))
-    const paid = { status: 'paid' as const, transfer, txHash, paidAt: now, error: null }
-    if (!(await move(tx, batch, condition, paid, now))) continue
-    const counts = { settled: 1, failed: from === 'failed' ? -1 : 0 }
-    return await countPayouts(tx, [batch], counts, { actor: ACTOR, now })
-  }
+  const condition = claimedBy(payout, transfer, statusesBefore(PAYOUT_MOVES, 'paid'))
+  const paid = { status: 'paid' as const, txHash, paidAt: now, error: null }
+  if (!(await move(tx, batch, condition, paid, now))) return
+  await countPayouts(tx, [batch], { settled: 1 }, { actor: ACTOR, now })
 }
 
 async function fail(
@@ -53,11 +54,24 @@ async function fail(
   error: string,
   now: Date,
 ): Promise<void> {
-  const before = inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'failed'))
-  const condition = and(eq(payouts.id, payout), before, eq(payouts.transfer, transfer))
+  const condition = claimedBy(payout, transfer, statusesBefore(PAYOUT_MOVES, 'failed'))
   if (!(await move(tx, batch, condition, { status: 'failed', error }, now))) return
   await countPayouts(tx, [batch], { failed: 1 }, { actor: ACTOR, now })
 }
+
+async function explain(
+  tx: Database,
+  { payout, transfer }: { payout: string; transfer: string },
+  error: string,
+): Promise<void> {
+  await tx
+    .update(payouts)
+    .set({ error })
+    .where(claimedBy(payout, transfer, ['pending']))
+}
+
+const claimedBy = (payout: string, transfer: string, statuses: PayoutStatus[]) =>
+  and(eq(payouts.id, payout), eq(payouts.transfer, transfer), inArray(payouts.status, statuses))
 
 async function move(
   tx: Database,

@@ -5,7 +5,7 @@ import { findBatchLine, listPayoutsOf } from '#lib/operator/batches.ts'
 import type { ListRequest } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import type { Service } from '#lib/server/services.ts'
-import { settleByLooking } from '#lib/sponsor/looking.ts'
+import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { ListView } from '../../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../../query.ts'
 import { requireOperator } from '../../require-operator.ts'
@@ -69,10 +69,10 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
 
 type Db = Parameters<typeof findBatchLine>[0]
 
-async function read(db: Db, { sponsor }: Service, id: string, request: ListRequest) {
+async function read(db: Db, { submission }: Service, id: string, request: ListRequest) {
   const known = await findBatchLine(db, id)
   // A reading refreshes open transfers, here as in the API: where no process lasts, nothing else would.
-  if (known?.status === 'started') await settleByLooking(db, sponsor, [known.organisation])
+  if (known?.status === 'started') await refreshTransfers(db, submission, [known.organisation])
   const batch = known?.status === 'started' ? await findBatchLine(db, id) : known
   return { batch, payouts: batch && (await listPayoutsOf(db, id, request)) }
 }

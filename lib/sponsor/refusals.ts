@@ -1,0 +1,44 @@
+import { sql } from 'drizzle-orm'
+import { refusals } from '#drizzle/schema/audit.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import type { InnerTransaction } from './inner-transaction.ts'
+import type { RefusalReason } from './refusal-reason.ts'
+
+/**
+ * Into the log, and counted by account, hour and reason; the first of an hour is a row of the audit log. The refusal stands
+ * whether or not the database can be reached just now.
+ */
+export async function noteRefusal(
+  db: Database,
+  inner: InnerTransaction,
+  reason: RefusalReason,
+  now: Date,
+): Promise<void> {
+  const { hashHex: hash, source: account } = inner
+  log('info', 'sponsorship refused', { hash, account, reason })
+  try {
+    await transact(db, async (tx) => {
+      const [noted] = await tx
+        .insert(refusals)
+        .values({ account, hour: now.toISOString().slice(0, 13), reason, lastHash: hash, lastAt: now })
+        .onConflictDoUpdate({
+          target: [refusals.account, refusals.hour, refusals.reason],
+          set: { count: sql`${refusals.count} + 1`, lastHash: hash, lastAt: now },
+        })
+        .returning({ count: refusals.count })
+      if (noted?.count !== 1) return
+      await recordAudit(tx, now, {
+        organisation: (await organisationOfWallet(tx, account)) ?? undefined,
+        actor: { kind: 'ledger', sub: account },
+        action: 'transfer.refused',
+        subject: { kind: 'transfer', id: hash },
+        detail: { reason },
+      })
+    })
+  } catch (error) {
+    log('error', 'audit', { hash, failure: describeFailure(error) })
+  }
+}

@@ -1,0 +1,122 @@
+import type { Database } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { findOpenTransfer, findTransferOfHash, type RecordedTransfer } from '#lib/submission/transfers.ts'
+import { type FeeBump, wrapInFeeBump } from './fee-bump.ts'
+import type { InnerTransaction } from './inner-transaction.ts'
+import { checkPayer } from './payer.ts'
+import { type Intent, readIntent } from './policy.ts'
+import { type Proposal, type RecordingTerms, recordApplied, recordTransfer, replaceSignatures } from './recording.ts'
+import { SponsorRefusal } from './refusal-reason.ts'
+import { noteRefusal } from './refusals.ts'
+import type { Sponsor } from './sponsor.ts'
+import { findApplied, isBehind, isOfTheMoment, type Verified, verify } from './verification.ts'
+
+/** How long an answer is doubted that is older than what the payer has already seen settled (ms). */
+const DOUBT_MS = 5_000
+
+/** What came of it: the transfer, and whether this very request has recorded the envelope. */
+export interface Sponsored {
+  recorded: RecordedTransfer
+  isNew: boolean
+}
+
+/**
+ * Everything that must hold before the sponsor owes anything, then the record that makes it owe. It refuses, and agrees,
+ * only on what the network says now: one address may stand for several nodes, and some lag.
+ * @param options.channel the one controlled address that may pay
+ * @throws SponsorRefusal; Refusal `unavailable`
+ */
+export async function verifyAndRecord(
+  db: Database,
+  sponsor: Sponsor,
+  inner: InnerTransaction,
+  { terms, channel }: { terms: RecordingTerms; channel: string | undefined },
+): Promise<Sponsored> {
+  try {
+    const controlled = new Set(await sponsor.controlledAddresses(db))
+    if (channel !== undefined) controlled.delete(channel)
+    const intent = readIntent(inner, { ...sponsor.rules, controlled })
+    await decideOlder(db, sponsor, intent)
+    return await agree(db, sponsor, { inner, intent, terms, now: sponsor.now() })
+  } catch (error) {
+    if (error instanceof SponsorRefusal) await noteRefusal(db, inner, error.reason, sponsor.now())
+    throw error
+  }
+}
+
+/** An account has one open transfer at most, so the older one is decided first, if that can be. */
+async function decideOlder(db: Database, { submission }: Sponsor, { from, sequenceNumber, to }: Intent): Promise<void> {
+  const open = await findOpenTransfer(db, from)
+  if (open && (open.sequenceNumber !== sequenceNumber || open.recipient !== to)) await submission.poll(open)
+}
+
+async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {
+  const { pollMs } = sponsor.network
+  for (let waited = 0; ; waited += pollMs) {
+    const attempt = await attemptOnce(db, sponsor, proposal)
+    if ('recorded' in attempt) return attempt
+    if (waited >= DOUBT_MS) throw new Refusal('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+}
+
+/** Answers with `cause` where the ledger's answer is too old to go by. */
+async function attemptOnce(
+  db: Database,
+  sponsor: Sponsor,
+  proposal: Proposal,
+): Promise<Sponsored | { cause: unknown }> {
+  const { inner, intent } = proposal
+  let verified: Verified
+  try {
+    verified = await verify(sponsor, inner, intent)
+  } catch (error) {
+    if (!(error instanceof SponsorRefusal) || !isOfTheMoment(error.reason)) throw error
+    // The same transaction, sent twice at once, looks stale to the slower request as soon as the faster has applied.
+    const meanwhile = await findTransferOfHash(db, inner.hashHex)
+    if (meanwhile) return { recorded: meanwhile, isNew: false }
+    const { network, submission, keypair } = sponsor
+    const record = await findApplied(network, keypair.publicKey(), inner, error.asOf)
+    if (record) {
+      return { recorded: await recordApplied(db, proposal, { record, books: submission.books }), isNew: false }
+    }
+    if (error.asOf !== undefined && (await isBehind(db, inner.source, error.asOf))) return { cause: error }
+    throw error
+  }
+  const { recordedLedger, latestLedger } = verified
+  if (await isBehind(db, inner.source, recordedLedger)) return { cause: undefined }
+  const available = await sponsor.readFloat(latestLedger)
+  const given = { sponsor: sponsor.keypair.publicKey(), recordedLedger, limits: sponsor.limits, available }
+  const { kind, ...recorded } = await recordTransfer(db, proposal, { ...given, bump: wrap(sponsor, inner) })
+  return { recorded, isNew: kind !== 'known' }
+}
+
+const wrap = ({ keypair, network }: Sponsor, inner: InnerTransaction): FeeBump =>
+  wrapInFeeBump(inner, keypair, network.passphrase)
+
+/** The network refused the stored envelope for its signatures. */
+const SIGNATURE_CODES = new Set(['txBadAuth', 'txBadAuthExtra'])
+
+/**
+ * A transaction that the network refused for its signatures, posted again with others that hold, takes the place of the
+ * stored one: the inner hash is the same.
+ */
+export async function renewSignatures(
+  db: Database,
+  sponsor: Sponsor,
+  inner: InnerTransaction,
+  known: RecordedTransfer,
+): Promise<RecordedTransfer> {
+  const stored = known.envelopes.find(({ innerHash }) => innerHash === inner.hashHex)
+  if (known.transfer.status !== 'open' || !SIGNATURE_CODES.has(stored?.resultCode ?? '')) return known
+  const bump = wrap(sponsor, inner)
+  if (bump.hash === stored?.outerHash || known.transfer.sponsor !== sponsor.keypair.publicKey()) return known
+  try {
+    checkPayer(inner, await sponsor.submission.readAccount(inner.source))
+  } catch (error) {
+    if (error instanceof SponsorRefusal) return known
+    throw error
+  }
+  await replaceSignatures(db, inner.hashHex, bump)
+  return (await findTransferOfHash(db, inner.hashHex)) ?? known
+}

@@ -1,0 +1,117 @@
+import { and, eq } from 'drizzle-orm'
+import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { findEnvelopes, findTransferOfHash, type RecordedTransfer } from './transfers.ts'
+
+/** Envelopes that may compete for one transfer: each is one more to look up. */
+const MOST_ENVELOPES = 3
+
+/** The first to commit has the account's one open transfer; then there is something to join. */
+const ATTEMPTS = 5
+
+/** What a transfer is recorded with. */
+export type NewTransfer = Pick<
+  Transfer,
+  'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
+> &
+  Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
+
+/** What is signed for it. */
+export interface NewEnvelope {
+  /** 64 hex digits */
+  innerHash: string
+  outerHash: string | null
+  /** base64 XDR; null if there is nothing to send */
+  signed: string | null
+  /** stroops */
+  bid: bigint
+  /** unix seconds */
+  maxTime: number
+}
+
+/**
+ * What came of recording an envelope. `begun`: it has a transfer of its own. `joined`: it competes for the open transfer of
+ * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
+ */
+export type Recording =
+  | ({ kind: 'begun' | 'joined'; extra: bigint } & RecordedTransfer)
+  | ({ kind: 'known' } & RecordedTransfer)
+  | { kind: 'refused'; reason: 'another-open' | 'other-recipient' | 'too-many-envelopes'; until: number }
+
+/**
+ * Writes an envelope down before it is sent, inside the caller's SQL transaction. An account has at most one open transfer:
+ * an envelope of the same number to the same recipient joins it, under the lock of its row, which the decision takes, too.
+ */
+export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
+  const known = await findTransferOfHash(tx, envelope.innerHash)
+  if (known) return { kind: 'known', ...known }
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const open = await lockOpenTransfer(tx, transfer.account)
+    if (open) return await join(tx, open, transfer, envelope)
+    const [begun] = await tx
+      .insert(transfers)
+      .values({ ...transfer, bid: envelope.bid })
+      .onConflictDoNothing()
+      .returning()
+    if (begun) return await begin(tx, begun, envelope)
+  }
+  throw new Error('the open transfers of an account change faster than they can be locked')
+}
+
+/** The account's open transfer, locked against its decision. */
+export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
+  const [open] = await tx
+    .select()
+    .from(transfers)
+    .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
+    .for('no key update')
+  return open
+}
+
+async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<Recording> {
+  if (await addEnvelope(tx, transfer, envelope)) {
+    return { kind: 'begun', extra: envelope.bid, transfer, envelopes: await findEnvelopes(tx, transfer.id) }
+  }
+  // The same envelope was recorded, and decided, since it was looked for.
+  await tx.delete(transfers).where(eq(transfers.id, transfer.id))
+  return await joinKnown(tx, envelope)
+}
+
+async function join(
+  tx: Database,
+  open: Transfer,
+  { sequenceNumber, recipient }: NewTransfer,
+  envelope: NewEnvelope,
+): Promise<Recording> {
+  const rivals = await findEnvelopes(tx, open.id)
+  if (rivals.some(({ innerHash }) => innerHash === envelope.innerHash)) return await joinKnown(tx, envelope)
+  const refused = (reason: (Recording & { kind: 'refused' })['reason']): Recording => ({
+    kind: 'refused',
+    reason,
+    until: Math.max(...rivals.map(({ maxTime }) => maxTime)),
+  })
+  if (open.sequenceNumber !== sequenceNumber) return refused('another-open')
+  if (open.recipient !== recipient) return refused('other-recipient')
+  if (rivals.length >= MOST_ENVELOPES) return refused('too-many-envelopes')
+  if (!(await addEnvelope(tx, open, envelope))) return await joinKnown(tx, envelope)
+  const extra = envelope.bid > open.bid ? envelope.bid - open.bid : 0n
+  const bid = open.bid + extra
+  if (extra > 0n) await tx.update(transfers).set({ bid }).where(eq(transfers.id, open.id))
+  return { kind: 'joined', extra, transfer: { ...open, bid }, envelopes: await findEnvelopes(tx, open.id) }
+}
+
+/** Adds an envelope to a transfer whose row the SQL transaction has locked. False if it is recorded already. */
+export async function addEnvelope(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<boolean> {
+  const added = await tx
+    .insert(envelopes)
+    .values({ ...envelope, transfer: transfer.id })
+    .onConflictDoNothing()
+    .returning({ innerHash: envelopes.innerHash })
+  return added.length > 0
+}
+
+async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
+  const known = await findTransferOfHash(tx, innerHash)
+  if (!known) throw new Error('the outer hash is taken by another envelope')
+  return { kind: 'known', ...known }
+}

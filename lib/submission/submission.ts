@@ -1,0 +1,219 @@
+import type { Transfer } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { openAccounts, type ReadAccount } from '#lib/stellar/accounts.ts'
+import { lookUp } from '#lib/stellar/look-up.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { hashesOf, maxTimeOf, walkLedgers } from './look-up.ts'
+import { type Books, setOf } from './settlement.ts'
+import { newTracked, type Outcome, perform, type Tracked, waitFor } from './tracked.ts'
+import { openTracking } from './tracking.ts'
+import { findEnvelopes, type RecordedTransfer } from './transfers.ts'
+
+/** Sends what was recorded, and finds out what becomes of it. One per process; it needs no key. */
+export interface Submission {
+  network: Network
+  /** reads accounts, many in one call where many are asked for at once */
+  readAccount: ReadAccount
+  books: Books
+  /**
+   * Sends an envelope that was just recorded, or tracks one that was recorded before, by any process, and waits at most
+   * `patience` milliseconds. What no caller waits for any more is still decided, here or by the next who looks.
+   */
+  submit(recorded: RecordedTransfer, options: { innerHash: string; isNew: boolean; patience: number }): Promise<Outcome>
+  /** Waits for the end of a transfer, whichever of its envelopes makes it, at most `patience` milliseconds. */
+  track(transfer: Transfer, patience: number): Promise<Outcome>
+  /** Looks a transfer up now, and decides it if that can be. */
+  poll(transfer: Transfer): Promise<void>
+  /** Takes up what is not tracked here already, waits a short time for what it has come to, and looks once per ledger. */
+  refresh(transfers: readonly Transfer[]): Promise<void>
+  /** Stops looking, for a process that ends; resolves when the poll under way is over. */
+  stop(): Promise<void>
+}
+
+/** Up to this many are looked up one by one; more are found by walking the ledgers. */
+const FEW = 10
+
+/** A walk begins at most this many ledgers back, and at most so many are looked up one by one at a time. */
+const LONGEST_WALK = 20
+const MOST = 25
+
+/** How long a reader waits for what a transfer has come to (ms). */
+const REFRESH_MS = 500
+
+/** The latest ledger never falls by more than this, unless the network, or its RPC, begins anew. */
+const LAG = 10
+
+/** @param given.database opens the database anew at each use, so that an outage is only waited through */
+export function openSubmission(given: {
+  network: Network
+  database: () => Promise<Database>
+  now: () => Date
+  books: Books
+}): Submission {
+  const { network, database, books } = given
+  const readAccount = openAccounts(network)
+  const tracked = new Map<string, Tracked>()
+  let latest = 0
+  const isTracked = (entry: Tracked) => tracked.get(entry.transfer.id) === entry
+  const drop = (entry: Tracked) => {
+    if (isTracked(entry)) tracked.delete(entry.transfer.id)
+  }
+  /** A step that comes after the end of its transfer is left out. */
+  const step = (entry: Tracked, work: () => Promise<void>) =>
+    perform(entry, async () => {
+      if (isTracked(entry)) await work()
+    })
+  const tracking = openTracking({ ...given, readAccount, drop, latest: () => latest })
+  let turn = 0
+  let failure: string | undefined
+  let running: Promise<void> | undefined
+  let stopped = false
+
+  async function submit(
+    recorded: RecordedTransfer,
+    { innerHash, isNew, patience }: { innerHash: string; isNew: boolean; patience: number },
+  ): Promise<Outcome> {
+    if (recorded.transfer.status !== 'open') return { kind: 'settled', transfer: recorded.transfer }
+    const entry = take(recorded, isNew)
+    const envelope = entry.envelopes.find((one) => one.innerHash === innerHash)
+    const ending = waitFor(entry, { innerHash, patience })
+    // A caller who comes back for what the network has refused has it sent again.
+    const isRefused = entry.refusals.delete(innerHash) || envelope?.resultCode != null
+    if (envelope && (isNew || isRefused)) void step(entry, () => tracking.resubmit(entry, envelope))
+    return await ending
+  }
+
+  async function track(transfer: Transfer, patience: number): Promise<Outcome> {
+    if (transfer.status !== 'open') return { kind: 'settled', transfer }
+    return await waitFor(await takeRow(transfer), { patience })
+  }
+
+  async function poll(transfer: Transfer): Promise<void> {
+    const entry = await takeRow(transfer)
+    await step(entry, () => tracking.examine(entry))
+  }
+
+  async function refresh(transfers: readonly Transfer[]): Promise<void> {
+    const unknown = transfers.filter(({ id, status }) => status === 'open' && !tracked.has(id))
+    await Promise.all(unknown.map((transfer) => track(transfer, REFRESH_MS)))
+  }
+
+  async function takeRow(transfer: Transfer): Promise<Tracked> {
+    const known = tracked.get(transfer.id)
+    if (known) return known
+    return take({ transfer, envelopes: await findEnvelopes(await database(), transfer.id) }, false)
+  }
+
+  function take(recorded: RecordedTransfer, isNew: boolean): Tracked {
+    const { id } = recorded.transfer
+    const known = tracked.get(id)
+    // A rival, or renewed signatures, that another request has recorded.
+    if (known && setOf(known.envelopes) !== setOf(recorded.envelopes)) Object.assign(known, recorded)
+    const entry = known ?? newTracked(recorded, isNew)
+    tracked.set(id, entry)
+    running ??= run()
+    return entry
+  }
+
+  /** Goes on while anything is open. It must say in the same breath that it ends and that nothing is. */
+  async function run(): Promise<void> {
+    // The caller has yet to begin its wait.
+    await Promise.resolve()
+    while (tracked.size > 0 && !stopped) {
+      await pollAll().then(() => note(undefined), note)
+      if (tracked.size > 0 && !stopped) await new Promise((resolve) => setTimeout(resolve, network.pollMs))
+    }
+    running = undefined
+  }
+
+  /** An outage is one line of the log, and not one for each poll. */
+  function note(error: unknown): void {
+    const found = error === undefined ? undefined : describeFailure(error)
+    if (found !== undefined && found !== failure) log('error', 'submission', { open: tracked.size, failure: found })
+    failure = found
+  }
+
+  /** Asks for one transfer whether a ledger has closed, each time another, and only then for all of them. */
+  async function pollAll(): Promise<void> {
+    await settleDecided()
+    const idle = [...tracked.values()].filter((entry) => entry.steps === 0 && entry.decision === undefined)
+    turn += 1
+    const probe = idle[turn % idle.length]
+    const [envelope] = probe?.envelopes ?? []
+    const [hash] = envelope ? hashesOf(envelope) : []
+    if (!probe || hash === undefined) return
+    const answer = await lookUp(network, hash)
+    observe(answer.latestLedger)
+    if (answer.status !== 'NOT_FOUND') await step(probe, () => tracking.examine(probe))
+    const due = idle.filter((entry) => isTracked(entry) && entry.steps === 0 && entry.lookedAt < latest)
+    const walkable = due.filter(({ lookedAt }) => lookedAt >= latest - LONGEST_WALK)
+    const walked = walkable.length > FEW ? await tryToWalk(walkable) : new Set<Tracked>()
+    const closer = due.filter((entry) => !walked.has(entry)).sort((one, other) => one.lookedAt - other.lookedAt)
+    await Promise.all(closer.slice(0, MOST).map((entry) => step(entry, () => tracking.examine(entry))))
+  }
+
+  /** A ledger far below the latest means that the network has begun anew: what is remembered of numbers says nothing. */
+  function observe(ledger: number): void {
+    if (ledger >= latest - LAG) {
+      latest = Math.max(latest, ledger)
+      return
+    }
+    log('info', 'the ledgers begin anew', { latest, ledger })
+    latest = ledger
+    for (const entry of tracked.values()) {
+      entry.lookedAt = -1
+      entry.sentAt = -1
+      for (const refusal of entry.refusals.values()) refusal.from = 0
+    }
+  }
+
+  /** What was decided while the database was out of reach; the first failure says that it still is. */
+  async function settleDecided(): Promise<void> {
+    for (const entry of [...tracked.values()]) {
+      if (entry.decision === undefined || entry.steps > 0) continue
+      await step(entry, () => tracking.settleDecided(entry))
+      if (entry.decision !== undefined) return
+    }
+  }
+
+  /** An RPC that gives no pages, or smaller ones, or is behind: then they are looked up by their hashes. */
+  async function tryToWalk(entries: Tracked[]): Promise<Set<Tracked>> {
+    try {
+      return await walk(entries)
+    } catch (error) {
+      log('error', 'submission', { open: tracked.size, failure: describeFailure(error) })
+      return new Set()
+    }
+  }
+
+  /** Answers with those that need no closer look: settled, or not in any ledger yet and not past their time. */
+  async function walk(entries: Tracked[]): Promise<Set<Tracked>> {
+    const start = Math.min(...entries.map((entry) => entry.lookedAt)) + 1
+    const { records, latestLedger, closedAt } = await walkLedgers(network, entries, start)
+    const done = new Set<Tracked>()
+    await Promise.all(
+      entries.map(async (entry) => {
+        const record = records.get(entry.transfer.id)
+        if (record === null || (!record && closedAt > maxTimeOf(entry.envelopes))) return
+        done.add(entry)
+        await step(entry, () => (record ? tracking.found(entry, record) : tracking.missing(entry, latestLedger)))
+      }),
+    )
+    return done
+  }
+
+  return {
+    network,
+    readAccount,
+    books,
+    submit,
+    track,
+    poll,
+    refresh,
+    stop: async () => {
+      stopped = true
+      await running
+    },
+  }
+}

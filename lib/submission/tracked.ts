@@ -1,0 +1,102 @@
+import type { Transfer } from '#drizzle/schema/transfers.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import type { Decision } from './decision.ts'
+import type { Envelope, RecordedTransfer } from './transfers.ts'
+
+/** How it ended for the caller who waited: settled, refused by the network, or still open when patience ran out. */
+export type Outcome =
+  | { kind: 'settled'; transfer: Transfer }
+  | { kind: 'refused'; resultCode: string }
+  | { kind: 'open' }
+
+interface Waiter {
+  /** the envelope whose refusal ends the wait; undefined: only the transfer's own end does */
+  innerHash: string | undefined
+  finish(outcome: Outcome): void
+}
+
+/** An open transfer whose outcome this process looks for. */
+export interface Tracked extends RecordedTransfer {
+  /** last ledger of an answer that did not know the transfer */
+  lookedAt: number
+  /** latest ledger known when an envelope was last sent; -1 before that */
+  sentAt: number
+  /** by inner hash: the code with which the network refused the envelope, and the ledger from which it is believed */
+  refusals: Map<string, { resultCode: string; from: number }>
+  /** what the ledger has decided, while the database has still to be told */
+  decision: { made: Decision; looked: string } | undefined
+  /** how many steps wait or run; one runs at a time */
+  steps: number
+  tail: Promise<void>
+  /** the last failure that was logged, so that an outage is one line and not one for each poll */
+  failure: string | undefined
+  waiters: Set<Waiter>
+}
+
+/** @param isNew recorded by this process a moment ago: it cannot stand in a ledger that closed before */
+export function newTracked(recorded: RecordedTransfer, isNew: boolean): Tracked {
+  return {
+    ...recorded,
+    lookedAt: isNew ? recorded.transfer.recordedLedger : -1,
+    sentAt: -1,
+    refusals: new Map(),
+    decision: undefined,
+    steps: 0,
+    tail: Promise.resolve(),
+    failure: undefined,
+    waiters: new Set(),
+  }
+}
+
+/** @param patience milliseconds */
+export function waitFor(
+  entry: Tracked,
+  { innerHash, patience }: { innerHash?: string | undefined; patience: number },
+): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => waiter.finish({ kind: 'open' }), patience)
+    const waiter: Waiter = {
+      innerHash,
+      finish: (outcome) => {
+        clearTimeout(timer)
+        entry.waiters.delete(waiter)
+        resolve(outcome)
+      },
+    }
+    entry.waiters.add(waiter)
+  })
+}
+
+export function tellSettled(entry: Tracked, transfer: Transfer): void {
+  for (const { finish } of [...entry.waiters]) finish({ kind: 'settled', transfer })
+}
+
+/** Tells those who wait for an envelope that the network refused, unless another envelope may still make the transfer. */
+export function tellRefused(entry: Tracked, ledger: number): void {
+  for (const { innerHash, finish } of [...entry.waiters]) {
+    const refusal = innerHash === undefined ? undefined : entry.refusals.get(innerHash)
+    if (!refusal || ledger < refusal.from || entry.envelopes.some((other) => isRival(other, innerHash))) continue
+    finish({ kind: 'refused', resultCode: refusal.resultCode })
+  }
+}
+
+const isRival = (other: Envelope, innerHash: string | undefined) =>
+  other.innerHash !== innerHash && other.signed !== null && other.resultCode === null
+
+/** One step at a time for each transfer. What fails is logged, and done again at a later poll. */
+export function perform(entry: Tracked, step: () => Promise<void>): Promise<void> {
+  entry.steps += 1
+  entry.tail = entry.tail.then(async () => {
+    try {
+      await step()
+      entry.failure = undefined
+    } catch (error) {
+      const failure = describeFailure(error)
+      if (failure !== entry.failure) log('error', 'submission', { transfer: entry.transfer.id, failure })
+      entry.failure = failure
+    } finally {
+      entry.steps -= 1
+    }
+  })
+  return entry.tail
+}

@@ -1,0 +1,160 @@
+import type { Database } from '#lib/db/connection.ts'
+import { log } from '#lib/observability/log.ts'
+import type { ReadAccount } from '#lib/stellar/accounts.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { send } from '#lib/stellar/send.ts'
+import { type Decision, decide } from './decision.ts'
+import type { LedgerRecord } from './ledger-record.ts'
+import { lookUpHashes, maxTimeOf } from './look-up.ts'
+import { type Books, setOf, settleTransfer } from './settlement.ts'
+import { type Tracked, tellRefused, tellSettled } from './tracked.ts'
+import { type Envelope, findTransfer, noteSent } from './transfers.ts'
+
+/** What is done about one open transfer. Each of these throws when RPC or database cannot be reached. */
+export interface Tracking {
+  /** Gives the network an envelope, again if it had it before. */
+  resubmit(entry: Tracked, envelope: Envelope): Promise<void>
+  /** Looks it up by its hashes, and draws the conclusion. */
+  examine(entry: Tracked): Promise<void>
+  /** Draws the conclusion from its not standing in any ledger up to `ledger`. */
+  missing(entry: Tracked, ledger: number): Promise<void>
+  /** Draws the conclusion from a record in the pages of the ledgers. */
+  found(entry: Tracked, record: LedgerRecord): Promise<void>
+  /** Tells the database what was decided while it was out of reach. */
+  settleDecided(entry: Tracked): Promise<void>
+}
+
+/** What tracking works with. `drop` ends the tracking of one; `latest` is the latest ledger that the process knows of. */
+export interface TrackingTools {
+  network: Network
+  readAccount: ReadAccount
+  database: () => Promise<Database>
+  now: () => Date
+  books: Books
+  drop: (entry: Tracked) => void
+  latest: () => number
+}
+
+/** A refusal for these can mean that the same transaction, or a rival, is there already: ledgers to come tell (count). */
+const CONTESTED_LEDGERS = 2
+
+export function openTracking({ network, readAccount, database, now, books, drop, latest }: TrackingTools): Tracking {
+  async function resubmit(entry: Tracked, envelope: Envelope): Promise<void> {
+    if (envelope.signed === null) return
+    const sent = await send(network, envelope.signed)
+    entry.sentAt = Math.max(latest(), entry.lookedAt)
+    const resultCode = sent.kind === 'error' ? sent.resultCode : null
+    envelope.resultCode = resultCode
+    if (sent.kind === 'error') {
+      const from = sent.contested ? Math.max(latest(), entry.lookedAt) + CONTESTED_LEDGERS : 0
+      entry.refusals.set(envelope.innerHash, { resultCode: sent.resultCode, from })
+    } else entry.refusals.delete(envelope.innerHash)
+    await noteSent(await database(), envelope.innerHash, { at: now(), resultCode })
+    if (sent.kind !== 'error') return
+    log('info', 'envelope refused', { hash: envelope.innerHash, code: sent.resultCode })
+    if (!(await conclude(entry))) tellRefused(entry, entry.lookedAt)
+  }
+
+  async function examine(entry: Tracked): Promise<void> {
+    const answers = await lookUpHashes(network, entry)
+    const { sequenceNumber, recordedLedger } = entry.transfer
+    const maxTime = maxTimeOf(entry.envelopes)
+    const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
+    if (decision) await settle(entry, decision)
+    else if (answers.every(({ closedAt }) => closedAt > maxTime)) await conclude(entry)
+    else await missing(entry, Math.min(...answers.map(({ latestLedger }) => latestLedger)))
+  }
+
+  /**
+   * Sent again unchanged, once per ledger, while the account's number is the one before: another transaction may have used
+   * it, and then no envelope can apply any more.
+   */
+  async function missing(entry: Tracked, ledger: number): Promise<void> {
+    entry.lookedAt = ledger
+    tellRefused(entry, ledger)
+    if (entry.sentAt >= ledger) return
+    const { account } = await readAccount(entry.transfer.account)
+    if (account && account.seqNum >= entry.transfer.sequenceNumber) return void (await conclude(entry))
+    const envelope = pickEnvelope(entry)
+    if (account?.seqNum === entry.transfer.sequenceNumber - 1n && envelope) await resubmit(entry, envelope)
+  }
+
+  async function found(entry: Tracked, record: LedgerRecord): Promise<void> {
+    if (record.consumed) {
+      const { succeeded, feeCharged } = record
+      await settle(entry, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged })
+    } else await examine(entry)
+  }
+
+  /** Asks for everything that can decide, of all envelopes that there are by now. Whether the transfer is settled. */
+  async function conclude(entry: Tracked): Promise<boolean> {
+    if (await reload(entry)) return true
+    const { account: address, sequenceNumber, recordedLedger } = entry.transfer
+    // The account first: what it shows as used must have had its chance to be known by hash.
+    const { account, latestLedger } = await readAccount(address)
+    const answers = await lookUpHashes(network, entry, latestLedger)
+    const decision = decide({
+      sequenceNumber,
+      recordedLedger,
+      maxTime: maxTimeOf(entry.envelopes),
+      answers,
+      account: { number: account?.seqNum, latestLedger },
+    })
+    return decision ? await settle(entry, decision) : false
+  }
+
+  /** Reads the rows anew. Whether somebody else has settled the transfer. */
+  async function reload(entry: Tracked): Promise<boolean> {
+    const recorded = await findTransfer(await database(), entry.transfer.id)
+    if (!recorded) throw new Error('a transfer that is tracked was never recorded')
+    Object.assign(entry, recorded)
+    if (recorded.transfer.status === 'open') return false
+    finish(entry)
+    return true
+  }
+
+  async function settle(entry: Tracked, made: Decision): Promise<boolean> {
+    entry.decision = { made, looked: setOf(entry.envelopes) }
+    return await settleDecided(entry)
+  }
+
+  async function settleDecided(entry: Tracked): Promise<boolean> {
+    if (!entry.decision) return false
+    const { made: decision, looked } = entry.decision
+    const settled = await settleTransfer(await database(), entry.transfer.id, { decision, looked, now: now(), books })
+    entry.decision = undefined
+    // A rival was recorded meanwhile: the next poll looks for that one, too.
+    if (!settled) {
+      entry.lookedAt = -1
+      return await reload(entry)
+    }
+    entry.transfer = settled
+    finish(entry)
+    return true
+  }
+
+  function finish(entry: Tracked): void {
+    const { id, status, account, hash, ledger, resultCode } = entry.transfer
+    drop(entry)
+    log('info', 'transfer settled', {
+      transfer: id,
+      account,
+      status,
+      hash: hash ?? undefined,
+      ledger: ledger ?? undefined,
+      code: resultCode ?? undefined,
+    })
+    tellSettled(entry, entry.transfer)
+  }
+
+  return { resubmit, examine, missing, found, settleDecided: async (entry) => void (await settleDecided(entry)) }
+}
+
+/** The one with the highest bid, of those that the network has not refused if there are any. */
+function pickEnvelope({ envelopes, refusals }: Tracked): Envelope | undefined {
+  const isRefused = ({ innerHash, resultCode }: Envelope) => resultCode !== null || refusals.has(innerHash)
+  const [first] = envelopes
+    .filter(({ signed }) => signed !== null)
+    .toSorted((one, other) => Number(isRefused(one)) - Number(isRefused(other)) || Number(other.bid - one.bid))
+  return first
+}
