@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { PROMETHEUS_TYPE } from '#lib/observability/prometheus.ts'
+import { METRICS_TYPE } from '#lib/observability/metrics.ts'
 import { scrape } from '#lib/operator/scrape.ts'
 import { type ChoreReport, runChores } from '#lib/server/maintenance.ts'
 import { readiness } from '#lib/server/readiness.ts'
@@ -110,7 +110,7 @@ export const SERVICE_OPERATIONS = [
     answer: {
       description: 'Prometheus text format 0.0.4',
       schema: z.string(),
-      contentType: PROMETHEUS_TYPE,
+      contentType: METRICS_TYPE,
       example: METRICS_EXAMPLE,
     },
     refusals: ['metrics-not-configured'],

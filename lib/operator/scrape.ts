@@ -1,8 +1,7 @@
 import { requireSecret } from '#lib/auth/shared-secret.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { measured } from '#lib/observability/measure.ts'
-import { type Family, formatFamilies } from '#lib/observability/prometheus.ts'
+import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import { storedFamilies } from './stored-metrics.ts'
 
@@ -44,7 +43,7 @@ export async function scrape({ database, sponsor, now }: Scraped): Promise<strin
     type: 'gauge',
     samples: up,
   }
-  return formatFamilies([reached, ...(stored ?? []), ...(balance ?? []), ...measured(), ...processFamilies()])
+  return await exposeMetrics([reached, ...(stored ?? []), ...(balance ?? [])])
 }
 
 async function attempt(look: () => Promise<Family[]>): Promise<Family[] | undefined> {
@@ -70,23 +69,6 @@ function balanceFamilies({ keypair, limits }: NonNullable<Scraped['sponsor']>, a
       help: 'The daily budget of the sponsor.',
       type: 'gauge',
       samples: [{ labels: {}, value: Number(limits.dailyBudget) }],
-    },
-  ]
-}
-
-function processFamilies(): Family[] {
-  return [
-    {
-      name: 'process_start_time_seconds',
-      help: 'When the process began, in Unix time.',
-      type: 'gauge',
-      samples: [{ labels: {}, value: Math.round(performance.timeOrigin / 1000) }],
-    },
-    {
-      name: 'process_resident_memory_bytes',
-      help: 'Memory of the process.',
-      type: 'gauge',
-      samples: [{ labels: {}, value: process.memoryUsage.rss() }],
     },
   ]
 }

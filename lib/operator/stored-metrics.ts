@@ -3,7 +3,7 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { distributionSamples, type Family } from '#lib/observability/prometheus.ts'
+import type { Family, Sample } from '#lib/observability/metrics.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
 import { transferRows } from './transfer-rows.ts'
 
@@ -64,8 +64,18 @@ async function settlementFamily(db: Database): Promise<Family> {
     name: 'payroll_settlement_seconds',
     help: 'From the acceptance of a transfer to its success being known.',
     type: 'histogram',
-    samples: distributionSamples({}, { bounds: SETTLEMENT_BOUNDS, counts, sum }),
+    samples: distributionSamples(counts, sum),
   }
+}
+
+/** The samples of a histogram: buckets are cumulative, and the last one is everything. */
+function distributionSamples(counts: readonly number[], sum: number): Sample[] {
+  let total = 0
+  const buckets = [...SETTLEMENT_BOUNDS, '+Inf'].map((bound, index) => {
+    total += counts[index] ?? 0
+    return { labels: { le: String(bound) }, value: total, suffix: '_bucket' as const }
+  })
+  return [...buckets, { labels: {}, value: sum, suffix: '_sum' }, { labels: {}, value: total, suffix: '_count' }]
 }
 
 async function refusalFamily(db: Database): Promise<Family> {

@@ -1,7 +1,7 @@
 import { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
-import { count } from '#lib/observability/measure.ts'
+import { metrics } from '#lib/observability/metrics.ts'
 
 /** How long one RPC call may take before it counts as unanswered. */
 const CALL_TIMEOUT_MS = 5_000
@@ -47,11 +47,11 @@ export function openNetwork(given: { name: string; passphrase: string; rpcUrl: s
 }
 
 async function counted<Answer>(method: string, call: () => Promise<Answer>): Promise<Answer> {
-  count('rpc-calls', { method })
+  metrics().rpcCalls.inc({ method })
   try {
     return await call()
   } catch (error) {
-    count('rpc-errors', { method })
+    metrics().rpcErrors.inc({ method })
     throw error
   }
 }
@@ -63,7 +63,7 @@ function countCalls(client: rpc.Server['httpClient']): void {
     const method = data?.method ?? 'unknown'
     const response = await counted(method, () => post<Body>(url, data, config))
     const { data: answer } = response
-    if (typeof answer === 'object' && answer !== null && 'error' in answer) count('rpc-errors', { method })
+    if (typeof answer === 'object' && answer !== null && 'error' in answer) metrics().rpcErrors.inc({ method })
     return response
   }
 }

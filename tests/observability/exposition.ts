@@ -4,7 +4,7 @@ export interface Exposition {
   samples: Map<string, number>
 }
 
-const SAMPLE = /^([a-z_][a-z0-9_]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/
+const SAMPLE = /^([a-z_][a-z0-9_]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (Nan|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/
 
 /** Reads text format 0.0.4, and holds it to it: HELP, TYPE, then the samples of that family, none of them twice. */
 export function readExposition(text: string): Exposition {
@@ -12,9 +12,9 @@ export function readExposition(text: string): Exposition {
   const types = new Map<string, string>()
   const samples = new Map<string, number>()
   let family = ''
-  for (const line of text.slice(0, -1).split('\n')) {
-    const [, help] = /^# HELP ([a-z_]+) \S.*$/.exec(line) ?? []
-    const [, typed, type] = /^# TYPE ([a-z_]+) (counter|gauge|histogram)$/.exec(line) ?? []
+  for (const line of text.split('\n').filter(Boolean)) {
+    const [, help] = /^# HELP ([a-z_][a-z0-9_]*) \S.*$/.exec(line) ?? []
+    const [, typed, type] = /^# TYPE ([a-z_][a-z0-9_]*) (counter|gauge|histogram)$/.exec(line) ?? []
     if (help !== undefined) {
       if (types.has(help)) throw new Error(`${help} comes twice`)
       family = help
