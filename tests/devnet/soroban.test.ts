@@ -180,27 +180,54 @@ const dataKey = () =>
     }),
   )
 
-/** One valid contract call, changed in one place, alone and inside a fee bump: [case, change, code]. */
-const CASES: [string, Change, string][] = [
-  ['a memo', (tx) => perturb(tx, { memo: Memo.text('hi').toXdrObject() }, payer), 'txSorobanInvalid'],
-  ['a muxed source', (tx) => perturb(tx, { sourceAccount: muxed(payer) }, payer), 'txSorobanInvalid'],
+/** One valid contract call, changed in one place, alone and inside a fee bump: [case, change, code, diagnostic]. */
+const CASES: [string, Change, string, string?][] = [
+  [
+    'a memo',
+    (tx) => perturb(tx, { memo: Memo.text('hi').toXdrObject() }, payer),
+    'txSorobanInvalid',
+    'Value InvalidInput',
+  ],
+  [
+    'a muxed source',
+    (tx) => perturb(tx, { sourceAccount: muxed(payer) }, payer),
+    'txSorobanInvalid',
+    'Value InvalidInput',
+  ],
   ['no Soroban data', (tx) => perturb(tx, { ext: xdr.TransactionExt.v0() }, payer), 'txMalformed'],
   ['two operations', (tx) => perturb(tx, { operations: [callTransfer(1n), callTransfer(1n)] }, payer), 'txMalformed'],
   ['a payment beside it', (tx) => perturb(tx, { operations: [callTransfer(1n), bump()] }, payer), 'txMalformed'],
   ['a negative resource fee', (tx) => withData(tx, (data) => data.setResourceFee(-1), payer), 'txMalformed'],
-  ['a resource fee below N', (tx) => withData(tx, (data) => data.setResourceFee(1000), payer), 'txSorobanInvalid'],
+  [
+    'a resource fee below N',
+    (tx) => withData(tx, (data) => data.setResourceFee(1000), payer),
+    'txSorobanInvalid',
+    'Storage ExceededLimit 1000',
+  ],
   [
     'too many instructions',
     (tx) => withData(tx, (data) => data.setResources(400_000_001, 1000, 1000), payer),
     'txSorobanInvalid',
+    'Budget ExceededLimit 400000001 400000000',
   ],
   [
     'a data entry in the footprint',
     (tx) => withData(tx, (data) => data.setReadOnly([dataKey()]), payer),
     'txSorobanInvalid',
+    'Storage UnexpectedType 3',
   ],
-  ['a native trust line', (tx) => withData(tx, (data) => data.setReadOnly([nativeLine()]), payer), 'txSorobanInvalid'],
-  ['a key twice', (tx) => withData(tx, (data) => data.setReadOnly([accountKey(payer)]), payer), 'txSorobanInvalid'],
+  [
+    'a native trust line',
+    (tx) => withData(tx, (data) => data.setReadOnly([nativeLine()]), payer),
+    'txSorobanInvalid',
+    'Storage InvalidInput',
+  ],
+  [
+    'a key twice',
+    (tx) => withData(tx, (data) => data.setReadOnly([accountKey(payer)]), payer),
+    'txSorobanInvalid',
+    'Storage InvalidInput',
+  ],
 ]
 
 const bump = () => Operation.bumpSequence({ bumpTo: '1' })
@@ -209,16 +236,26 @@ const muxed = (account: Keypair) =>
     new xdr.MuxedAccountMed25519({ id: 7n, ed25519: StrKey.decodeEd25519PublicKey(account.publicKey()) }),
   )
 
-test.each(CASES)('%s', async (_name, change, code) => {
+test.each(CASES)('%s', async (_name, change, code, diagnostic) => {
   const bad = await change(await prepare())
   const alone = await network.server.sendTransaction(bad)
   expect(codeOf(alone)).toBe(code)
-  expect(alone.diagnosticEvents !== undefined).toBe(code === 'txSorobanInvalid')
+  expect(describeDiagnostic(alone.diagnosticEvents?.[0])).toMatch(new RegExp(`^${diagnostic ?? 'none'}`))
   const wrapped = await network.server.sendTransaction(wrap(bad, sponsor, 10_000_000n))
   const outer = bad.toEnvelope()
   const isShapeless = outer.type === 'envelopeTypeTx' && !hasFee(outer.v1.tx)
   expect(codeOf(wrapped)).toBe(isShapeless ? code : `txFeeBumpInnerFailed ${code}`)
 })
+
+/** The error of a diagnostic event and the numbers beside its text: `Budget ExceededLimit 7 5`. */
+function describeDiagnostic(event: xdr.DiagnosticEvent | undefined): string {
+  const [, error] = event?.event.body.v0.topics ?? []
+  if (error?.type !== 'scvError' || error.error.type === 'sceContract') return 'none'
+  const told = scValToNative(event?.event.body.v0.data ?? xdr.ScVal.scvVoid())
+  const [text, ...values] = Array.isArray(told) ? told : [told]
+  expect(text).toMatch(/transaction|Soroban/)
+  return [error.error.type.slice('sce'.length), error.error.code.name.slice('scec'.length), ...values].join(' ')
+}
 
 function hasFee({ ext }: xdr.Transaction): boolean {
   return ext.type === 'sorobanData' && ext.sorobanData.resourceFee >= 0n

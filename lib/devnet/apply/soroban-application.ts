@@ -6,7 +6,7 @@ import type { LedgerContext } from '../state/ledger-context.ts'
 import type { State } from '../state/state.ts'
 import type { Inner } from '../transaction/envelope.ts'
 import { eventsFee, nonRefundableFee, rentFee } from '../transaction/fees.ts'
-import { diagnosticEvent } from '../transaction/soroban-validity.ts'
+import { diagnosticEvent } from '../transaction/results.ts'
 
 const Result = xdr.InvokeHostFunctionResult
 const OUTCOME = {
@@ -59,8 +59,10 @@ export function applySoroban(inner: Inner, source: string, state: State, ledger:
   }).toXdr()
   const rent = rentFee(state.changes(), ledger.sequence)
   const refundable = rent + eventsFee(eventBytes(run.events, run.returnValue))
-  if (refundable > soroban.resourceFee - charge.nonRefundable) {
-    const reason = diagnosticEvent('refundable resource fee was not sufficient')
+  const pool = soroban.resourceFee - charge.nonRefundable
+  if (refundable > pool) {
+    const text = 'refundable resource fee was not sufficient to cover rent and events'
+    const reason = diagnosticEvent({ kind: 'Budget', code: 'ExceededLimit', text, values: [refundable, pool] })
     return fail(Result.invokeHostFunctionInsufficientRefundableFee(), [...run.diagnostics, reason])
   }
   return {

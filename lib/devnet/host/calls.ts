@@ -15,6 +15,8 @@ export interface Calls {
   readonly diagnostics: xdr.DiagnosticEvent[]
   /** instructions used so far */
   instructions(): number
+  /** Whether a diagnostic event tells of this error already. */
+  explained(error: HostError): boolean
 }
 
 /** The stack of contract calls of one host function; `limit` in instructions. */
@@ -83,5 +85,6 @@ export function openCalls(environment: {
     events,
     diagnostics,
     instructions: () => instructions,
+    explained: (error) => explained === error,
   }
 }

@@ -80,7 +80,7 @@ export function invokeHostFunction(invocation: Invocation): InvocationResult {
     }
   } catch (cause) {
     if (!(cause instanceof HostError)) throw cause
-    if (calls.diagnostics.length === 0) calls.diagnostics.push(errorEvent(undefined, cause, cause.message))
+    if (!calls.explained(cause)) calls.diagnostics.push(errorEvent(undefined, cause, cause.message))
     const diagnostics = calls.diagnostics.map(({ event }) => diagnostic(event, false))
     return {
       ok: false,

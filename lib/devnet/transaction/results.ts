@@ -1,6 +1,14 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { Envelope } from './envelope.ts'
 
+/** Why, as a diagnostic event says it: the host's error, a text, and the values that the text is about. */
+export interface Diagnostic {
+  readonly kind: 'Budget' | 'Storage' | 'Value'
+  readonly code: 'ExceededLimit' | 'InvalidInput' | 'UnexpectedType'
+  readonly text: string
+  readonly values: readonly bigint[]
+}
+
 /** Result codes of a transaction that say nothing beyond themselves. */
 export type TransactionCode =
   | 'txTooEarly'
@@ -19,11 +27,31 @@ export type TransactionCode =
 
 /** Why a transaction is not valid. */
 export type Failure =
-  | { readonly code: TransactionCode; readonly diagnostic?: string }
-  | { readonly code: 'txFailed'; readonly operations: xdr.OperationResult[]; readonly diagnostic?: string }
+  | { readonly code: TransactionCode; readonly diagnostic?: Diagnostic }
+  | { readonly code: 'txFailed'; readonly operations: xdr.OperationResult[]; readonly diagnostic?: Diagnostic }
 
 /** What became of the transaction proper. */
 export type InnerOutcome = Failure | { readonly code: 'txSuccess'; readonly operations: xdr.OperationResult[] }
+
+/** How core and the RPC show the reason of a failure. */
+export function diagnosticEvent({ kind, code, text, values }: Diagnostic): xdr.DiagnosticEvent {
+  const error = xdr.ScError[`sce${kind}`](xdr.ScErrorCode[`scec${code}`])
+  const told = xdr.ScVal.scvString(text)
+  const numbers = values.map((value) => xdr.ScVal.scvU64(value))
+  const body = new xdr.ContractEventV0({
+    topics: [xdr.ScVal.scvSymbol('error'), xdr.ScVal.scvError(error)],
+    data: numbers.length > 0 ? xdr.ScVal.scvVec([told, ...numbers]) : told,
+  })
+  return new xdr.DiagnosticEvent({
+    inSuccessfulContractCall: false,
+    event: new xdr.ContractEvent({
+      ext: xdr.ExtensionPoint.v0(),
+      contractId: null,
+      type: xdr.ContractEventType.diagnostic,
+      body: xdr.ContractEventBody.v0(body),
+    }),
+  })
+}
 
 /** TransactionResult of a plain transaction, or of a fee bump whose own envelope was at fault. */
 export function plainResult(outcome: InnerOutcome, feeCharged: bigint): xdr.TransactionResult {

@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { accountId, issuerOf } from '../state/ledger-key.ts'
 import type { Inner } from './envelope.ts'
 import { NETWORK_LIMITS, nonRefundableFee } from './fees.ts'
-import type { Failure } from './results.ts'
+import type { Diagnostic, Failure } from './results.ts'
 
 /** core's MAX_RESOURCE_FEE: 2^50 stroops */
 const MAX_RESOURCE_FEE = 2n ** 50n
@@ -36,43 +36,74 @@ function judgeSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefin
   const { tx, soroban } = inner
   if (!soroban) return { code: 'txMalformed' }
   const { resources, resourceFee } = soroban
-  const isTooCheap = resourceFee < nonRefundableFee(resources, inner.size)
+  const needed = nonRefundableFee(resources, inner.size)
   const fault =
     addressing(inner) ??
     resourceFault(inner, soroban) ??
-    (!isInsideFeeBump && resourceFee > BigInt(tx.fee) ? 'resource fee exceeds the transaction fee' : undefined) ??
-    (isTooCheap ? 'transaction `sorobanData.resourceFee` is lower than the actual Soroban resource fee' : undefined) ??
-    (hasDuplicates(resources.footprint) ? 'footprint contains a duplicate key' : undefined)
+    (isInsideFeeBump ? undefined : limit('Storage', FEE_TOO_HIGH, resourceFee, BigInt(tx.fee))) ??
+    (resourceFee < needed ? fail('Storage', 'ExceededLimit', FEE_TOO_LOW, resourceFee, needed) : undefined) ??
+    (hasDuplicates(resources.footprint) ? fail('Storage', 'InvalidInput', DUPLICATE_KEY) : undefined)
   return fault === undefined ? undefined : { code: 'txSorobanInvalid', diagnostic: fault }
 }
 
+const FEE_TOO_HIGH = 'transaction `sorobanData.resourceFee` is higher than the full transaction fee'
+const FEE_TOO_LOW = 'transaction `sorobanData.resourceFee` is lower than the actual Soroban resource fee'
+const DUPLICATE_KEY =
+  'Found duplicate key in the Soroban footprint; every key across read-only and read-write footprints has to be unique.'
+
+function fail(kind: Diagnostic['kind'], code: Diagnostic['code'], text: string, ...values: bigint[]): Diagnostic {
+  return { kind, code, text, values }
+}
+
+/** What is declared, where it is more than the limit. */
+function limit(kind: Diagnostic['kind'], text: string, declared: number | bigint, most: number | bigint) {
+  return declared > most ? fail(kind, 'ExceededLimit', text, BigInt(declared), BigInt(most)) : undefined
+}
+
 /** The declared resources alone: also checked for a transaction that then finds its account taken in the queue. */
-export function resourceFault({ size }: Inner, { resources }: xdr.SorobanTransactionData): string | undefined {
+export function resourceFault({ size }: Inner, { resources }: xdr.SorobanTransactionData): Diagnostic | undefined {
   const { readOnly, readWrite } = resources.footprint
   const keys = [...readOnly, ...readWrite]
-  if (resources.instructions > NETWORK_LIMITS.instructions) return 'transaction instructions exceed network limit'
-  if (resources.diskReadBytes > NETWORK_LIMITS.diskReadBytes) return 'transaction read bytes exceed network limit'
-  if (resources.writeBytes > NETWORK_LIMITS.writeBytes) return 'transaction write bytes exceed network limit'
-  if (keys.length > NETWORK_LIMITS.footprintEntries) return 'transaction footprint exceeds network limit'
-  if (readWrite.length > NETWORK_LIMITS.writeEntries) return 'transaction write entries exceed network limit'
   const classic = keys.filter(({ type }) => type === 'account' || type === 'trustline')
-  if (classic.length > NETWORK_LIMITS.diskReadEntries) return 'transaction read entries exceed network limit'
-  if (keys.some(isUnreachable)) return 'transaction footprint contains an invalid ledger key'
-  if (keys.some((key) => key.toXdr().length > NETWORK_LIMITS.keyBytes)) return 'footprint key exceeds network limit'
-  if (size > NETWORK_LIMITS.transactionBytes) return 'transaction size exceeds network limit'
-  return undefined
+  const exceeded = (what: string) => `transaction ${what} resources exceed network config limit`
+  const limits = NETWORK_LIMITS
+  return (
+    limit('Budget', exceeded('instructions'), resources.instructions, limits.instructions) ??
+    limit('Storage', exceeded('byte-read'), resources.diskReadBytes, limits.diskReadBytes) ??
+    limit('Storage', exceeded('byte-write'), resources.writeBytes, limits.writeBytes) ??
+    limit('Storage', FOOTPRINT_TOO_LARGE, keys.length, limits.footprintEntries) ??
+    limit('Storage', exceeded('entry-disk-read'), classic.length, limits.diskReadEntries) ??
+    limit('Storage', exceeded('entry-write'), readWrite.length, limits.writeEntries) ??
+    keys.map(keyFault).find((fault) => fault !== undefined) ??
+    limit('Budget', 'total transaction size exceeds network config limit', size, limits.transactionBytes)
+  )
 }
 
-function addressing({ tx }: Inner): string | undefined {
+const FOOTPRINT_TOO_LARGE = 'the number of entries in transaction footprint exceeds the network config limit'
+
+function keyFault(key: xdr.LedgerKey): Diagnostic | undefined {
+  if (FORBIDDEN.has(key.type)) {
+    const type = BigInt(xdr.LedgerEntryType[key.type].value)
+    return fail('Storage', 'UnexpectedType', 'transaction footprint contains unsupported ledger key type', type)
+  }
+  if (isUnreachable(key)) {
+    return fail('Storage', 'InvalidInput', 'transaction footprint contains invalid trustline asset')
+  }
+  const text = 'transaction footprint key exceeds network config limit'
+  return limit('Storage', text, key.toXdr().length, NETWORK_LIMITS.keyBytes)
+}
+
+function addressing({ tx }: Inner): Diagnostic | undefined {
   const [operation] = tx.operations
   if (operation?.body.type !== 'invokeHostFunction') return undefined
-  if (tx.memo.type !== 'memoNone') return 'Soroban transactions do not support memos'
   const muxed = [tx.sourceAccount, operation.sourceAccount].some((account) => account?.type === 'keyTypeMuxedEd25519')
-  return muxed ? 'Soroban transactions do not support muxed source accounts' : undefined
+  if (tx.memo.type === 'memoNone' && !muxed) return undefined
+  return fail('Value', 'InvalidInput', 'Soroban transactions are not allowed to use memo or muxed source account')
 }
 
+/** Trust lines that no contract can reach. */
 function isUnreachable(key: xdr.LedgerKey): boolean {
-  if (key.type !== 'trustline') return FORBIDDEN.has(key.type)
+  if (key.type !== 'trustline') return false
   const { accountId: holder, asset } = key.trustLine
   return (
     asset.type === 'assetTypeNative' || asset.type === 'assetTypePoolShare' || issuerOf(asset) === accountId(holder)
@@ -82,22 +113,4 @@ function isUnreachable(key: xdr.LedgerKey): boolean {
 function hasDuplicates({ readOnly, readWrite }: xdr.LedgerFootprint): boolean {
   const keys = [...readOnly, ...readWrite].map((key) => key.toXdr('base64'))
   return new Set(keys).size < keys.length
-}
-
-/** How the RPC shows the reason of a txSOROBAN_INVALID: one diagnostic event. */
-export function diagnosticEvent(reason: string): xdr.DiagnosticEvent {
-  const error = xdr.ScError.sceStorage(xdr.ScErrorCode.scecInvalidInput)
-  const body = new xdr.ContractEventV0({
-    topics: [xdr.ScVal.scvSymbol('error'), xdr.ScVal.scvError(error)],
-    data: xdr.ScVal.scvString(reason),
-  })
-  return new xdr.DiagnosticEvent({
-    inSuccessfulContractCall: false,
-    event: new xdr.ContractEvent({
-      ext: xdr.ExtensionPoint.v0(),
-      contractId: null,
-      type: xdr.ContractEventType.diagnostic,
-      body: xdr.ContractEventBody.v0(body),
-    }),
-  })
 }
