@@ -1,9 +1,14 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { lockDirectory } from '#lib/config/data-directory.ts'
+import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
+import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import { type Deployment, makeGenesis } from './apply/genesis.ts'
 import { type DevnetKeys, devnetKeys } from './apply/keys.ts'
 import { type Ledger, openLedger } from './apply/ledger.ts'
+import { openProofs, type ProofMode, type Proofs } from './host/proofs.ts'
+import { bytesOf } from './host/scval.ts'
+import { verificationKeyKey } from './host/verifier-registry.ts'
 import { lagBehind } from './rpc/lagging-node.ts'
 import { rpcMethods } from './rpc/methods.ts'
 import { openFriendbot } from './services/friendbot.ts'
@@ -13,6 +18,7 @@ import type { LedgerContext } from './state/ledger-context.ts'
 import { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
 export { devnetKeys } from './apply/keys.ts'
+export type { ProofMode } from './host/proofs.ts'
 export { prover } from './host/token/stand-in.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'
 export { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
@@ -32,6 +38,8 @@ export interface DevnetOptions {
   /** for each node behind the address, asked in turn, by how many ledgers it lags; one that does not unless given */
   readonly lag?: readonly number[]
   readonly passphrase: string
+  /** what the verifier takes for a proof: stand-ins unless given */
+  readonly proofs?: ProofMode
   /** the room in a ledger: testnet's unless given */
   readonly limits?: LedgerLimits
   /** answers what is below /idp */
@@ -77,13 +85,14 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const release = directory === null ? () => {} : lockDirectory(directory)
   try {
     const url = `http://localhost:${await listen(server, options.port)}`
-    const { ledger, deployment: built } = openNetwork({ ...options, closeMs, memory: Math.max(...lag) }, keys)
+    const proofs = await openProofs(options.proofs ?? 'stand-in')
+    const { ledger, deployment: built } = openNetwork({ ...options, closeMs, memory: Math.max(...lag) }, keys, proofs)
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
     const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built }
     const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(ledger, ledgers) : ledger, friendbotUrl))
     const friendbot = openFriendbot(ledger, keys.root)
-    server.on('request', answerRequests({ nodes, friendbot, deployment, ...(identity ? { identity } : {}) }))
+    server.on('request', answerRequests({ nodes, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }))
     const stop = keepClosing(ledger, closeMs)
     return {
       url,
@@ -107,7 +116,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
 }
 
 /** Opens the network that the directory holds, or makes one there. */
-function openNetwork(options: DevnetOptions & { closeMs: number; memory: number }, keys: DevnetKeys) {
+function openNetwork(options: DevnetOptions & { closeMs: number; memory: number }, keys: DevnetKeys, proofs: Proofs) {
   const { directory, passphrase, closeMs, memory, limits = NETWORK_LEDGER_LIMITS, now = Date.now } = options
   const kept = directory === null ? undefined : readNetworkFile(directory)
   if (kept && kept.passphrase !== passphrase) {
@@ -115,14 +124,26 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
   }
   let deployment = kept?.deployment
   const genesis = (context: LedgerContext) => {
-    const made = makeGenesis(context, keys)
+    const made = makeGenesis(context, keys, proofs.keys)
     deployment = made.deployment
     if (directory !== null) writeNetworkFile(directory, { passphrase, deployment })
     return made.entries
   }
-  const ledger = openLedger({ directory, passphrase, limits, closeMs, memory, now, genesis })
+  const ledger = openLedger({ directory, passphrase, verify: proofs.verify, limits, closeMs, memory, now, genesis })
   if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
+  if (options.proofs === 'real' && !holdsKeys(ledger, deployment, proofs)) {
+    throw new Error(`${directory} holds a network of other circuits: remove it, or set DEVNET_PROOFS=stand-in`)
+  }
   return { ledger, deployment }
+}
+
+/** Whether proofs of the project's circuits hold on this network. */
+function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proofs): boolean {
+  return CIRCUIT_NAMES.every((name) => {
+    const data = state.get(verificationKeyKey(contracts.verifier, CIRCUIT_TYPES[name]).id)?.data
+    const held = data?.type === 'contractData' ? bytesOf(data.contractData.val) : undefined
+    return held !== undefined && Buffer.compare(held, keys[name]) === 0
+  })
 }
 
 /** Closes a ledger every `closeMs`, the first at once: a network that was down is healthy again. */

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeGenesis } from '#lib/devnet/apply/genesis.ts'
 import { devnetKeys } from '#lib/devnet/apply/keys.ts'
 import { openLedger } from '#lib/devnet/apply/ledger.ts'
+import { openProofs } from '#lib/devnet/host/proofs.ts'
 import { openFriendbot } from '#lib/devnet/services/friendbot.ts'
 import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/transaction/ledger-room.ts'
 import { keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
@@ -49,14 +50,16 @@ test('twenty at once', async () => {
 
 test('the same address twice in one ledger: one is made, the other is told so', async () => {
   const keys = devnetKeys(passphrase)
+  const proofs = await openProofs('stand-in')
   const ledger = openLedger({
     limits: NETWORK_LEDGER_LIMITS,
     closeMs: 5000,
     memory: 0,
     directory: null,
     passphrase,
+    verify: proofs.verify,
     now: () => 0,
-    genesis: (context) => makeGenesis(context, keys).entries,
+    genesis: (context) => makeGenesis(context, keys, proofs.keys).entries,
   })
   const fund = openFriendbot(ledger, keys.root)
   const both = Promise.allSettled([0, 1].map(() => fund(keypair('raced').publicKey())))

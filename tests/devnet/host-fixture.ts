@@ -3,17 +3,22 @@ import { Address, Asset, Keypair, nativeToScVal, StrKey, xdr } from '@stellar/st
 import { accountKey, trustlineKey } from '#lib/devnet/host/entry-key.ts'
 import { type GenesisContracts, genesisContracts } from '#lib/devnet/host/genesis.ts'
 import { type AuthMode, type Invocation, type InvocationResult, invokeHostFunction } from '#lib/devnet/host/invoke.ts'
+import { openProofs } from '#lib/devnet/host/proofs.ts'
 import { makeAccount } from '#lib/devnet/state/account.ts'
 import type { LedgerContext } from '#lib/devnet/state/ledger-context.ts'
 import { openState, type State } from '#lib/devnet/state/state.ts'
 import { encodePoint, G, H, multiply } from '#lib/wallet/grumpkin.ts'
 
 export const passphrase = 'Standalone Network ; February 2017'
+/** The ledger takes stand-ins for proofs, and holds the keys of the real ones. */
+const proofs = await openProofs('stand-in')
+export const { keys: verificationKeys } = proofs
 export const ledger: LedgerContext = {
   sequence: 1_000,
   closeTime: 1_760_000_000,
   networkId: createHash('sha256').update(passphrase).digest(),
   passphrase,
+  verify: proofs.verify,
 }
 
 /** The same key for the same name, in every run. */
@@ -33,7 +38,13 @@ export interface Network {
 
 /** A ledger with the genesis contracts and funded accounts; employer and contractor trust the test USDC. */
 export function openNetwork(): Network {
-  const { entries, contracts } = genesisContracts({ passphrase, asset, auditorKey, ledger: { ...ledger, sequence: 1 } })
+  const { entries, contracts } = genesisContracts({
+    passphrase,
+    asset,
+    auditorKey,
+    verificationKeys,
+    ledger: { ...ledger, sequence: 1 },
+  })
   const state = openState(entries)
   for (const holder of [issuer, employer, contractor, stranger]) putAccount(state, holder.publicKey())
   for (const holder of [employer, contractor]) putTrustline(state, holder.publicKey(), 1_000_0000000n)

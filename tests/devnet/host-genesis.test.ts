@@ -1,11 +1,25 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { Asset, contract, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { expect, it } from 'vitest'
 import { codeKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { genesisContracts } from '#lib/devnet/host/genesis.ts'
-import { asset, auditorKey, employer, issuer, ledger, number, openNetwork, passphrase, record } from './host-fixture.ts'
+import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
+import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
+import {
+  asset,
+  auditorKey,
+  employer,
+  issuer,
+  ledger,
+  number,
+  openNetwork,
+  passphrase,
+  record,
+  verificationKeys,
+} from './host-fixture.ts'
 
-const genesis = { passphrase, asset, auditorKey, ledger }
+const genesis = { passphrase, asset, auditorKey, verificationKeys, ledger }
 
 function instanceOf(id: string): xdr.ScContractInstance {
   const data = openNetwork().state.get(instanceKey(id).id)?.data
@@ -86,9 +100,10 @@ it('knows the auditor’s key and the verification keys, and no others', () => {
     record(network, { source: employer, contract: of, name, args: [number(id)] })
   const key = ask(auditor, 'get_key', 0)
   expect(key.ok && Buffer.from(scValToNative(key.returnValue)).equals(auditorKey)).toBe(true)
-  for (const circuit of [0, 1, 2]) {
-    const known = ask(verifier, 'get_verification_key', circuit)
-    expect(known.ok && scValToNative(known.returnValue)).toHaveLength(1_760)
+  for (const circuit of CIRCUIT_NAMES) {
+    const known = ask(verifier, 'get_verification_key', CIRCUIT_TYPES[circuit])
+    const file = readFileSync(`lib/prover/circuits/${circuit}.vk`)
+    expect(known.ok && file.equals(scValToNative(known.returnValue))).toBe(true)
   }
   expect(ask(auditor, 'get_key', 1)).toMatchObject({
     ok: false,

@@ -1,5 +1,5 @@
 import { type Keypair, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { registerProof, transferProof, withdrawProof } from '#lib/devnet/host/token/stand-in.ts'
+import { standIn } from '#lib/devnet/host/token/stand-in.ts'
 import { encodeCallData } from '#lib/wallet/call-data.ts'
 import { encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
 import {
@@ -26,7 +26,7 @@ export const bytes = (value: Uint8Array): xdr.ScVal => xdr.ScVal.scvBytes(value)
 
 export function registerRequest(network: Network, account: Keypair, seed: bigint): Request {
   const keys = keysOf(seed)
-  const proof = registerProof({ token: network.contracts.token, account: account.publicKey(), ...keys })
+  const proof = standIn({ circuit: 'register', token: network.contracts.token, account: account.publicKey(), ...keys })
   return {
     source: account,
     contract: network.contracts.token,
@@ -90,7 +90,8 @@ export function withdrawPayload(): Payload {
 export function proveTransfer(network: Network, from: Keypair, to: Keypair, payload: Payload): Uint8Array {
   const sender = confidentialBalance(network, from)
   const recipient = confidentialBalance(network, to)
-  return transferProof({
+  return standIn({
+    circuit: 'transfer',
     token: network.contracts.token,
     spendable: present(sender.spendable_commitment),
     spendingKey: present(sender.spending_public_key),
@@ -124,11 +125,13 @@ export function withdrawRequest(
   { from, to, value, payload = withdrawPayload() }: { from: Keypair; to: Keypair; value: bigint; payload?: Payload },
 ): Request {
   const sender = confidentialBalance(network, from)
-  const proof = withdrawProof({
+  const proof = standIn({
+    circuit: 'withdraw',
     token: network.contracts.token,
     spendable: present(sender.spendable_commitment),
     spendingKey: present(sender.spending_public_key),
     amount: value < 0n ? 0n : value,
+    auditorSender: auditorKey,
     payload,
   })
   return {

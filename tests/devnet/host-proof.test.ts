@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
-import { describe, expect, it } from 'vitest'
-import { prover, registerProof, transferProof, withdrawProof } from '#lib/devnet/host/token/stand-in.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { rememberVerdicts } from '#lib/devnet/host/proofs.ts'
+import { prover, standIn, verifyStandIn } from '#lib/devnet/host/token/stand-in.ts'
+import { encodeField } from '#lib/wallet/grumpkin.ts'
+import { addressToField } from '#lib/wallet/keys.ts'
+import type { Statement } from '#lib/wallet/prover.ts'
+import { publicInputs } from '#lib/wallet/statement.ts'
 
 const token = StrKey.encodeContract(new Uint8Array(32).fill(1))
 const account = StrKey.encodeEd25519PublicKey(new Uint8Array(32).fill(2))
-const sha256 = (...parts: (Uint8Array | string)[]) => {
-  const hash = createHash('sha256')
-  for (const part of parts) hash.update(part)
-  return hash.digest('hex')
-}
 const point = (fill: number) => new Uint8Array(64).fill(fill)
 const field = (fill: number) => new Uint8Array(32).fill(fill)
-const digest = (text: string) => createHash('sha256').update(text).digest()
-const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+const addressField = (address: string) => encodeField(addressToField(address))
+const key = new Uint8Array(1_760)
 
 const payload = {
   b_tilde: field(1),
@@ -28,79 +28,95 @@ const payload = {
   v_tilde_aud_r: field(10),
   v_tilde_aud_s: field(11),
 }
+const sender = { token, spendable: point(21), spendingKey: point(22), auditorSender: point(25) }
 const transfer = {
-  token,
-  spendable: point(21),
-  spendingKey: point(22),
+  circuit: 'transfer',
+  ...sender,
   viewingKey: point(23),
   auditorRecipient: point(24),
-  auditorSender: point(25),
   payload,
-}
-const withdraw = {
-  token,
-  spendable: point(21),
-  spendingKey: point(22),
-  amount: 258n,
-  auditorSender: point(24),
-  payload,
-}
-const register = { token, account, y: point(31), pvk: point(32) }
+} satisfies Statement
+const withdraw = { circuit: 'withdraw', ...sender, amount: 258n, payload } satisfies Statement
+const register = { circuit: 'register', token, account, y: point(31), pvk: point(32) } satisfies Statement
+
+describe('the public inputs, in the order of the circuits', () => {
+  const { c_spend_new, c_transfer, r_e_point, v_tilde, b_tilde, sigma } = payload
+  const { v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, b_tilde_aud_s, r_tilde_aud_s } = payload
+
+  it('of a registration', () => {
+    const expected = [point(31), point(32), addressField(token), addressField(account)]
+    expect(Buffer.from(publicInputs(register))).toEqual(Buffer.concat(expected))
+  })
+
+  it('of a transfer; that of an older interface lacks the last', () => {
+    const state = [point(21), point(22), point(23), addressField(token), point(24), point(25)]
+    const hidden = [c_spend_new, c_transfer, r_e_point, v_tilde, b_tilde, sigma]
+    const audited = [v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, b_tilde_aud_s]
+    const expected = Buffer.concat([...state, ...hidden, ...audited, r_tilde_aud_s])
+    expect(Buffer.from(publicInputs(transfer))).toEqual(expected)
+    const { r_tilde_aud_s: _, ...older } = payload
+    expect(Buffer.from(publicInputs({ ...transfer, payload: older }))).toEqual(expected.subarray(0, -32))
+  })
+
+  it('of a withdrawal', () => {
+    const state = [point(21), point(22), addressField(token), point(25), encodeField(258n)]
+    const expected = [...state, c_spend_new, sigma, b_tilde, r_e_point, b_tilde_aud_s, r_tilde_aud_s]
+    expect(Buffer.from(publicInputs(withdraw))).toEqual(Buffer.concat(expected))
+  })
+})
 
 describe('a stand-in proof', () => {
-  it('is 14,592 bytes, zero after the digest', () => {
-    for (const proof of [registerProof(register), transferProof(transfer), withdrawProof(withdraw)]) {
+  it('is the digest of circuit and public inputs, and zero after it', async () => {
+    for (const statement of [register, transfer, withdraw]) {
+      const proof = standIn(statement)
+      const digest = createHash('sha256').update(statement.circuit).update(publicInputs(statement)).digest()
       expect(proof).toHaveLength(14_592)
+      expect(Buffer.from(proof.subarray(0, 32))).toEqual(digest)
       expect(proof.subarray(32).every((byte) => byte === 0)).toBe(true)
+      expect(await prover.prove(statement)).toEqual(proof)
+      expect(verifyStandIn(statement.circuit, publicInputs(statement), proof, key)).toBe(true)
     }
   })
 
-  it('of a transfer hashes the tag, the state, the keys and the payload in their order', () => {
-    const { c_spend_new, c_transfer, r_e_point, v_tilde, b_tilde, sigma } = payload
-    const { v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, b_tilde_aud_s, r_tilde_aud_s } = payload
-    const state = [point(21), point(22), point(23), digest(token), point(24), point(25)]
-    const hidden = [c_spend_new, c_transfer, r_e_point, v_tilde, b_tilde, sigma]
-    const audited = [v_tilde_aud_r, r_tilde_aud_r, v_tilde_aud_s, b_tilde_aud_s]
-    expect(hex(transferProof(transfer).subarray(0, 32))).toBe(
-      sha256('transfer', ...state, ...hidden, ...audited, r_tilde_aud_s),
-    )
-    const { r_tilde_aud_s: _, ...earlier } = payload
-    expect(hex(transferProof({ ...transfer, payload: earlier }).subarray(0, 32))).toBe(
-      sha256('transfer', ...state, ...hidden, ...audited),
-    )
+  it('does not hold for another statement or circuit, with a byte after the digest, or cut', () => {
+    const proof = standIn(register)
+    const inputs = publicInputs(register)
+    expect(verifyStandIn('register', publicInputs({ ...register, y: point(33) }), proof, key)).toBe(false)
+    expect(verifyStandIn('transfer', inputs, proof, key)).toBe(false)
+    expect(verifyStandIn('register', inputs, proof.with(14_591, 1), key)).toBe(false)
+    expect(verifyStandIn('register', inputs, proof.subarray(0, 14_591), key)).toBe(false)
+  })
+})
+
+describe('verdicts', () => {
+  it('are found once for each proof', () => {
+    const verify = vi.fn((_circuit: string, _inputs: Uint8Array, proof: Uint8Array) => proof[0] === 1)
+    const remembering = rememberVerdicts(verify)
+    for (const first of [1, 0, 1, 0]) {
+      expect(remembering('register', field(1), new Uint8Array([first]), key)).toBe(first === 1)
+    }
+    expect(verify).toHaveBeenCalledTimes(2)
   })
 
-  it('of a registration hashes the tag, both addresses and both keys', () => {
-    expect(hex(registerProof(register).subarray(0, 32))).toBe(
-      sha256('register', digest(token), digest(account), point(31), point(32)),
-    )
+  it('depend on circuit, inputs, proof and key, and on where each of them ends', () => {
+    const verify = vi.fn(() => true)
+    const remembering = rememberVerdicts(verify)
+    remembering('register', field(1), field(2), key)
+    remembering('transfer', field(1), field(2), key)
+    remembering('register', field(3), field(2), key)
+    remembering('register', field(1), field(4), key)
+    remembering('register', field(1), field(2), key.with(0, 1))
+    remembering('register', new Uint8Array([...field(1), 2]), field(2).subarray(1), key)
+    expect(verify).toHaveBeenCalledTimes(6)
   })
 
-  it('of a withdrawal hashes the amount as 32 bytes', () => {
-    const amount = new Uint8Array(32)
-    amount.set([1, 2], 30)
-    const { c_spend_new, r_e_point, sigma, b_tilde, b_tilde_aud_s, r_tilde_aud_s } = payload
-    expect(hex(withdrawProof(withdraw).subarray(0, 32))).toBe(
-      sha256(
-        'withdraw',
-        point(21),
-        point(22),
-        digest(token),
-        amount,
-        c_spend_new,
-        r_e_point,
-        sigma,
-        b_tilde,
-        b_tilde_aud_s,
-        r_tilde_aud_s,
-      ),
-    )
-  })
-
-  it('is what the prover gives, whatever the witness', async () => {
-    const witness = { sk: 1n, vk: 2n }
-    expect(hex(await prover.prove({ circuit: 'transfer', ...transfer }))).toBe(hex(transferProof(transfer)))
-    expect(hex(await prover.prove({ circuit: 'withdraw', ...withdraw }))).toBe(hex(withdrawProof(withdraw)))
-    expect(hex(await prover.prove({ circuit: 'register', ...register, witness }))).toBe(hex(registerProof(register)))
+  it('are forgotten, the oldest first, so that memory stays bounded', () => {
+    const verify = vi.fn(() => true)
+    const remembering = rememberVerdicts(verify)
+    for (let one = 0; one <= 4_096; one += 1) remembering('register', encodeField(BigInt(one)), field(2), key)
+    remembering('register', encodeField(4_096n), field(2), key)
+    expect(verify).toHaveBeenCalledTimes(4_097)
+    remembering('register', encodeField(0n), field(2), key)
+    expect(verify).toHaveBeenCalledTimes(4_098)
   })
 })

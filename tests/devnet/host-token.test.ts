@@ -2,7 +2,7 @@ import { nativeToScVal, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
 import { instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
-import { registerProof } from '#lib/devnet/host/token/stand-in.ts'
+import { standIn } from '#lib/devnet/host/token/stand-in.ts'
 import { encodeCallData } from '#lib/wallet/call-data.ts'
 import { FIELD } from '#lib/wallet/grumpkin.ts'
 import {
@@ -123,7 +123,7 @@ describe('register', () => {
     const network = openNetwork()
     const { token } = network.contracts
     const keys = { y: new Uint8Array(64), pvk: keysOf(1n).pvk }
-    const proof = registerProof({ token, account: employer.publicKey(), ...keys })
+    const proof = standIn({ circuit: 'register', token, account: employer.publicKey(), ...keys })
     const args = [g(employer), number(0), bytes(encodeCallData(keys, proof))]
     const request = { source: employer, contract: token, name: 'register', args }
     expect(failure(network, request)).toBe('Error(Contract, #3514)')

@@ -1,5 +1,5 @@
 import { Asset, type Keypair, xdr } from '@stellar/stellar-sdk'
-import { genesisContracts } from '../host/genesis.ts'
+import { type Genesis, genesisContracts } from '../host/genesis.ts'
 import { makeAccount } from '../state/account.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { accountKey } from '../state/ledger-key.ts'
@@ -33,10 +33,17 @@ const CHANNEL_BALANCE = 1_000n * XLM
 export function makeGenesis(
   ledger: LedgerContext,
   keys: DevnetKeys,
+  verificationKeys: Genesis['verificationKeys'],
 ): { entries: StoredEntry[]; deployment: Deployment } {
   const asset = new Asset('USDC', keys.issuer.publicKey())
   const auditorKey = auditorPoint(keys.auditor)
-  const { entries, contracts } = genesisContracts({ passphrase: ledger.passphrase, asset, auditorKey, ledger })
+  const { entries, contracts } = genesisContracts({
+    passphrase: ledger.passphrase,
+    asset,
+    auditorKey,
+    verificationKeys,
+    ledger,
+  })
   const { token, verifier, auditor, underlying } = contracts
   const held = ISSUER_BALANCE + BigInt(FRIENDBOT_CHANNELS) * CHANNEL_BALANCE
   const account = (keypair: Keypair, balance: bigint): StoredEntry => ({

@@ -51,6 +51,7 @@ export interface LedgerOptions {
   readonly closeMs: number
   /** ledgers of which is remembered what they changed: how far a node may lag behind */
   readonly memory: number
+  readonly verify: LedgerContext['verify']
   /** unix milliseconds */
   readonly now: () => number
   /** The entries of ledger 1, asked for when the directory holds no network yet. */
@@ -69,7 +70,7 @@ interface Tip {
 const CLOSE_TIME_SLACK = 10
 
 export function openLedger(options: LedgerOptions): Ledger {
-  const { directory, passphrase, limits, now } = options
+  const { directory, passphrase, limits, verify, now } = options
   const networkId = createHash('sha256').update(passphrase).digest()
   const archive = openArchive(directory)
   const { state, history, expiry } = archive
@@ -81,7 +82,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   let tip: Tip = { hash: new Uint8Array(32), feePool: 0n, sequence: 0, closeTime: 0 }
 
   const contextOf = (at: { sequence: number; closeTime: number }): LedgerContext => {
-    return { sequence: at.sequence, closeTime: at.closeTime, networkId, passphrase }
+    return { sequence: at.sequence, closeTime: at.closeTime, networkId, passphrase, verify }
   }
   const momentAfter: Ledger['momentAfter'] = ({ sequence, closeTime }) => {
     return { sequence: sequence + 1, closeTime, latest: Math.max(0, seconds() - closeTime) + CLOSE_TIME_SLACK }

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { Address, Asset, StrKey, xdr } from '@stellar/stellar-sdk'
+import { CIRCUIT_NAMES, type CircuitName } from '#lib/prover/circuits.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
 import { addressToField } from '#lib/wallet/keys.ts'
+import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { StoredEntry } from '../state/state.ts'
 import { NETWORK_LIMITS } from '../transaction/fees.ts'
@@ -12,7 +14,7 @@ import { BUILT_IN } from './contracts.ts'
 import { codeKey, contractData, type EntryKey, instanceKey } from './entry-key.ts'
 import { variant } from './instance.ts'
 import { address, bytes, string, struct, symbol, u32 } from './scval.ts'
-import { CIRCUIT_TAGS, verificationKeyKey } from './verifier-registry.ts'
+import { verificationKeyKey } from './verifier-registry.ts'
 
 export interface Genesis {
   readonly passphrase: string
@@ -20,6 +22,7 @@ export interface Genesis {
   readonly asset: Asset
   /** 64 bytes: the Grumpkin point of auditor 0 */
   readonly auditorKey: Uint8Array
+  readonly verificationKeys: Readonly<Record<CircuitName, Uint8Array>>
   readonly ledger: LedgerContext
 }
 
@@ -32,11 +35,9 @@ export interface GenesisContracts {
   readonly native: string
 }
 
-const VERIFICATION_KEY_BYTES = 1_760
-
 /**
- * The entries that the contracts have from the first ledger on: instances, code, the verification keys (which verify
- * nothing) and the key of auditor 0. They live as long as the network allows. Ids depend on passphrase and asset only.
+ * The entries that the contracts have from the first ledger on: instances, code, the verification keys and the
+ * key of auditor 0. They live as long as the network allows. Ids depend on passphrase and asset only.
  */
 export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; contracts: GenesisContracts } {
   const { passphrase, asset, ledger } = genesis
@@ -68,8 +69,8 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
       instance(contracts.native, assetExecutable, assetSettings(Asset.native())),
       instance(contracts.underlying, assetExecutable, assetSettings(asset)),
       ...builtIn('verifier-registry', contracts.verifier, []),
-      ...CIRCUIT_TAGS.map((_, circuit) =>
-        value(verificationKeyKey(contracts.verifier, circuit), bytes(new Uint8Array(VERIFICATION_KEY_BYTES))),
+      ...CIRCUIT_NAMES.map((name) =>
+        value(verificationKeyKey(contracts.verifier, CIRCUIT_TYPES[name]), bytes(genesis.verificationKeys[name])),
       ),
       ...builtIn('auditor-registry', contracts.auditor, []),
       value(auditorKeyKey(contracts.auditor, 0), bytes(genesis.auditorKey)),

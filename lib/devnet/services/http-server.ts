@@ -5,6 +5,8 @@ import { type Funding, FundingRefused } from './friendbot.ts'
 export interface Endpoints {
   /** the RPC's nodes, asked in turn as by a load balancer */
   readonly nodes: readonly Readonly<Record<string, Method>>[]
+  /** Loads what a transaction may need to run. */
+  readonly ready: () => Promise<void>
   readonly friendbot: (address: string) => Promise<Funding>
   /** served as /deployment.json */
   readonly deployment: object
@@ -48,11 +50,13 @@ async function serve(endpoints: Served, request: IncomingMessage, response: Serv
   send(response, 404, { error: 'not found' })
 }
 
-async function serveRpc({ nextNode }: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serveRpc({ nextNode, ready }: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'POST') return refuse(response, 405, { Allow: 'POST' })
   if (!isJson(request.headers['content-type'])) return refuse(response, 415)
   const body = await readBody(request)
   if (body === undefined) return refuse(response, 500, { Connection: 'close' })
+  // Only these run contracts. A ledger that is only read loads no verifier.
+  if (/"(simulate|send)Transaction"/.test(body)) await ready()
   try {
     const reply = answer(body, nextNode())
     if (reply) send(response, 200, reply)

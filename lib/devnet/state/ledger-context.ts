@@ -1,3 +1,5 @@
+import type { Verify } from '#lib/prover/verifier.ts'
+
 /** The ledger in which a call runs: the one being built, or in a simulation the last closed one. */
 export interface LedgerContext {
   readonly sequence: number
@@ -6,4 +8,6 @@ export interface LedgerContext {
   /** SHA-256 of the passphrase, 32 bytes */
   readonly networkId: Uint8Array
   readonly passphrase: string
+  /** how the network's verifier checks a proof */
+  readonly verify: Verify
 }

@@ -5,7 +5,7 @@ import { address, i128, struct, symbol, VOID } from '../scval.ts'
 import { addCommitment, NOTHING, readAccount, writeAccount } from './account.ts'
 import { decodeCallData } from './call-data.ts'
 import { disclosed } from './disclosure.ts'
-import { checkProof, underlyingAsset } from './proof.ts'
+import { auditorKey, checkProof, underlyingAsset } from './proof.ts'
 
 function checkAmount(amount: bigint): void {
   if (amount < 0n) throw contractError(3502, `negative amount: ${amount}`)
@@ -53,7 +53,9 @@ export const withdraw = contractFunction({
     const sender = readAccount(call, from)
     const { payload, proof } = decodeCallData('withdraw', data)
     const { spendable, spendingKey } = sender
-    checkProof(call, { circuit: 'withdraw', token: call.contract, spendable, spendingKey, amount, payload }, proof)
+    const auditorSender = auditorKey(call, sender.auditorId)
+    const statement = { token: call.contract, spendable, spendingKey, amount, auditorSender, payload }
+    checkProof(call, { circuit: 'withdraw', ...statement }, proof)
     writeAccount(call, from, { ...sender, spendable: payload.c_spend_new ?? NOTHING })
     call.invoke(underlyingAsset(call), 'transfer', [address(call.contract), address(to), i128(amount)])
     call.publish(

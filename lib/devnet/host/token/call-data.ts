@@ -1,9 +1,11 @@
 import { xdr } from '@stellar/stellar-sdk'
+import type { CircuitName } from '#lib/prover/circuits.ts'
 import { decodePoint, isField } from '#lib/wallet/grumpkin.ts'
 import { contractError } from '../host-error.ts'
 import { bytesOf, fieldsOf } from '../scval.ts'
-import type { Circuit } from '../verifier-registry.ts'
-import type { Payload } from './statement.ts'
+
+/** Points and fields of a payload by their names in interface 0.8.0. */
+export type Payload = Record<string, Uint8Array>
 
 /** What earlier variants of the interface call a field. */
 const EARLIER_NAMES: ReadonlyMap<string, string> = new Map([
@@ -15,7 +17,7 @@ const EARLIER_NAMES: ReadonlyMap<string, string> = new Map([
   ['b_aud_s', 'b_tilde_aud_s'],
 ])
 
-const FIELDS: Readonly<Record<Circuit, readonly string[]>> = {
+const FIELDS: Readonly<Record<CircuitName, readonly string[]>> = {
   register: ['pvk', 'y'],
   transfer: [
     'b_tilde',
@@ -32,7 +34,7 @@ const FIELDS: Readonly<Record<Circuit, readonly string[]>> = {
   withdraw: ['b_tilde', 'b_tilde_aud_s', 'c_spend_new', 'r_e_point', 'sigma'],
 }
 /** Part of 0.8.0 only. */
-const OPTIONAL: Readonly<Record<Circuit, readonly string[]>> = {
+const OPTIONAL: Readonly<Record<CircuitName, readonly string[]>> = {
   register: [],
   transfer: ['r_tilde_aud_s'],
   withdraw: ['r_tilde_aud_s'],
@@ -44,13 +46,13 @@ const POINTS: ReadonlySet<string> = new Set(['pvk', 'y', 'c_spend_new', 'c_trans
  * Error #3507 for what is no map of exactly these fields in these sizes, #3514 for a field element that is not
  * canonical or a point that is not on the curve.
  */
-export function decodeCallData(circuit: Circuit, data: Uint8Array): { payload: Payload; proof: Uint8Array } {
+export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payload: Payload; proof: Uint8Array } {
   const envelope = fieldsOf(decode(data))
   const proof = bytesOf(envelope?.get('proof'))
   const fields = fieldsOf(envelope?.get('payload'))
   if (envelope?.size !== 2 || !proof || !fields) throw contractError(3507, 'data is not a map of payload and proof')
 
-  const payload: Record<string, Uint8Array> = {}
+  const payload: Payload = {}
   for (const [wireName, value] of fields) {
     const name = EARLIER_NAMES.get(wireName) ?? wireName
     const content = bytesOf(value)

@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import { bytes, struct } from '../scval.ts'
-import type { Payload } from './statement.ts'
+import type { Payload } from './call-data.ts'
 
 /** What the events of interface 0.8.0 tell of a payload: no commitment, and the last field only if the client sent it. */
 const DISCLOSED = {

@@ -1,8 +1,8 @@
+import type { Statement } from '#lib/wallet/prover.ts'
+import { CIRCUIT_TYPES, publicInputs } from '#lib/wallet/statement.ts'
 import type { Call } from '../contract.ts'
 import { contractError } from '../host-error.ts'
 import { addressOf, boolOf, bytes, bytesOf, u32 } from '../scval.ts'
-import { circuitType } from '../verifier-registry.ts'
-import { type ProofStatement, publicInputs } from './statement.ts'
 
 /** The address that the constructor set; `code` is the error for a token that has none. */
 export function setting(call: Call, name: 'UnderlyingAsset' | 'Verifier' | 'Auditor', code: number): string {
@@ -21,8 +21,8 @@ export function auditorKey(call: Call, auditorId: number): Uint8Array {
 }
 
 /** Error #3506 unless the proof was made for this statement: the state as it is now, and this payload. */
-export function checkProof(call: Call, statement: ProofStatement, proof: Uint8Array): void {
-  const inputs = [u32(circuitType(statement.circuit)), bytes(publicInputs(statement)), bytes(proof)]
+export function checkProof(call: Call, statement: Statement, proof: Uint8Array): void {
+  const inputs = [u32(CIRCUIT_TYPES[statement.circuit]), bytes(publicInputs(statement)), bytes(proof)]
   const proven = boolOf(call.invoke(setting(call, 'Verifier', 3509), 'verify_proof', inputs))
   if (proven !== true) throw contractError(3506, 'invalid proof')
 }
