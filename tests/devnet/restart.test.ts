@@ -70,7 +70,8 @@ test('a torn last record is cut away', async () => {
 
 test('after a thousand ledgers a snapshot stands behind the journal', async () => {
   const before = await openTestNetwork({ directory })
-  await before.found(payer, payee)
+  const bystander = keypair('bystander')
+  await before.found(payer, payee, bystander)
   await before.settle(await before.build(payer, pay()))
   for (let ledger = 0; ledger < 1100; ledger += 1) before.close()
   await before.settle(await before.build(payer, pay()))
@@ -84,6 +85,8 @@ test('after a thousand ledgers a snapshot stands behind the journal', async () =
   ])
   const after = await openTestNetwork({ directory })
   expect(await view(after.server)).toEqual(seen)
+  // An account that nothing has touched since is in the snapshot alone.
+  expect(await after.account(bystander)).toMatchObject({ balance: 100_0000000n })
   await after.stop()
 })
 

@@ -71,6 +71,8 @@ export function openArchive(directory: string | null): Archive {
       const place = journal.append(head, body)
       expiry.follow(layer.changes())
       layer.commit()
+      // From here on the entries themselves hold the changes: a snapshot of them is whole.
+      state.commit()
       history.add(head.ledger, place)
       const { sequence } = head.ledger
       if (sequence - place.segment + 1 < SEGMENT_LEDGERS && journal.segmentBytes() < SEGMENT_BYTES) return
