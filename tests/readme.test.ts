@@ -35,6 +35,7 @@ function variables(): Record<string, string> {
     PORT: String(ports.service),
     DEVNET_PORT: String(ports.devnet),
     RELAY_PORT: '0',
+    DEVNET_PROOFS: 'real',
     DATA_DIR: join(directory, 'data'),
   }
 }

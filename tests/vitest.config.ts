@@ -31,6 +31,8 @@ export default defineConfig({
     // Most of the time goes into waiting for ledgers, not into computing.
     maxWorkers: 7,
     silent: 'passed-only',
+    // For the programs that tests start: real proofs are made in the few tests that are about them.
+    env: { DEVNET_PROOFS: 'stand-in' },
     testTimeout: 120_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 15_000 } },

@@ -3,6 +3,8 @@ import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { environment } from '#lib/config/environment.ts'
 import { devnetKeys, generateIdentityKey } from '#lib/devnet/devnet.ts'
 import type { BatchProgress } from '#lib/directory/batches.ts'
+import { loadProver, proverSettings } from '#lib/prover/loading.ts'
+import { announceProofs } from '#lib/prover/progress.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import {
@@ -36,7 +38,13 @@ const say = (line = '') => console.log(line)
 
 /** Runs one payroll through the service. Resolves to whatever turned out otherwise than promised. */
 async function runPayroll(base: string, deploymentUrl: string): Promise<string[]> {
-  const network = await openTestNetwork(deploymentUrl)
+  const prover = await loadProver(proverSettings(environment()), say)
+  // Six registrations, and a transfer to each contractor.
+  const proofs = 1 + 2 * PAYROLL.length
+  const network = await openTestNetwork(
+    deploymentUrl,
+    announceProofs(prover, proofs, (line) => say(`  ${line}`)),
+  )
   const client = payrollClient(base)
   const hasRelay = await awaitRelay(base, say)
   const sponsor = await readSponsorAddress(base)

@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { environment } from '#lib/config/environment.ts'
 import { generateIdentityKey, identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
 
-const { DATA_DIR, DEVNET_PORT, DEVNET_PROFILE, DEVNET_CLOSE_MS, DEVNET_LAG, DEVNET_PASSPHRASE } = environment()
+const { DATA_DIR, DEVNET_PORT, DEVNET_PROFILE, DEVNET_CLOSE_MS, DEVNET_LAG, DEVNET_PASSPHRASE, DEVNET_PROOFS } =
+  environment()
 
 // Its tokens are good until it ends: for a ledger that stands alone, nobody keeps the issuer's key.
 const key = await generateIdentityKey()
@@ -14,6 +15,7 @@ const devnet = await startDevnet({
   ...(DEVNET_CLOSE_MS !== undefined && { closeMs: DEVNET_CLOSE_MS }),
   lag: DEVNET_LAG,
   passphrase: DEVNET_PASSPHRASE,
+  proofs: DEVNET_PROOFS,
   identity: (request, response) => void answerIdentity?.(request, response),
 }).catch((error: unknown) => {
   // A folder or a port that another process has: there is no more to it.

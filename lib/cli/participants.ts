@@ -1,11 +1,12 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { prover } from '#lib/devnet/devnet.ts'
+import { prover as standIn } from '#lib/prover/stand-in.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
 
 const DOCUMENT = z.object({
   rpcUrl: z.string(),
@@ -21,8 +22,8 @@ export interface TestNetwork extends Deployment {
   auditorId: number
 }
 
-/** Opens the network that the deployment document at `url` describes. */
-export async function openTestNetwork(url: string): Promise<TestNetwork> {
+/** Opens the network that the deployment document at `url` describes, with a prover whose proofs it takes. */
+export async function openTestNetwork(url: string, prover: Prover = standIn): Promise<TestNetwork> {
   const response = await fetch(url)
   if (!response.ok) throw new Error(`${url} answered ${response.status}`)
   const document = DOCUMENT.parse(await response.json())

@@ -35,13 +35,14 @@ export async function provisionChannels(
   const seeds = environment.CHANNEL_SEEDS.slice(0, given.channels)
   const addresses = seeds.map((seed) => Keypair.fromSecret(seed).publicKey())
   if (addresses.length === 0) return
-  const needsProver = document.network !== 'local' && environment.RELAY_PROVER === undefined
+  const needsProver =
+    document.network !== 'local' && (environment.RELAY_PROVER ?? environment.PROVER_CIRCUITS) === undefined
   if (needsProver || !given.hasFaucet) {
     for (const address of addresses) {
       await ensureXlm(funder, address, THERE)
       say(`channel  ${address}, an account with XLM and nothing more`)
     }
-    const lack = needsProver ? 'a real network wants real proofs (RELAY_PROVER)' : 'there is no faucet'
+    const lack = needsProver ? 'a real network wants real proofs (PROVER_CIRCUITS)' : 'there is no faucet'
     return say(`channels are not registered or funded: ${lack}. Batch jobs stay off; all else works`)
   }
   const fit = given.databaseUrl ? new Set<string>() : await findFit(funder, deployed, addresses)

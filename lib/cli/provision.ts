@@ -93,6 +93,7 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
         STELLAR_NETWORK: network,
         STELLAR_RPC_URL: kept.STELLAR_RPC_URL ?? rpcUrl,
         ...(network === 'local' && passphrase !== LOCAL_PASSPHRASE && { DEVNET_PASSPHRASE: passphrase }),
+        ...(network === 'local' && given.DEVNET_PROOFS !== 'real' && { DEVNET_PROOFS: given.DEVNET_PROOFS }),
         CONFIDENTIAL_TOKEN: deployed.token,
         ...(bridgeVault && { BRIDGE_VAULT_ADDRESS: bridgeVault }),
       },
@@ -110,6 +111,9 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
   return channels === 0 ? sections : [...sections, ...composeRelaySections(wanted, kept, !('none' in faucet))]
 }
 
+/** What a relay proves with. */
+const PROVER_VARIABLES = ['PROVER_CIRCUITS', 'PROVER_CRS', 'RELAY_PROVER'] as const
+
 function composeRelaySections(
   { document, given, channels }: Provisioning,
   kept: Record<string, string>,
@@ -118,8 +122,12 @@ function composeRelaySections(
   const seeds = [...new Set([...(kept.CHANNEL_SEEDS?.split(',') ?? []), ...given.CHANNEL_SEEDS])]
   while (seeds.length < channels) seeds.push(Keypair.random().secret())
   const key = given.RELAY_PRIVATE_KEY ?? parsePrivateRelayKey(kept.RELAY_PRIVATE_KEY ?? '') ?? generateRelayKey()
-  const prover = given.RELAY_PROVER ?? kept.RELAY_PROVER
-  const isUsable = hasFaucet && (prover !== undefined || document.network === 'local')
+  const chosen = PROVER_VARIABLES.flatMap((name) => {
+    const value = given[name] ?? kept[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  const prover = Object.fromEntries(chosen)
+  const isUsable = hasFaucet && (chosen.length > 0 || document.network === 'local')
   const enabled = kept.BATCH_ENABLED ?? (isUsable ? 'true' : undefined)
   return [
     {
@@ -131,7 +139,7 @@ function composeRelaySections(
       variables: {
         CHANNEL_SEEDS: seeds.join(','),
         RELAY_PRIVATE_KEY: JSON.stringify(key),
-        ...(prover !== undefined && { RELAY_PROVER: prover }),
+        ...prover,
       },
     },
   ]

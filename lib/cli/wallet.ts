@@ -1,10 +1,13 @@
 import { parseArgs } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
 import { environment } from '#lib/config/environment.ts'
+import { loadProver, proverSettings } from '#lib/prover/loading.ts'
+import { announceProofs } from '#lib/prover/progress.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
 import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './participants.ts'
 import { payrollClient } from './payroll-client.ts'
 
@@ -41,11 +44,11 @@ const { positionals, values } = parseArgs({
 async function run(name: string | undefined): Promise<string> {
   const command = COMMANDS.find((known) => known === name)
   if (command === undefined) throw new Error(USAGE)
-  if (command === 'new') return (await enrol(await openTestNetwork(values.network))).signer.secret()
+  if (command === 'new') return (await enrol(await openNetwork())).signer.secret()
   const signer = Keypair.fromSecret(given('secret'))
   if (command === 'address') return signer.publicKey()
   if (command === 'session') return await payrollClient(values.service).signIn(signer)
-  const network = await openTestNetwork(values.network)
+  const network = await openNetwork()
   const holder = openHolder(signer, network.token)
   switch (command) {
     case 'balance':
@@ -57,6 +60,14 @@ async function run(name: string | undefined): Promise<string> {
     case 'withdraw':
       return await send(network, (await buildWithdraw(network, holder, await spending(network, holder))).signedXdr)
   }
+}
+
+/** The network with a prover for it. What is said of proofs goes to standard error, apart from the answer. */
+function openNetwork(): Promise<TestNetwork> {
+  // No command makes more than one proof, and most make none.
+  const prove: Prover['prove'] = async (statement) =>
+    (await loadProver(proverSettings(environment()), console.error)).prove(statement)
+  return openTestNetwork(values.network, announceProofs({ prove }, 1, console.error))
 }
 
 function given(option: 'secret' | 'to' | 'amount'): string {

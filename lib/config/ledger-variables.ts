@@ -99,8 +99,24 @@ export const RELAY = {
     default: 'three, made and kept, if the ledger is embedded; elsewhere relays need them',
   }),
   RELAY_PORT: count(0, 65_535).default(3100).meta({ about: 'Where a relay shows its health and what it is.' }),
+  PROVER_CIRCUITS: text.optional().meta({
+    about:
+      'The folder of the circuits that relays and the wallet command prove with: `<name>.json` and `<name>.vk` for each of `register`, `transfer` and `withdraw`.',
+    unset: 'the embedded ledger’s; on `testnet` it is needed',
+    example: './circuits',
+  }),
+  PROVER_CRS: text.optional().meta({
+    about: 'The folder of the reference string, `bn254_g1.dat` and `bn254_g2.dat`.',
+    unset: 'the embedded ledger’s; on `testnet` `~/.bb-crs`, where it is fetched if it is missing',
+    example: './crs',
+  }),
+  PROVER_THREADS: count(1, 32).optional().meta({
+    about: 'How many threads make a proof.',
+    unset: 'one for each processor, at most 8',
+    example: '2',
+  }),
   RELAY_PROVER: text.optional().meta({
-    about: 'A module that proves transfers, as a package or a file (`./…`) that exports `prover`.',
+    about: 'A module that proves in place of all this: a package, or a file (`./…`), that exports `prover`.',
     unset: 'the service’s own prover',
     example: './prover.ts',
   }),
@@ -120,6 +136,10 @@ export const EMBEDDED_LEDGER = {
     .meta({
       about: 'By how many ledgers each node behind its RPC lags. Requests go to the nodes in turn.',
     }),
+  DEVNET_PROOFS: z.enum(['real', 'stand-in'], 'neither real nor stand-in').default('real').meta({
+    about:
+      'What it takes for a proof: `real` ones, or a `stand-in`, which takes no time and does not show that a balance covers an amount.',
+  }),
   DEVNET_PASSPHRASE: text.default('Standalone Network ; February 2017').meta({
     about: 'The passphrase of the embedded ledger, or of the local network that `STELLAR_RPC_URL` names.',
   }),

@@ -17,9 +17,9 @@ import { readNetworkFile, writeNetworkFile } from './services/network-file.ts'
 import type { LedgerContext } from './state/ledger-context.ts'
 import { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
+export { prover } from '#lib/prover/stand-in.ts'
 export { devnetKeys } from './apply/keys.ts'
 export type { ProofMode } from './host/proofs.ts'
-export { prover } from './host/token/stand-in.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'
 export { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
@@ -92,7 +92,10 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built }
     const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(ledger, ledgers) : ledger, friendbotUrl))
     const friendbot = openFriendbot(ledger, keys.root)
-    server.on('request', answerRequests({ nodes, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }))
+    server.on(
+      'request',
+      answerRequests({ nodes, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }),
+    )
     const stop = keepClosing(ledger, closeMs)
     return {
       url,
@@ -131,13 +134,13 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
   }
   const ledger = openLedger({ directory, passphrase, verify: proofs.verify, limits, closeMs, memory, now, genesis })
   if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
-  if (options.proofs === 'real' && !holdsKeys(ledger, deployment, proofs)) {
-    throw new Error(`${directory} holds a network of other circuits: remove it, or set DEVNET_PROOFS=stand-in`)
+  if (!holdsKeys(ledger, deployment, proofs)) {
+    throw new Error(`${directory} holds a network of other circuits, or of another DEVNET_PROOFS: remove it`)
   }
   return { ledger, deployment }
 }
 
-/** Whether proofs of the project's circuits hold on this network. */
+/** Whether this network's verifier has the keys of what its proofs are to be. */
 function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proofs): boolean {
   return CIRCUIT_NAMES.every((name) => {
     const data = state.get(verificationKeyKey(contracts.verifier, CIRCUIT_TYPES[name]).id)?.data

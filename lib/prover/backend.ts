@@ -1,5 +1,6 @@
 import type { Worker } from 'node:worker_threads'
 import type { Barretenberg } from '@aztec/bb.js'
+import { ProverFault } from './circuits.ts'
 import type { ReferenceString } from './reference-string.ts'
 
 export interface BackendOptions {
@@ -7,6 +8,8 @@ export interface BackendOptions {
   threads: number
   /** Milliseconds after which a task counts as hung. */
   limitMs: number
+  /** The most memory, in pages of 64 KiB; all that WebAssembly allows unless given. */
+  pages?: number
 }
 
 /** The one instance of bb.js that its owner shares: a worker with 200 MB, loaded for the first task. */
@@ -16,23 +19,25 @@ export interface Backend {
    * damaged; the next task loads another.
    */
   run<T>(task: (api: Barretenberg) => Promise<T>): Promise<T>
-  /** Ends the worker, which otherwise keeps the process alive. What is running rejects. */
+  /** Ends the worker and frees its memory. What is running rejects. */
   destroy(): Promise<void>
 }
 
-export function openBackend({ referenceString, threads, limitMs }: BackendOptions): Backend {
+export function openBackend(options: BackendOptions): Backend {
   let loaded: Instance | undefined
   let last: Promise<unknown> = Promise.resolve()
 
   async function runNow<T>(task: (api: Barretenberg) => Promise<T>): Promise<T> {
-    loaded ??= load(referenceString, threads)
+    loaded ??= load(options)
     const instance = loaded
     try {
-      return await withLimit(Promise.race([instance.api.then(task), instance.death]), limitMs)
+      return await withLimit(Promise.race([instance.api.then(task), instance.death]), options.limitMs)
     } catch (error) {
       if (loaded === instance) loaded = undefined
       void instance.end()
-      throw error
+      if (error instanceof ProverFault) throw error
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new ProverFault(`the prover failed: ${reason}`, { cause: error })
     }
   }
 
@@ -57,35 +62,34 @@ interface Instance {
   end(): Promise<void>
 }
 
-function load(referenceString: () => Promise<ReferenceString>, threads: number): Instance {
+function load(options: BackendOptions): Instance {
   const died = Promise.withResolvers<never>()
   // Nobody waits for it between two tasks.
   died.promise.catch(() => undefined)
-  const api = start(referenceString, threads, (reason) => died.reject(new Error(`the prover ${reason}`)))
+  const api = start(options, (reason) => died.reject(new ProverFault(`the prover ${reason}`)))
   return {
     api,
     death: died.promise,
     // bb.js would first ask the worker, and a worker that hangs does not answer.
     end: async () => {
-      died.reject(new Error('the prover was ended'))
+      died.reject(new ProverFault('the prover was ended'))
       await api.then((started) => workerOf(started).terminate()).catch(() => undefined)
     },
   }
 }
 
-async function start(
-  referenceString: () => Promise<ReferenceString>,
-  threads: number,
-  tellDeath: (reason: string) => void,
-): Promise<Barretenberg> {
-  const { g1, g2 } = await referenceString()
+async function start(options: BackendOptions, tellDeath: (reason: string) => void): Promise<Barretenberg> {
+  const { threads, pages } = options
+  const { g1, g2 } = await options.referenceString()
   const { Barretenberg, RawBuffer } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
-  const api = await Barretenberg.new({ threads })
+  const api = await Barretenberg.new({ threads, ...(pages !== undefined && { memory: { maximum: pages } }) })
   const worker = workerOf(api)
   worker.once('error', (error) => tellDeath(`failed: ${error.message}`))
   worker.once('exit', () => tellDeath('ended in the middle'))
   try {
     await api.srsInitSrs(new RawBuffer(g1), g1.length / 64, new RawBuffer(g2))
+    // Between two tasks the worker keeps no process alive; during one, the time limit does.
+    worker.unref()
     return api
   } catch (error) {
     await worker.terminate()
@@ -98,6 +102,9 @@ const workerOf = (api: Barretenberg): Worker => (api as unknown as { worker: Wor
 
 function withLimit<T>(task: Promise<T>, limitMs: number): Promise<T> {
   const limit = Promise.withResolvers<never>()
-  const timer = setTimeout(() => limit.reject(new Error(`the prover took longer than ${limitMs / 1000} s`)), limitMs)
+  const timer = setTimeout(
+    () => limit.reject(new ProverFault(`the prover took longer than ${limitMs / 1000} s`)),
+    limitMs,
+  )
   return Promise.race([task, limit.promise]).finally(() => clearTimeout(timer))
 }

@@ -32,7 +32,7 @@ export interface Circuit {
 
 export type Circuits = Readonly<Record<CircuitName, Circuit>>
 
-/** A folder of circuits, a key, or a reference string that cannot be used. The message names the file. */
+/** A proof that cannot be made, or a file that cannot be used. The message names the reason, and holds no secret. */
 export class ProverFault extends Error {
   override name = 'ProverFault'
 }

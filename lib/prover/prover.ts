@@ -25,7 +25,7 @@ export interface RealProver extends Prover {
    * @throws ProverFault that names the circuit whose key, bytecode and reference string do not belong together
    */
   check(): Promise<void>
-  /** Ends the worker, which otherwise keeps the process alive. A later proof loads another. */
+  /** Ends the worker and frees its memory. A later proof loads another. */
   destroy(): Promise<void>
 }
 
@@ -43,6 +43,11 @@ export async function openProver(options: ProverOptions): Promise<RealProver> {
   }
 
   return {
+    verificationKeys: {
+      register: circuits.register.key,
+      transfer: circuits.transfer.key,
+      withdraw: circuits.withdraw.key,
+    },
     prove: async (statement) => {
       const circuit = circuits[statement.circuit]
       const inputs = publicInputs(statement)
@@ -79,12 +84,12 @@ async function solve(circuit: Circuit, inputs: Uint8Array, secrets: InputMap): P
     return gunzipSync((await new Noir(circuit.program).execute(given)).witness)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message.replace(/^Circuit execution failed: /, '') : String(cause)
-    throw new Error(`the statement of this ${circuit.name} is false: ${reason}`, { cause })
+    throw new ProverFault(`the statement of this ${circuit.name} is false: ${reason}`, { cause })
   }
 }
 
 function secretsOf(statement: Statement): InputMap {
-  if (!statement.witness) throw new Error('a proof needs the secrets of its statement')
+  if (!statement.witness) throw new ProverFault('a proof needs the secrets of its statement')
   const sk = decimal(statement.witness.sk)
   if (statement.circuit === 'register') return { sk }
   const { v, r, rE } = statement.witness

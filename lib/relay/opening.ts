@@ -1,10 +1,13 @@
 import { Address, type Keypair } from '@stellar/stellar-sdk'
+import { ConfigurationError } from '#lib/config/environment.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import { ProverFault } from '#lib/prover/circuits.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
 import { openProgress } from './progress.ts'
 import { RELAY_TIMES, type Relay, type RelayTimes } from './relay.ts'
 
@@ -34,27 +37,38 @@ export function openRelay(
   }
 }
 
-/** A prover knows the amounts, and its errors may tell them: only that it failed gets into the log. */
+/** A prover knows the amounts, and the message of a foreign one may tell them: only that it failed gets into the log. */
 function discreet(prover: Prover): Prover {
   return {
+    ...prover,
     prove: (statement) =>
       prover.prove(statement).catch((error: unknown) => {
+        if (error instanceof ProverFault) throw error
         throw new Error(`the prover failed: ${error instanceof Error ? error.name : typeof error}`)
       }),
   }
 }
 
-/** The token keeps the registry of auditors that it was made with in its instance storage. */
+/**
+ * The token keeps the registry of auditors and the verifier that it was made with in its instance storage.
+ * @throws ConfigurationError if the verifier would take no proof of this prover
+ */
 async function readDeployment(network: Network, token: string, prover: Prover): Promise<Deployment> {
-  const auditor = settingOf(await readInstance(network.server, token), 'Auditor')
+  const instance = await readInstance(network.server, token)
+  const auditor = settingOf(instance, 'Auditor')
   if (auditor?.type !== 'scvAddress') {
     throw new Refusal('not-wired', 'the configured contract does not name its auditors as a confidential token does')
   }
-  return {
-    rpc: network.server,
-    passphrase: network.passphrase,
-    token,
-    auditor: Address.fromScVal(auditor).toString(),
-    prover,
+  const deployed = { rpc: network.server, passphrase: network.passphrase, token }
+  const verifier = settingOf(instance, 'Verifier')
+  if (prover.verificationKeys && verifier?.type === 'scvAddress') {
+    const foreign = await findForeignCircuit(deployed, Address.fromScVal(verifier).toString(), prover)
+    if (foreign) {
+      throw new ConfigurationError(
+        'PROVER_CIRCUITS',
+        `the network's verifier has another key for the circuit ${foreign}`,
+      )
+    }
   }
+  return { ...deployed, auditor: Address.fromScVal(auditor).toString(), prover }
 }

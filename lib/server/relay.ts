@@ -1,18 +1,18 @@
+import { setTimeout } from 'node:timers/promises'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
+import { type LoadedProver, loadProver, type ProverSettings } from '#lib/prover/loading.ts'
 import { type RelayHost, startHost } from '#lib/relay/host.ts'
 import { openRelay } from '#lib/relay/opening.ts'
-import { loadProver } from '#lib/relay/prover.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { RELAY_TIMES, type Relay, type RelayTimes } from '#lib/relay/relay.ts'
 import { prepareChannel } from '#lib/relay/setup.ts'
-import type { Prover } from '#lib/wallet/prover.ts'
 import type { Service } from './services.ts'
 
 /** How a relay is to be run. */
 export interface RelayOptions {
   /** in place of the one that the configuration names */
-  prover?: Prover
+  prover?: LoadedProver
   /** makes its channels fit on the side */
   prepares?: boolean
   /** works even where its port is taken */
@@ -50,7 +50,7 @@ export async function composeRelay(
       works: { ...RELAY_TIMES, ...times },
     }),
     signers: relay.channels,
-    prover: relay.prover === undefined && prover ? prover : await loadProver(relay.prover, settings.network.name),
+    prover: prover ?? (await loadProver(relay.prover, console.error)),
     signal,
     now,
     ...(times && { times }),
@@ -60,13 +60,39 @@ export async function composeRelay(
 /** Runs a relay in this process. */
 export async function startRelay(service: Service, options: RelayOptions = {}): Promise<RelayHost> {
   const ending = new AbortController()
-  const relay = await composeRelay(service, options, ending.signal)
   const { settings, faucet } = service
-  return await startHost(relay, {
+  const prover = options.prover ?? (settings.relay && (await loadProver(settings.relay.prover, console.error)))
+  const relay = await composeRelay(service, { ...options, ...(prover && { prover }) }, ending.signal)
+  if (!options.mayBeMute) await checkProver(relay, settings.relay?.prover, prover)
+  const host = await startHost(relay, {
     ...(options.prepares && { prepare: (channel) => prepareChannel(relay, faucet, channel, () => undefined) }),
     end: () => ending.abort(),
     port: settings.relay?.port ?? 0,
     network: settings.network.name,
     mayBeMute: options.mayBeMute ?? false,
   })
+  return {
+    ...host,
+    close: async () => {
+      await host.close()
+      await prover?.destroy?.()
+    },
+  }
+}
+
+/** How long the start of a relay waits for a network that does not answer. */
+const PATIENCE_MS = 10_000
+
+/**
+ * Finds out before anything is paid whether proofs would hold: whether the files of another deployment belong together,
+ * and whether the network's verifier has their keys. A network that cannot be reached is asked before the first proof.
+ * @throws ProverFault, ConfigurationError
+ */
+async function checkProver(relay: Relay, settings: ProverSettings | undefined, prover: LoadedProver | undefined) {
+  // A test of the project holds its own files together.
+  if (settings?.circuits !== undefined) await prover?.check?.()
+  const asked = relay.deployment().catch((error: unknown) => {
+    if (error instanceof ConfigurationError) throw error
+  })
+  await Promise.race([asked, setTimeout(PATIENCE_MS, undefined, { ref: false })])
 }

@@ -7,6 +7,7 @@ import type { SessionSettings } from '#lib/auth/session.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { FaucetRules } from '#lib/funding/faucet.ts'
+import { type ProverSettings, proverSettings } from '#lib/prover/loading.ts'
 import type { SponsorRules } from '#lib/sponsor/policy.ts'
 import type { QuotaLimits } from '#lib/sponsor/quota.ts'
 import type { MailSettings } from '#lib/text/mail.ts'
@@ -45,10 +46,8 @@ export interface Settings {
   transferWait: number
   /** Whether batch jobs are accepted, and what their amounts are sealed to. */
   batch: { key: PublicRelayKey } | undefined
-  /** What a relay in this process would have: its key, its channels, the module of its prover. */
-  relay:
-    | { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: string | undefined; port: number }
-    | undefined
+  /** What a relay in this process would have: its key, its channels, its prover. */
+  relay: { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: ProverSettings; port: number } | undefined
   /** What a scheduler sends as a Bearer token. */
   cronSecret: string | undefined
   /** What whoever reads the metrics sends as a Bearer token. */
@@ -200,7 +199,7 @@ function composeRelay(environment: Environment, embedded: Embedded, token: strin
   const key = environment.RELAY_PRIVATE_KEY ?? (environment.RELAY_PUBLIC_KEY ? undefined : embedded.relayKey)
   const channels = channelSeeds(environment, embedded).map((seed) => Keypair.fromSecret(seed))
   if (!key || !token || channels.length === 0) return undefined
-  return { key, channels, token, prover: environment.RELAY_PROVER, port: environment.RELAY_PORT }
+  return { key, channels, token, prover: proverSettings(environment), port: environment.RELAY_PORT }
 }
 
 function channelSeeds(environment: Environment, embedded: Embedded): string[] {

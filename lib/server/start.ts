@@ -16,7 +16,6 @@ import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { guardNetwork } from '#lib/stellar/network-guard.ts'
 import { openSubmission, type Submission } from '#lib/submission/submission.ts'
-import type { Prover } from '#lib/wallet/prover.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
 import { provideService, type Service } from './services.ts'
@@ -102,7 +101,7 @@ export async function startService(
     const service = { settings, network, database: store.database, registry, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
-    if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service, embedded.prover))
+    if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service))
     return service
   } catch (error) {
     await close()
@@ -121,8 +120,6 @@ function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLoca
 /** What the embedded parts bring that is no setting. */
 interface EmbeddedParts {
   friendbotUrl?: string
-  /** of the embedded ledger: a stand-in */
-  prover?: Prover
   /** nobody else can reach the database, or the ledger's keys: what relays there are run here */
   isAlone?: boolean
 }
@@ -165,7 +162,7 @@ async function startLedger(
   keys: EmbeddedKeys,
   closers: (() => unknown)[],
 ): Promise<Embedded & EmbeddedParts & { friendbotUrl: string }> {
-  const { identityIssuer, prover, startDevnet } = await import('#lib/devnet/devnet.ts')
+  const { identityIssuer, startDevnet } = await import('#lib/devnet/devnet.ts')
   let answerIdentity: ReturnType<typeof identityIssuer> | undefined
   const devnet = await startDevnet({
     directory: dataPath(configuration.DATA_DIR, 'ledger'),
@@ -174,6 +171,7 @@ async function startLedger(
     ...(configuration.DEVNET_CLOSE_MS !== undefined && { closeMs: configuration.DEVNET_CLOSE_MS }),
     lag: configuration.DEVNET_LAG,
     passphrase: configuration.DEVNET_PASSPHRASE,
+    proofs: configuration.DEVNET_PROOFS,
     identity: (request, response) => void answerIdentity?.(request, response),
   })
   closers.push(devnet.close)
@@ -189,7 +187,6 @@ async function startLedger(
     token: devnet.deployment.contracts.token,
     provider: { issuer, audience, jwksUrl: `${issuer}/jwks`, algorithms: ['ES256'], emailClaim: 'email' },
     friendbotUrl: devnet.friendbotUrl,
-    prover,
   }
 }
 
@@ -205,8 +202,8 @@ async function fundSponsor(sponsor: Sponsor, friendbotUrl: string): Promise<void
  * A relay in this process, which makes its channels fit on the side. A port that is taken costs its two pages and
  * nothing else.
  */
-async function startEmbeddedRelay(service: Service, prover: Prover | undefined): Promise<() => Promise<void>> {
-  const host = await startRelay(service, { ...(prover && { prover }), prepares: true, mayBeMute: true })
+async function startEmbeddedRelay(service: Service): Promise<() => Promise<void>> {
+  const host = await startRelay(service, { prepares: true, mayBeMute: true })
   return host.close
 }
 

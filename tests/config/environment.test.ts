@@ -268,6 +268,15 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     good: [[JSON.stringify(relayKey), relayKey]],
     bad: [JSON.stringify(relayPublic), JSON.stringify({ ...relayKey, d: 'hunter2' }), `${relayKey.d}`],
   },
+  PROVER_CIRCUITS: { ...anyText },
+  PROVER_CRS: { ...anyText },
+  PROVER_THREADS: {
+    good: [
+      ['1', 1],
+      ['32', 32],
+    ],
+    bad: ['0', '33', 'all'],
+  },
   RELAY_PROVER: { ...anyText },
   CRON_SECRET: {
     good: [['x'.repeat(16), 'x'.repeat(16)]],
@@ -289,6 +298,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: ['hunter2'],
   },
   DEVNET_PORT: { ...port },
+  DEVNET_PROOFS: { good: [['stand-in', 'stand-in']], bad: ['none', 'REAL'] },
   DEVNET_PROFILE: { good: [['testnet', 'testnet']], bad: ['fast', 'Testnet'] },
   DEVNET_LAG: {
     good: [

@@ -48,7 +48,7 @@ async function attempt({ document = {}, contracts = {}, given = {}, kept = '', c
     document: readDocument(JSON.stringify(changed)),
     kept,
     file: 'service.env',
-    given: readEnvironment({ FAUCET_SEED: devnet.issuerSecret, ...given }),
+    given: readEnvironment({ DEVNET_PROOFS: 'stand-in', FAUCET_SEED: devnet.issuerSecret, ...given }),
     channels,
     keep: (text) => texts.push(text),
     say: (line) => said.push(line),
@@ -168,7 +168,7 @@ describe('testnet', () => {
   test('wants real proofs for its channels: without a prover they are accounts and nothing more', async () => {
     const { failure, said, variables } = await attempt({ document, channels: 2 })
     expect(failure).toBeUndefined()
-    expect(said).toContain('channels are not registered or funded: a real network wants real proofs (RELAY_PROVER)')
+    expect(said).toContain('channels are not registered or funded: a real network wants real proofs (PROVER_CIRCUITS)')
     expect(variables).toMatchObject({ STELLAR_NETWORK: 'testnet', FAUCET_SEED: devnet.issuerSecret })
     expect(variables).not.toHaveProperty('DEVNET_PASSPHRASE')
     expect(variables).not.toHaveProperty('BATCH_ENABLED')
@@ -209,6 +209,7 @@ describe('keys and files', () => {
       BRIDGE_VAULT_ADDRESS: contracts.token,
       DEVNET_PASSPHRASE: `'${Networks.TESTNET}'`,
       RELAY_PROVER: './lib/devnet/devnet.ts',
+      DEVNET_PROOFS: 'stand-in',
     }
     const kept = readFileSync('.env.example', 'utf8').replace(
       /^#([A-Z][A-Z0-9_]*)=(.*)$/gm,

@@ -44,7 +44,12 @@ interface Running {
 function start(args: string[], variables: Record<string, string> = {}): Running {
   const child = spawn(process.execPath, ['lib/cli/testnet-setup.ts', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, FAUCET_SEED: devnet.issuerSecret, ...variables } as unknown as NodeJS.ProcessEnv,
+    env: {
+      PATH: process.env.PATH,
+      DEVNET_PROOFS: 'stand-in',
+      FAUCET_SEED: devnet.issuerSecret,
+      ...variables,
+    } as unknown as NodeJS.ProcessEnv,
   })
   const [out, err]: [string[], string[]] = [[], []]
   child.stdout?.on('data', (part) => out.push(String(part)))

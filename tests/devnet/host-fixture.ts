@@ -10,9 +10,14 @@ import { openState, type State } from '#lib/devnet/state/state.ts'
 import { encodePoint, G, H, multiply } from '#lib/wallet/grumpkin.ts'
 
 export const passphrase = 'Standalone Network ; February 2017'
-/** The ledger takes stand-ins for proofs, and holds the keys of the real ones. */
+/** The ledger takes stand-ins for proofs. */
 const proofs = await openProofs('stand-in')
-export const { keys: verificationKeys } = proofs
+/** A key of its own for each circuit. */
+export const verificationKeys = {
+  register: new Uint8Array(1_760).fill(1),
+  transfer: new Uint8Array(1_760).fill(2),
+  withdraw: new Uint8Array(1_760).fill(3),
+}
 export const ledger: LedgerContext = {
   sequence: 1_000,
   closeTime: 1_760_000_000,

@@ -14,7 +14,7 @@ import {
 } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
-import { prover } from '#lib/devnet/host/token/stand-in.ts'
+import { prover } from '#lib/prover/stand-in.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Opening, opens } from '#lib/wallet/commitment.ts'

@@ -1,5 +1,5 @@
 import { type Keypair, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { standIn } from '#lib/devnet/host/token/stand-in.ts'
+import { standIn } from '#lib/prover/stand-in.ts'
 import { encodeCallData } from '#lib/wallet/call-data.ts'
 import { encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
 import {

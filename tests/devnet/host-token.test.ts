@@ -2,7 +2,7 @@ import { nativeToScVal, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
 import { instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
-import { standIn } from '#lib/devnet/host/token/stand-in.ts'
+import { standIn } from '#lib/prover/stand-in.ts'
 import { encodeCallData } from '#lib/wallet/call-data.ts'
 import { FIELD } from '#lib/wallet/grumpkin.ts'
 import {

@@ -17,7 +17,13 @@ let service: RunningService
 let network: TestNetwork
 beforeAll(async () => {
   service = await startService(
-    readEnvironment({ DATA_DIR: directory, DEVNET_PORT: '0', DEVNET_CLOSE_MS: '200', BATCH_ENABLED: 'false' }),
+    readEnvironment({
+      DATA_DIR: directory,
+      DEVNET_PROOFS: 'stand-in',
+      DEVNET_PORT: '0',
+      DEVNET_CLOSE_MS: '200',
+      BATCH_ENABLED: 'false',
+    }),
   )
   provideService(Promise.resolve(service))
   // Its first start holds up everything else in the process for seconds on a busy machine.

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { readJob, startJob } from '#lib/relay/jobs.ts'
-import { loadProver } from '#lib/relay/prover.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
 import { freePort } from '../support/port.ts'
@@ -21,7 +20,13 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 async function start(): Promise<{ service: RunningService; relayUrl: string }> {
   const [devnet, relay] = [await freePort(), await freePort()]
-  const variables = { DATA_DIR: directory, DEVNET_PORT: `${devnet}`, RELAY_PORT: `${relay}`, DEVNET_CLOSE_MS: '200' }
+  const variables = {
+    DATA_DIR: directory,
+    DEVNET_PROOFS: 'stand-in',
+    DEVNET_PORT: `${devnet}`,
+    RELAY_PORT: `${relay}`,
+    DEVNET_CLOSE_MS: '200',
+  }
   return { service: await startService(readEnvironment(variables)), relayUrl: `http://localhost:${relay}` }
 }
 
@@ -53,27 +58,3 @@ test('everything in one process, on PGlite: a job runs at once, and another afte
     await second.service.close()
   }
 }, 120_000)
-
-describe('RELAY_PROVER', () => {
-  test('is the stand-in on the local network, and must be named on a real one', async () => {
-    expect((await loadProver(undefined, 'local')).prove).toBeTypeOf('function')
-    await expect(loadProver(undefined, 'testnet')).rejects.toThrow('RELAY_PROVER')
-  })
-
-  test('is a file or a package that exports a prover', async () => {
-    const file = join(directory, 'prover.mjs')
-    writeFileSync(file, 'export const prover = { prove: async () => new Uint8Array(14592).fill(7) }')
-    const prover = await loadProver(file, 'testnet')
-    const proof = await prover.prove({
-      circuit: 'register',
-      token: '',
-      account: '',
-      y: new Uint8Array(),
-      pvk: new Uint8Array(),
-    })
-    expect([proof.length, proof[0]]).toEqual([14_592, 7])
-    writeFileSync(join(directory, 'none.mjs'), 'export const prover = {}')
-    await expect(loadProver(join(directory, 'none.mjs'), 'local')).rejects.toThrow('exports no prover')
-    await expect(loadProver('no-such-package', 'local')).rejects.toThrow('no-such-package')
-  })
-})

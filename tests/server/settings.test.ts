@@ -248,7 +248,12 @@ describe('the relay', () => {
   test('is embedded with its keys, and batch jobs are on', () => {
     const { batch, relay } = compose()
     expect(batch).toEqual({ key: publicHalf(EMBEDDED.relayKey) })
-    expect(relay).toMatchObject({ key: EMBEDDED.relayKey, token, port: 3100, prover: undefined })
+    expect(relay).toMatchObject({
+      key: EMBEDDED.relayKey,
+      token,
+      port: 3100,
+      prover: { network: 'local', module: undefined },
+    })
     expect(relay?.channels.map((key) => key.secret())).toEqual(EMBEDDED.channelSeeds)
     expect(compose({ BATCH_ENABLED: 'false' }).batch).toBeUndefined()
   })
@@ -264,7 +269,7 @@ describe('the relay', () => {
   test('has the keys that it is given', () => {
     const { batch, relay } = compose({ ...bare, ...own, BATCH_ENABLED: 'true', RELAY_PROVER: 'a-prover' }, {})
     expect(batch?.key).toEqual(publicHalf(other))
-    expect(relay).toMatchObject({ key: other, prover: 'a-prover' })
+    expect(relay).toMatchObject({ key: other, prover: { module: 'a-prover' } })
     expect(relay?.channels.map((key) => key.secret())).toEqual([own.CHANNEL_SEEDS])
   })
 

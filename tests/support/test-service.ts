@@ -128,6 +128,7 @@ export function describeLedger(ledger: Ledgers[keyof Ledgers]): Record<string, s
   if (!('devnet' in ledger)) return { STELLAR_RPC_URL: ledger.url, CONFIDENTIAL_TOKEN: TOKEN }
   return {
     STELLAR_RPC_URL: ledger.url,
+    DEVNET_PROOFS: 'stand-in',
     CONFIDENTIAL_TOKEN: ledger.devnet.deployment.contracts.token,
     SPONSOR_SEED: ledger.sponsor.secret(),
   }

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import { CIRCUIT_NAMES, type CircuitName, readVerificationKey } from '#lib/prover/circuits.ts'
 import { EMBEDDED_CIRCUITS, EMBEDDED_STRING } from '#lib/prover/embedded.ts'
 import { readReferenceString } from '#lib/prover/reference-string.ts'
+import { STAND_IN_KEYS, verifyStandIn } from '#lib/prover/stand-in.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
-import { verifyStandIn } from './token/stand-in.ts'
 
 /** How the ledger's verifier checks proofs. */
 export interface Proofs {
   readonly verify: Verify
   /** Loads what `verify` needs, at the first call. */
   ready(): Promise<void>
-  /** What the verifier registry holds from the first ledger on. */
+  /** What the verifier registry holds from the first ledger on; zeros where it takes stand-ins. */
   readonly keys: Readonly<Record<CircuitName, Uint8Array>>
 }
 
@@ -21,9 +21,9 @@ const REMEMBERED = 4_096
 
 /** @throws ProverFault where the project's verification keys are missing */
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
+  if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
   const read = CIRCUIT_NAMES.map(async (name) => [name, await readVerificationKey(EMBEDDED_CIRCUITS, name)])
   const keys = Object.fromEntries(await Promise.all(read)) as Record<CircuitName, Uint8Array>
-  if (mode === 'stand-in') return { keys, verify: verifyStandIn, ready: async () => undefined }
   let loading: Promise<void> | undefined
   let loaded: Verify | undefined
   const load = async () => {

@@ -50,7 +50,11 @@ async function serve(endpoints: Served, request: IncomingMessage, response: Serv
   send(response, 404, { error: 'not found' })
 }
 
-async function serveRpc({ nextNode, ready }: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serveRpc(
+  { nextNode, ready }: Served,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   if (request.method !== 'POST') return refuse(response, 405, { Allow: 'POST' })
   if (!isJson(request.headers['content-type'])) return refuse(response, 415)
   const body = await readBody(request)

@@ -1,0 +1,89 @@
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { pathToFileURL } from 'node:url'
+import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
+import { EMBEDDED_CIRCUITS, EMBEDDED_STRING } from './embedded.ts'
+import { openProver, type RealProver } from './prover.ts'
+import { checkIgnition, fetchReferenceString, readReferenceString } from './reference-string.ts'
+import { prover as standIn } from './stand-in.ts'
+
+/** What the configuration says of proofs. */
+export interface ProverSettings {
+  network: 'local' | 'testnet'
+  /** What a local ledger takes. */
+  proofs: Environment['DEVNET_PROOFS']
+  /** A package or a file that exports `prover`, in place of the project's own. */
+  module: string | undefined
+  circuits: string | undefined
+  referenceString: string | undefined
+  threads: number | undefined
+}
+
+/** A prover as it is configured; only one that has a worker has something to check and to end. */
+export type LoadedProver = Prover & Partial<Pick<RealProver, 'check' | 'destroy'>>
+
+export function proverSettings(environment: Environment): ProverSettings {
+  return {
+    network: environment.STELLAR_NETWORK,
+    proofs: environment.DEVNET_PROOFS,
+    module: environment.RELAY_PROVER,
+    circuits: environment.PROVER_CIRCUITS,
+    referenceString: environment.PROVER_CRS,
+    threads: environment.PROVER_THREADS,
+  }
+}
+
+/**
+ * The prover for the network: its deployment's circuits, and the reference string that they were made with. A real
+ * network's string is fetched where it is missing, and must be that of the ceremony. `say` is told what takes long.
+ * @throws ConfigurationError that names the variable
+ */
+export async function loadProver(settings: ProverSettings, say: (line: string) => void): Promise<LoadedProver> {
+  if (settings.module !== undefined) return await importProver(settings.module)
+  const isLocal = settings.network === 'local'
+  if (isLocal && settings.proofs === 'stand-in') return standIn
+  const circuits = settings.circuits ?? (isLocal ? EMBEDDED_CIRCUITS : undefined)
+  if (circuits === undefined) {
+    throw new ConfigurationError('PROVER_CIRCUITS', 'is needed on a real network: the folder of its circuits')
+  }
+  const referenceString = settings.referenceString ?? (isLocal ? EMBEDDED_STRING : `${homedir()}/.bb-crs`)
+  await named('PROVER_CRS', async () => {
+    if (!isLocal && !existsSync(`${referenceString}/bn254_g1.dat`)) {
+      say(`The reference string is fetched into ${referenceString}, 2 MB.`)
+      await fetchReferenceString(referenceString)
+    }
+    const string = await readReferenceString(referenceString)
+    if (!isLocal) checkIgnition(string, referenceString)
+  })
+  const { threads } = settings
+  const options = { circuits, referenceString, ...(threads !== undefined && { threads }) }
+  return await named('PROVER_CIRCUITS', () => openProver(options))
+}
+
+/**
+ * The prover that a module exports: a package, or a file (`./…`, `/…`, from the working directory).
+ * @throws ConfigurationError for a module without one
+ */
+async function importProver(name: string): Promise<Prover> {
+  const specifier = /^[./]/.test(name) ? new URL(name, pathToFileURL(`${process.cwd()}/`)).href : name
+  // The bundler must leave this alone: the module is there when the process runs.
+  const loaded: unknown = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ specifier)
+  if (hasProver(loaded)) return loaded.prover
+  throw new ConfigurationError('RELAY_PROVER', 'the module exports no prover')
+}
+
+function hasProver(module: unknown): module is { prover: Prover } {
+  if (typeof module !== 'object' || module === null || !('prover' in module)) return false
+  const { prover } = module
+  return typeof prover === 'object' && prover !== null && 'prove' in prover && typeof prover.prove === 'function'
+}
+
+/** Runs a step whose fault is that of one variable. */
+async function named<T>(variable: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (cause) {
+    throw new ConfigurationError(variable, cause instanceof Error ? cause.message : String(cause))
+  }
+}

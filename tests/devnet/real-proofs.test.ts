@@ -1,0 +1,247 @@
+import { Account, Keypair, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
+import { openProver, type RealProver } from '#lib/prover/prover.ts'
+import { standIn } from '#lib/prover/stand-in.ts'
+import { readAuditorKey, readConfidentialAccount } from '#lib/wallet/account.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { decodeCallData, encodeCallData } from '#lib/wallet/call-data.ts'
+import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Deployment } from '#lib/wallet/deployment.ts'
+import { encryptTransfer } from '#lib/wallet/encryption.ts'
+import { encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
+import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import type { TransferStatement } from '#lib/wallet/prover.ts'
+import { invoke, scAddress, scAmount } from '#lib/wallet/spending.ts'
+import { type SignedCall, simulateCall } from '#lib/wallet/transaction.ts'
+import { keypair } from './network-fixture.ts'
+
+const passphrase = 'Standalone Network ; February 2017'
+
+let devnet: Devnet
+let prover: RealProver
+let deployment: Deployment
+let employer: Holder
+let contractor: Holder
+let colleague: Holder
+
+beforeAll(async () => {
+  devnet = await startDevnet({ directory: null, port: 0, closeMs: 100, passphrase, proofs: 'real' })
+  prover = await openProver({ circuits: 'lib/prover/circuits', referenceString: 'lib/prover/reference-string' })
+  const { token, auditor } = devnet.deployment.contracts
+  deployment = { rpc: new rpc.Server(devnet.rpcUrl, { allowHttp: true }), passphrase, token, auditor, prover }
+  const holders = ['employer', 'contractor', 'colleague'].map((name) => openHolder(keypair(name), token))
+  for (const holder of holders) {
+    await found(holder.signer)
+    await apply(await buildRegister(deployment, holder, { auditorId: 0 }))
+  }
+  ;[employer, contractor, colleague] = holders as [Holder, Holder, Holder]
+  const issuer = Keypair.fromSecret(devnet.issuerSecret)
+  await apply(await buildDeposit(deployment, issuer, { to: employer.signer.publicKey(), amount: 1_000n }))
+  await apply(await buildMerge(deployment, employer.signer))
+})
+afterAll(async () => {
+  await prover?.destroy()
+  await devnet?.close()
+})
+
+async function found(account: Keypair): Promise<void> {
+  expect((await fetch(`${devnet.friendbotUrl}?addr=${account.publicKey()}`)).status).toBe(200)
+}
+
+async function send({ signedXdr, hash }: SignedCall) {
+  const sent = await deployment.rpc.sendTransaction(TransactionBuilder.fromXdr(signedXdr, passphrase))
+  expect(sent.status).toBe('PENDING')
+  return await deployment.rpc.pollTransaction(hash, { attempts: 200, sleepStrategy: () => 50 })
+}
+
+async function apply(call: SignedCall): Promise<void> {
+  expect((await send(call)).status).toBe('SUCCESS')
+}
+
+/** The arguments of a signed call. */
+function argumentsOf({ signedXdr }: SignedCall): xdr.ScVal[] {
+  const [operation] = TransactionBuilder.fromXdr(signedXdr, passphrase).operations
+  if (operation?.type !== 'invokeHostFunction' || operation.func.type !== 'hostFunctionTypeInvokeContract') {
+    throw new Error('not a call')
+  }
+  return operation.func.invokeContract.args
+}
+
+/** What the ledger says of a call: nothing, or the contract's error. */
+async function judge(signer: Keypair, name: string, args: xdr.ScVal[]): Promise<number | undefined> {
+  const source = await deployment.rpc.getAccount(signer.publicKey())
+  const refusal: unknown = await simulateCall(deployment, source, invoke(deployment, name, args), {}).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (refusal === undefined) return undefined
+  expect(refusal).toMatchObject({ code: 'refused' })
+  return (refusal as { cause: { contractError: number } }).cause.contractError
+}
+
+const bytes = (content: Uint8Array): xdr.ScVal => xdr.ScVal.scvBytes(content)
+const opened = async (holder: Holder): Promise<Opening> =>
+  (await syncBalance(deployment, { address: holder.signer.publicKey(), vk: holder.keys.vk })).spendable
+
+/** A transfer from the employer's present balance. */
+async function transfer(amount: bigint, options = {}) {
+  const opening = await opened(employer)
+  return await buildTransfer(deployment, employer, { to: contractor.signer.publicKey(), amount, opening }, options)
+}
+
+const data = (args: xdr.ScVal[]) => decodeCallData(scValToNative(args.at(-1) ?? bytes(new Uint8Array())))
+const refused = (signer: Keypair, name: string, args: xdr.ScVal[]) =>
+  expect(judge(signer, name, args)).resolves.toBe(3506)
+
+test('a payment with real proofs: registered, paid, withdrawn', async () => {
+  const issuer = Keypair.fromSecret(devnet.issuerSecret)
+  await apply(await transfer(300n))
+  const received = await syncBalance(deployment, {
+    address: contractor.signer.publicKey(),
+    vk: contractor.keys.vk,
+  })
+  expect(received.receiving.value).toBe(300n)
+  expect((await opened(employer)).value).toBe(700n)
+  const withdrawal = { to: issuer.publicKey(), amount: 100n, opening: await opened(employer) }
+  const call = await buildWithdraw(deployment, employer, withdrawal)
+  const [from, to, , given] = argumentsOf(call)
+  if (!from || !to || !given) throw new Error('not a withdrawal')
+  await refused(employer.signer, 'withdraw', [from, to, scAmount(101n), given])
+  await apply(call)
+  expect((await opened(employer)).value).toBe(600n)
+})
+
+describe('a proof does not hold', () => {
+  let args: [xdr.ScVal, xdr.ScVal, xdr.ScVal]
+  const name = 'confidential_transfer'
+  beforeAll(async () => {
+    args = argumentsOf(await transfer(10n)) as typeof args
+    expect(await judge(employer.signer, name, args)).toBeUndefined()
+  })
+
+  test('for another payee', async () => {
+    const [from, , given] = args
+    await refused(employer.signer, name, [from, scAddress(colleague.signer.publicKey()), given])
+  })
+
+  test('with one bit of it changed, in whatever place, or all of it zero', async () => {
+    const [from, to] = args
+    const { payload, proof } = data(args)
+    for (const at of [0, 31, 7_000, 14_591]) {
+      await refused(employer.signer, name, [
+        from,
+        to,
+        bytes(encodeCallData(payload, proof.with(at, (proof[at] ?? 0) ^ 1))),
+      ])
+    }
+    await refused(employer.signer, name, [from, to, bytes(encodeCallData(payload, new Uint8Array(14_592)))])
+  })
+
+  test('with another value in the payload', async () => {
+    const [from, to] = args
+    const { payload, proof } = data(args)
+    for (const field of ['v_tilde', 'b_tilde', 'sigma', 'v_tilde_aud_r', 'r_tilde_aud_s']) {
+      const other = { ...payload, [field]: (payload[field] ?? new Uint8Array(32)).with(31, 1).with(30, 1) }
+      await refused(employer.signer, name, [from, to, bytes(encodeCallData(other, proof))])
+    }
+  })
+
+  test('for another auditor or another token', async () => {
+    const [from, to] = args
+    const statement = await honestStatement(5n)
+    const elsewhere = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
+    const keys = openHolder(employer.signer, elsewhere).keys
+    for (const [other, payload] of [
+      encrypt(statement, { auditorRecipient: encodePoint(multiply(H, 5n)) }),
+      encrypt(statement, { token: elsewhere, keys }),
+    ] as const) {
+      const proof = await prover.prove(other)
+      await refused(employer.signer, name, [from, to, bytes(encodeCallData(payload, proof))])
+    }
+  })
+
+  test('for more than the balance holds', async () => {
+    const [from, to] = args
+    const { spendable, ...statement } = await honestStatement(0n)
+    const rich = { value: 1_000_000n, blinding: statement.opening.blinding }
+    const [forged, payload] = encrypt({ ...statement, spendable, opening: rich }, { amount: 999_000n })
+    await expect(prover.prove(forged)).rejects.toThrow('the opening is not that of the balance')
+    // What a ledger that takes stand-ins would believe, and a true proof of something else.
+    for (const proof of [standIn(forged), data(args).proof]) {
+      await refused(employer.signer, name, [from, to, bytes(encodeCallData(payload, proof))])
+    }
+  })
+
+  test('of a registration for another account', async () => {
+    const stranger = keypair('stranger')
+    await found(stranger)
+    const { signer, keys } = openHolder(stranger, deployment.token)
+    const account = contractor.signer.publicKey()
+    const statement = {
+      circuit: 'register',
+      token: deployment.token,
+      y: keys.spendingKey,
+      pvk: keys.viewingKey,
+    } as const
+    const witness = { sk: keys.sk, vk: keys.vk }
+    const payload = { y: keys.spendingKey, pvk: keys.viewingKey }
+    const call = (proof: Uint8Array) => [
+      scAddress(signer.publicKey()),
+      xdr.ScVal.scvU32(0),
+      bytes(encodeCallData(payload, proof)),
+    ]
+    await refused(signer, 'register', call(await prover.prove({ ...statement, account, witness })))
+    const own = await prover.prove({ ...statement, account: signer.publicKey(), witness })
+    expect(await judge(signer, 'register', call(own))).toBeUndefined()
+  })
+
+  test('for an old balance, also where it stands in a ledger, and not a second time', async () => {
+    const { sequenceNumber } = await deployment.rpc
+      .getAccount(employer.signer.publicKey())
+      .then((account) => ({ sequenceNumber: account.sequenceNumber() }))
+    const first = await transfer(1n)
+    const source = new Account(employer.signer.publicKey(), String(BigInt(sequenceNumber) + 1n))
+    const second = await transfer(2n, { source })
+    await apply(first)
+    await refused(employer.signer, name, args)
+    await refused(employer.signer, name, argumentsOf(first))
+    const outcome = await send(second)
+    expect(outcome.status).toBe('FAILED')
+    const events = outcome.status === 'FAILED' ? (outcome.diagnosticEventsXdr ?? []) : []
+    expect(events.map((event) => JSON.stringify(event.toJson())).join()).toContain('3506')
+    expect((await opened(employer)).value).toBe(599n)
+  })
+})
+
+/** What an honest transfer from the employer to the contractor says, by the ledger as it is now. */
+async function honestStatement(amount: bigint) {
+  const account = (holder: Holder) =>
+    readConfidentialAccount(deployment.rpc, deployment.token, holder.signer.publicKey())
+  const [sender, payee] = [await account(employer), await account(contractor)]
+  if (!sender || !payee) throw new Error('not registered')
+  const { key } = await readAuditorKey(deployment, 0)
+  return {
+    token: deployment.token,
+    keys: employer.keys,
+    opening: await opened(employer),
+    spendable: sender.spendable,
+    viewingKey: payee.viewingKey,
+    auditorRecipient: key,
+    auditorSender: key,
+    amount,
+    salt: 4_242n,
+  }
+}
+
+/** The statement and payload of a transfer, other than the honest one in some respects. */
+function encrypt(
+  honest: Awaited<ReturnType<typeof honestStatement>>,
+  other: Partial<typeof honest>,
+): [TransferStatement, TransferStatement['payload']] {
+  const { keys, amount, opening, salt, ...given } = { ...honest, ...other }
+  const { payload, witness } = encryptTransfer({ keys, opening, amount, salt, ...given })
+  const secrets = { ...witness, vTransfer: amount }
+  return [{ circuit: 'transfer', ...given, spendingKey: keys.spendingKey, payload, witness: secrets }, payload]
+}

@@ -1,0 +1,113 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { ConfigurationError } from '#lib/config/environment.ts'
+import { loadProver, type ProverSettings } from '#lib/prover/loading.ts'
+import { announceProofs } from '#lib/prover/progress.ts'
+import { prover as standIn } from '#lib/prover/stand-in.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
+import { registration } from './statements.ts'
+
+const SETTINGS: ProverSettings = {
+  network: 'local',
+  proofs: 'real',
+  module: undefined,
+  circuits: undefined,
+  referenceString: undefined,
+  threads: undefined,
+}
+const silent = () => undefined
+
+describe('the prover of the configuration', () => {
+  test('is real on a local network, and the stand-in where that is asked for', async () => {
+    const real = await loadProver(SETTINGS, silent)
+    expect([real.check, real.destroy].map((part) => typeof part)).toEqual(['function', 'function'])
+    expect(await loadProver({ ...SETTINGS, proofs: 'stand-in' }, silent)).toBe(standIn)
+  })
+
+  test('needs circuits on a real network, and names the variable that is wrong', async () => {
+    const load = (given: Partial<ProverSettings>) => loadProver({ ...SETTINGS, ...given }, silent)
+    await expect(load({ network: 'testnet' })).rejects.toThrow(/^PROVER_CIRCUITS: is needed on a real network/)
+    await expect(load({ circuits: 'none' })).rejects.toThrow(/^PROVER_CIRCUITS: none\/\w+.json cannot be read/)
+    await expect(load({ referenceString: 'none' })).rejects.toThrow(/^PROVER_CRS: none\/bn254_g1.dat cannot be read/)
+    await expect(load({ referenceString: 'none' })).rejects.toThrow(ConfigurationError)
+  })
+
+  test('takes no other reference string than that of the ceremony on a real network', async () => {
+    const given = { circuits: 'lib/prover/circuits', referenceString: 'lib/prover/reference-string' } as const
+    const loading = loadProver({ ...SETTINGS, network: 'testnet', ...given }, silent)
+    await expect(loading).rejects.toThrow(
+      'PROVER_CRS: bn254_g1.dat in lib/prover/reference-string is not of the ceremony that real networks use',
+    )
+  })
+
+  describe('in a module', () => {
+    let directory: string
+    beforeAll(async () => {
+      directory = await mkdtemp(`${tmpdir()}/prover-`)
+      return () => rm(directory, { recursive: true })
+    })
+    const load = (module: string) => loadProver({ ...SETTINGS, network: 'testnet', module }, silent)
+
+    test('is what the file or package exports', async () => {
+      await writeFile(`${directory}/prover.mjs`, 'export const prover = { prove: async () => new Uint8Array(3) }')
+      const prover = await load(`${directory}/prover.mjs`)
+      expect(await prover.prove(registration(7n))).toHaveLength(3)
+    })
+
+    test('must be there', async () => {
+      await writeFile(`${directory}/none.mjs`, 'export const prover = {}')
+      await expect(load(`${directory}/none.mjs`)).rejects.toThrow('RELAY_PROVER: the module exports no prover')
+      await expect(load('no-such-package')).rejects.toThrow('no-such-package')
+    })
+  })
+})
+
+describe('progress', () => {
+  /** A prover that takes two seconds of a clock for each proof. */
+  function slowly() {
+    let now = 0
+    const said: string[] = []
+    const prover: Prover = {
+      prove: async () => {
+        now += 2_000
+        return new Uint8Array(1)
+      },
+    }
+    return {
+      said,
+      announced: announceProofs(
+        prover,
+        3,
+        (line) => said.push(line),
+        () => now,
+      ),
+    }
+  }
+
+  test('says which proof is made and how long those that are left will take', async () => {
+    const { said, announced } = slowly()
+    for (let made = 0; made < 3; made += 1) await announced.prove(registration(7n))
+    expect(said).toEqual(['proving 1 of 3', 'proving 2 of 3, about 4 s left', 'proving 3 of 3, about 2 s left'])
+  })
+
+  test('is in order when all are asked for at once, and goes on past the number that was foreseen', async () => {
+    const { said, announced } = slowly()
+    await Promise.all([1, 2, 3, 4].map(() => announced.prove(registration(7n))))
+    expect(said.map((line) => line.split(',')[0])).toEqual([
+      'proving 1 of 3',
+      'proving 2 of 3',
+      'proving 3 of 3',
+      'proving 4 of 4',
+    ])
+  })
+
+  test('goes on after a proof that fails', async () => {
+    const said: string[] = []
+    const failing: Prover = { prove: () => Promise.reject(new Error('no proof')) }
+    const announced = announceProofs(failing, 2, (line) => said.push(line))
+    await expect(announced.prove(registration(7n))).rejects.toThrow('no proof')
+    await expect(announced.prove(registration(7n))).rejects.toThrow('no proof')
+    expect(said).toEqual(['proving 1 of 2', 'proving 1 of 2'])
+  })
+})
