@@ -40,7 +40,7 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
         <div className="flex items-center justify-between gap-3 px-4 pt-3 pb-1 sm:px-6 lg:px-5 lg:pt-5 lg:pb-4">
           <Link href="/" prefetch={false} className="flex items-center gap-2.5 py-1 font-semibold tracking-tight">
             <BrandMark />
-            <span>Confidential payroll</span>
+            <span className="whitespace-nowrap lg:text-[0.8125rem]">Confidential payroll</span>
           </Link>
           <span className="lg:hidden">
             <SignOut />

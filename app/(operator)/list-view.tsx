@@ -36,6 +36,8 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   before?: ReactNode
   /** what to say, and to do next, where there is nothing at all */
   empty: ReactNode
+  /** what to say where the chosen tab alone has nothing */
+  emptyTab?: ReactNode
   /** the records as a table, or in a form of their own */
   columns?: readonly Column<Row>[]
   keyOf?: (row: Row) => string
@@ -45,7 +47,9 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
 /** Every list of the dashboard: search, filters, tabs with counts, the records, totals and pages. */
 export function ListView<Row>(props: ListViewProps<Row>) {
   const { here, title, network, above, path, query, list, searches, tabs, filters = [], fields, csv, before } = props
-  const isFiltered = Object.entries(query).some(([name, value]) => name !== 'page' && value !== '')
+  const isSet = (name: string) => name !== 'page' && query[name] !== undefined && query[name] !== ''
+  const isFiltered = Object.keys(query).some((name) => name !== tabs?.name && isSet(name))
+  const isTab = tabs !== undefined && isSet(tabs.name) && !isFiltered
   return (
     <Frame here={here} title={title} network={network} above={above}>
       {before}
@@ -56,7 +60,7 @@ export function ListView<Row>(props: ListViewProps<Row>) {
       {list ? (
         <>
           <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
-            <p role="status">{totalOf(list, props.nouns, isFiltered)}</p>
+            <p role="status">{totalOf(list, props.nouns, isFiltered || isTab)}</p>
             {csv && list.total > 0 && (
               <a
                 href={addressOf(csv.path, withoutPage(query))}
@@ -68,7 +72,15 @@ export function ListView<Row>(props: ListViewProps<Row>) {
             )}
           </div>
           {list.rows.length === 0 ? (
-            <Empty>{isFiltered ? <NothingFound path={path} searches={searches} /> : props.empty}</Empty>
+            <Empty>
+              {isFiltered ? (
+                <NothingFound path={path} searches={searches} />
+              ) : isTab ? (
+                <TabEmpty {...props} />
+              ) : (
+                props.empty
+              )}
+            </Empty>
           ) : props.children ? (
             props.children(list.rows)
           ) : (
@@ -92,6 +104,12 @@ const withoutPage = ({ page: _, ...query }: Query): Query => query
 
 function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
   return `${groupDigits(total)} ${total === 1 ? one : many}${isFiltered ? ' found' : ''}`
+}
+
+/** A tab may be empty while others are not. */
+function TabEmpty<Row>({ list, nouns, empty, emptyTab }: ListViewProps<Row>) {
+  if (emptyTab) return emptyTab
+  return list?.counts.get('') ? <strong>No {nouns[0]} has this status</strong> : empty
 }
 
 function NothingFound({ path, searches }: { path: string; searches: string }) {

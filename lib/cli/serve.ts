@@ -10,7 +10,7 @@ export interface Serving {
   kill(): Promise<void>
 }
 
-const START_DEADLINE_MS = 60_000
+const START_DEADLINE_MS = 300_000
 
 /** Whether a payroll service answers at `base`. */
 export async function answers(base: string): Promise<boolean> {

@@ -21,7 +21,7 @@ export { prover } from '#lib/prover/stand-in.ts'
 export { devnetKeys } from './apply/keys.ts'
 export type { ProofMode } from './host/proofs.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'
-export { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
+export { type LedgerLimits, multiplyLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
 /** Milliseconds between ledgers. */
 const PROFILES = { quick: 1_000, testnet: 5_000 } as const

@@ -13,8 +13,9 @@ export interface Attention {
   what: string
   /** why it is so, as far as that is known; empty where `what` says it */
   why: string
-  /** one line of what to do */
+  /** one line of what to do, and who does it */
   remedy: string
+  actor: 'operator' | 'customer'
   organisation?: NamedRecord
   batch?: NamedRecord
   contractors?: readonly NamedRecord[]

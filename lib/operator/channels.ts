@@ -50,15 +50,15 @@ export function channelState({ isRunning, problem, job, status }: ChannelLine): 
 
 /** What each fault of a channel means, and what ends it. */
 export const CHANNEL_FAULTS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
-  account: { meaning: 'It has no account on the ledger', remedy: 'Run npm run relay:setup: it makes the account' },
+  account: { meaning: 'It has no account on the ledger', remedy: 'Run npm run setup: it makes the account' },
   registration: {
     meaning: 'It is not registered with the token',
-    remedy: 'Run npm run relay:setup: it registers the account',
+    remedy: 'Run npm run setup: it registers the account',
   },
   sequence: { meaning: 'Its sequence number has run out', remedy: 'Replace its seed in CHANNEL_SEEDS' },
   balance: {
     meaning: 'It owns nothing',
-    remedy: 'Send a confidential transfer to its address, or run npm run relay:setup',
+    remedy: 'Send a confidential transfer to its address, or run npm run setup',
   },
   history: {
     meaning: 'Its balance cannot be read back from the ledger',

@@ -54,8 +54,9 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
           newest.batchStatus === 'failed'
             ? 'The batch failed'
             : counted(failures.length, 'payout failed', 'payouts failed'),
-        why: [newest.error, meaning].filter(Boolean).join(': '),
+        why: meaning || (newest.error ?? ''),
         remedy: 'The employer sends the payout again; nothing for you to do.',
+        actor: 'customer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
         contractors: failures
@@ -97,6 +98,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       what: `${counted(failed, 'transfer', 'transfers')} of ${all} of a relay job failed`,
       why: error ?? '',
       remedy: 'Its user starts a new job with the amounts that failed; nothing for you to do.',
+      actor: 'customer',
       ...(organisation && { organisation }),
       page: `/jobs?q=${id}`,
     }

@@ -7,7 +7,10 @@ import { listOldOpenTransfers, listSlowJobs } from './standstill.ts'
 /** A batch of which nothing has moved for so long stands still (ms). */
 export const STILL_AFTER_MS = 30 * 60_000
 
-/** What the records of all organisations ask a person for, the oldest first. `moving` are the batches under way. */
+/**
+ * What the records of all organisations ask a person for: first what the operator has to do, the oldest of it first.
+ * `moving` are the batches under way.
+ */
 export async function readAttention(
   db: Database,
   moving: readonly MovingBatch[],
@@ -23,7 +26,9 @@ export async function readAttention(
   const still = moving.filter(({ id }) => !told.has(id)).flatMap((batch) => describeStandstill(batch, now))
   const items = [...failed.items, ...still, ...open, ...failedJobs, ...slowJobs]
   return {
-    items: items.sort((one, other) => (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0)),
+    items: items.sort(
+      (one, other) => rankOf(one) - rankOf(other) || (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0),
+    ),
     olderFailedBatches: failed.older,
   }
 }
@@ -39,6 +44,7 @@ function describeStandstill(batch: MovingBatch, now: Date): Attention[] {
       since: progressedAt,
       what: 'The batch stands still',
       why: `${settledCount} of ${payoutCount} paid, ${waiting} not sent: the service is not asked to pay them`,
+      actor: 'operator',
       remedy: 'Ask the employer to go on paying in its application, or to cancel what is left.',
       organisation: { id: organisation, name: organisationName },
       batch: { id, name },
@@ -46,3 +52,5 @@ function describeStandstill(batch: MovingBatch, now: Date): Attention[] {
     },
   ]
 }
+
+const rankOf = ({ actor }: Attention) => (actor === 'operator' ? 0 : 1)

@@ -14,18 +14,12 @@ export interface Pulse {
 
 /** Every change of a record appends to the audit log, but for the items of jobs. */
 export async function readPulse(db: Database): Promise<Pulse> {
+  const items = sql`select concat(count(*), ' ', max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt})))
+    from ${batchItems} join ${batchJobs} on ${batchJobs.id} = ${batchItems.job} where ${batchJobs.status} = 'running'`
+  const isOpen = sql`exists (select 1 from ${batches} where ${batches.status} = 'started')
+    or exists (select 1 from ${batchJobs} where ${batchJobs.status} = 'running')`
   const [row] = await db
-    .select({
-      audit: db
-        .select({ last: max(auditLog.sequence) })
-        .from(auditLog)
-        .getSQL()
-        .mapWith(String),
-      items: sql<string>`(select concat(count(*), ' ', max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt})))
-      from ${batchItems} join ${batchJobs} on ${batchJobs.id} = ${batchItems.job} where ${batchJobs.status} = 'running')`,
-      isOpen: sql<boolean>`exists (select 1 from ${batches} where ${batches.status} = 'started')
-      or exists (select 1 from ${batchJobs} where ${batchJobs.status} = 'running')`,
-    })
-    .from(sql`(select 1) as one`)
-  return { version: `${row?.audit} ${row?.items}`, isOpen: row?.isOpen ?? false }
+    .select({ last: max(auditLog.sequence), items: sql<string>`(${items})`, isOpen: sql<boolean>`(${isOpen})` })
+    .from(auditLog)
+  return { version: `${row?.last} ${row?.items}`, isOpen: row?.isOpen ?? false }
 }

@@ -47,6 +47,7 @@ export async function listOldOpenTransfers(db: Database, now: Date): Promise<Att
     since: row.createdAt,
     what: 'A transfer is open for longer than it can be valid',
     why: `${row.resultCode === null ? '' : `the network last said ${row.resultCode}; `}the RPC has not yet shown what became of it`,
+    actor: 'operator',
     remedy:
       'See that the RPC follows the network and keeps its history; the service decides by itself as soon as it answers.',
     ...(row.organisation && { organisation: { id: row.organisation, name: row.organisationName ?? '' } }),
@@ -83,6 +84,7 @@ export async function listSlowJobs(db: Database, now: Date): Promise<Attention[]
       since,
       what: 'A relay job stands still',
       why: `${left} of its transfers have not ended`,
+      actor: 'operator',
       remedy: 'See that a relay runs and that its channels can pay: the page of jobs shows them.',
       ...(organisation && { organisation }),
       page: `/jobs?q=${id}`,

@@ -1,5 +1,5 @@
 import { and, asc, inArray, lt } from 'drizzle-orm'
-import { batchItems } from '#drizzle/schema/relay.ts'
+import { batchItems, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { failItem } from './item-ending.ts'
 import { findOpenItems } from './items.ts'
@@ -20,7 +20,8 @@ export interface RelayChores {
 
 /**
  * Gives up what has waited too long, whichever key it is sealed to, and sends a message for every open item of this queue
- * that has none: a worker that takes over an item may die before its message is written. How many items are open.
+ * that has none. The message of an item that holds a channel comes before the others, which may be waiting for that very
+ * channel. Resolves to how many items are open.
  */
 export async function resumeItems(given: RelayChores): Promise<number> {
   const { queue, now } = given
@@ -41,12 +42,15 @@ export async function resumeItems(given: RelayChores): Promise<number> {
   if (overdue.length > 0 || open.length > 0) await queue.open()
   for (const item of overdue) await failItem(given, item, 'no relay could pay it within a day')
   if (open.length > 0) {
-    await transact(db, (tx) =>
-      queue.send(
+    await transact(db, async (tx) => {
+      await queue.send(
         tx,
-        open.map((item) => ({ ...item, isHeld: item.status !== 'queued' })),
-      ),
-    )
+        open.map((item) => ({ ...item, isHeld: holdsChannel(item) })),
+      )
+      for (const item of open.filter(holdsChannel)) await queue.prefer(tx, item)
+    })
   }
   return open.length
 }
+
+const holdsChannel = ({ status }: { status: ItemStatus }) => status === 'taken' || status === 'signed'

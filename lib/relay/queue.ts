@@ -28,6 +28,8 @@ export interface ItemQueue {
   defer(tx: Database, message: ItemMessage, later: { seconds: number; isHeld: boolean }): Promise<void>
   /** Makes the deferred message of an item due now. */
   hurry(tx: Database, item: ItemId): Promise<void>
+  /** Puts the message of an item before the others, if no worker has it in hand: that of a worker which died keeps its place. */
+  prefer(tx: Database, item: ItemId): Promise<void>
   /** Hands messages to `handle`, so many at a time. */
   work(concurrency: number, handle: (message: ItemMessage) => Promise<void>): Promise<void>
   /** Gives the messages in hand back to the queue, aborts their signals, and stops. */
@@ -101,6 +103,10 @@ export function openQueue(given: {
     },
     hurry: async (tx, item) => {
       const options = { singletonKey: keyOf(item), startAfter: 0, db: within(tx) }
+      await (await open()).update({ name, options })
+    },
+    prefer: async (tx, item) => {
+      const options = { singletonKey: keyOf(item), priority: HELD_PRIORITY, db: within(tx) }
       await (await open()).update({ name, options })
     },
     work: async (concurrency, handle) => {

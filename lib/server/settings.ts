@@ -33,6 +33,8 @@ export interface Settings {
   sessions: SessionSettings
   sep10: Sep10Settings
   provider: ProviderSettings | undefined
+  /** Where the embedded ledger issues access tokens for any email; undefined beside a configured provider. */
+  testIssuer: string | undefined
   /** The contract of the confidential token. */
   token: string | undefined
   /** `secret` signs the tokens of invites; a token appended to `page` is their link; `daily` go out by mail at most. */
@@ -83,6 +85,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     },
     sep10: { signer, networkPassphrase: network.passphrase, homeDomain: host, webAuthDomain: host },
     provider: composeProvider(environment) ?? embedded.provider,
+    testIssuer: composeProvider(environment) ? undefined : embedded.provider?.issuer,
     token,
     invites: {
       secret: deriveKey(secret, 'invite tokens'),

@@ -17,8 +17,14 @@ const ANSWER = z.object({
   errorResultXdr: z.string().optional(),
 })
 
-/** Codes that a node also gives when another envelope with the same inner transaction has been there before. */
-const CONTESTED = new Set(['txBadSeq', 'txInsufficientFee'])
+/** The code that a node also gives when another envelope with the same inner transaction has been there before. */
+const CONTESTED = 'txBadSeq'
+
+/**
+ * Codes of what a later ledger may take all the same. Too early: a minTime is now, but the last ledger's clock is a few
+ * seconds behind. Too low a fee: the queue is full of others who offer as much, or another envelope with this number waits.
+ */
+const FOR_NOW = new Set(['txTooEarly', 'txInsufficientFee'])
 
 /** Gives `envelope` (base64 XDR) to the network. Never throws: no answer is an answer that leaves all open. */
 export async function send(network: Network, envelope: string): Promise<Sent> {
@@ -27,9 +33,8 @@ export async function send(network: Network, envelope: string): Promise<Sent> {
     const { latestLedger } = answer
     if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', latestLedger }
     const resultCode = resultCodeOf(decodeResult(answer.errorResultXdr))
-    // Its minTime is now, but the last ledger's clock is a few seconds behind: the next ledger takes it.
-    if (resultCode === 'txTooEarly') return { kind: 'unknown', latestLedger }
-    return { kind: 'error', latestLedger, resultCode, contested: CONTESTED.has(resultCode) }
+    if (FOR_NOW.has(resultCode)) return { kind: 'unknown', latestLedger }
+    return { kind: 'error', latestLedger, resultCode, contested: resultCode === CONTESTED }
   } catch (error) {
     log('error', 'send', { failure: describeFailure(error) })
     return { kind: 'unknown' }

@@ -1,4 +1,5 @@
 import { type Figure, measureDirectory } from './directory.ts'
+import { measureLedger } from './ledger.ts'
 import { startPostgres } from './postgres.ts'
 import { measureRelay } from './relay.ts'
 import { measureSep10 } from './sep10.ts'
@@ -15,21 +16,25 @@ function tell({ name, found, goal }: Figure): void {
   console.log(`${name.padEnd(46)} ${found.padEnd(60)}  (goal: ${goal})`)
 }
 
-for (const measure of measureSep10()) show(measure)
+/** `npm run bench -- relay` measures the relay alone. */
+const isRelayOnly = process.argv.includes('relay')
+if (!isRelayOnly) for (const measure of measureSep10()) show(measure)
 const postgres = await startPostgres(3955)
 try {
-  const stage = await setStage({
-    DATABASE_URL: postgres.url,
-    SESSION_SECRET: 'a secret for one run of the benchmark',
-  })
+  if (!isRelayOnly) await measureService(postgres.url)
+  for (const figure of await measureRelay(postgres.url)) tell(figure)
+  for (const figure of await measureLedger()) tell(figure)
+} finally {
+  await postgres.stop()
+}
+
+async function measureService(databaseUrl: string): Promise<void> {
+  const stage = await setStage({ DATABASE_URL: databaseUrl, SESSION_SECRET: 'a secret for one run of the benchmark' })
   try {
     for (const measure of await measureCrowd(stage)) show(measure)
     for (const measure of await measureChain(stage)) show(measure)
-    for (const figure of await measureDirectory(stage, postgres.url)) tell(figure)
+    for (const figure of await measureDirectory(stage, databaseUrl)) tell(figure)
   } finally {
     await stage.close()
   }
-  for (const figure of await measureRelay(postgres.url)) tell(figure)
-} finally {
-  await postgres.stop()
 }

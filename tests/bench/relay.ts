@@ -10,9 +10,14 @@ import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
 import { lookUp } from '#lib/stellar/look-up.ts'
+import { startCountingGate } from './counting-gate.ts'
+import { startCountingProxy } from './counting-proxy.ts'
 import type { Figure } from './directory.ts'
 
 const CHANNELS = 10
+/** Channels of a relay whose questions are counted beside one item. */
+const QUIET_CHANNELS = 12
+const WINDOW_SECONDS = 10
 const TRANSFERS = 10
 const JOBS = 50
 const EACH = 3
@@ -27,7 +32,7 @@ export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
   })
   const sponsor = Keypair.random()
   await fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
-  const seeds = Array.from({ length: CHANNELS }, () => Keypair.random().secret())
+  const seeds = Array.from({ length: QUIET_CHANNELS }, () => Keypair.random().secret())
   const variables = {
     DATABASE_URL: databaseUrl,
     SESSION_SECRET: 'a secret for one run of the benchmark',
@@ -46,17 +51,18 @@ export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
     const figures: Figure[] = []
     for (const channels of [1, 5, CHANNELS]) {
       figures.push(
-        await measureLanes(service, channels, { ...variables, CHANNEL_SEEDS: seeds.slice(0, channels).join() }),
+        await measureJob(service, channels, { ...variables, CHANNEL_SEEDS: seeds.slice(0, channels).join() }),
       )
     }
-    return [...figures, ...(await measureHosts(service, variables))]
+    const hosts = await measureHosts(service, { ...variables, CHANNEL_SEEDS: seeds.slice(0, CHANNELS).join() })
+    return [...figures, await measureQuestions(service, variables), ...hosts]
   } finally {
     await service.close()
     await devnet.close()
   }
 }
 
-async function measureLanes(
+async function measureJob(
   service: RunningService,
   channels: number,
   variables: Record<string, string>,
@@ -75,6 +81,33 @@ async function measureLanes(
     }
   } finally {
     await host.stop()
+  }
+}
+
+/** What a relay asks of database and ledger beside one item, on all channels together. */
+async function measureQuestions(service: RunningService, variables: Record<string, string>): Promise<Figure> {
+  const proxy = await startCountingProxy(variables.STELLAR_RPC_URL ?? '')
+  const gate = await startCountingGate(variables.DATABASE_URL ?? '')
+  const host = await startHost({ ...variables, STELLAR_RPC_URL: proxy.url, DATABASE_URL: gate.url })
+  try {
+    // The balances of all channels are read from the ledger's events first.
+    await finish(service, await hand(service, CHANNELS))
+    proxy.reset()
+    gate.reset()
+    const [job] = await Promise.all([
+      hand(service, 1).then((handed) => finish(service, handed)),
+      new Promise((resolve) => setTimeout(resolve, WINDOW_SECONDS * 1000)),
+    ])
+    const [calls, statements] = [proxy.count() / WINDOW_SECONDS, gate.count() / WINDOW_SECONDS]
+    return {
+      name: `${QUIET_CHANNELS} channels and one item (${job.status})`,
+      found: `${calls.toFixed(1)} RPC and ${statements.toFixed(1)} SQL questions a second`,
+      goal: 'at most 3 and 20',
+    }
+  } finally {
+    await host.stop()
+    await gate.close()
+    await proxy.close()
   }
 }
 

@@ -7,7 +7,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
 import { type PayrollClient, payrollClient } from '#lib/cli/payroll-client.ts'
 import { startServing } from '#lib/cli/serve.ts'
-import { startDevnet } from '#lib/devnet/devnet.ts'
+import { multiplyLimits, NETWORK_LEDGER_LIMITS, startDevnet } from '#lib/devnet/devnet.ts'
 import { prepareChain } from '#lib/wallet/chain.ts'
 import { NOTHING } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
@@ -36,6 +36,8 @@ export async function setStage(variables: Record<string, string> = {}): Promise<
     directory: null,
     port: 0,
     closeMs: 1000,
+    // What is measured is the service's cost, not the room in a ledger: see ./ledger.ts.
+    limits: multiplyLimits(NETWORK_LEDGER_LIMITS, 100),
     passphrase: 'Standalone Network ; February 2017',
   })
   const proxy = await startCountingProxy(devnet.rpcUrl)

@@ -9,6 +9,7 @@ export const PAGES = [
   ['/transfers', 'Transfers'],
   ['/transfers?view=refused', 'Transfers'],
   ['/contractors', 'Contractors'],
+  ['/organisations', 'Organisations'],
   ['/jobs', 'Jobs'],
   ['/audit', 'Audit log'],
 ] as const

@@ -31,7 +31,7 @@ test.beforeAll(async () => {
 test.afterAll(() => program.stop())
 
 const rowOf = (page: Page, name: string): Locator => page.getByRole('row').filter({ hasText: name })
-test('a failed payout is shown with its reason, here and among what failed lately', async ({ page }) => {
+test('a failed payout is shown with its reason, here and among what needs a person', async ({ page }) => {
   await enter(page, program.base)
   await page.goto(`${program.base}/batches/${failed}`)
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText('1 failed')
@@ -40,11 +40,20 @@ test('a failed payout is shown with its reason, here and among what failed latel
   await expect(row).toContainText('the network refused the transfer: txBadSeq')
   await expect(row).toContainText('the sequence number is not the next one')
   await page.goto(`${program.base}/overview`)
-  await expect(page.getByRole('region', { name: 'What failed lately' })).toContainText(
-    'the sequence number is not the next one',
-  )
-  await page.goto(`${program.base}/transfers?view=dead`)
+  const attention = page
+    .getByRole('region', { name: 'Needs a person' })
+    .getByRole('listitem')
+    .filter({ hasText: 'Bonus round' })
+  await expect(attention).toContainText(`${ORGANISATION} · Bonus round · Grace Hopper`)
+  await expect(attention).toContainText('the sequence number is not the next one')
+  await expect(attention).toContainText('To do: The employer sends the payout again; nothing for you to do.')
+  await attention.getByRole('link', { name: 'Grace Hopper' }).click()
+  await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
+  // What expired has failed.
+  await page.getByRole('link', { name: 'Failed 1' }).click()
+  await expect(page).toHaveURL(/view=failed/)
   await expect(page.getByRole('row')).toHaveCount(2)
+  await expect(rowOf(page, 'Grace Hopper')).toContainText('Expired')
 })
 
 test('a refusal is shown with its reason', async ({ page }) => {
@@ -58,20 +67,27 @@ test('a refusal is shown with its reason', async ({ page }) => {
 test('the overview has the figures, and the charts say them as a table too', async ({ page }) => {
   await enter(page, program.base)
   const main = page.getByRole('main')
-  await expect(main).toContainText('4 settled, 1 failed, 0 in flight in the last 24 hours', { timeout: 40_000 })
+  await expect(main).toContainText('4 succeeded, 1 failed, 0 open in the last 24 hours', { timeout: 40_000 })
   await expect(main).toContainText('4 transfers today')
   await expect(main).toContainText(/Half within \d\.\d s, 95 of 100 within \d\.\d s/)
   await expect(main).toContainText(/Lasts (about|more than)/)
   await expect(main).toContainText(/Held by the vault[\d,]+\.00USDC/)
   await page.getByText('As a table').first().click()
   await expect(page.getByRole('table').first().getByRole('row').last()).toContainText('4')
+  await page.getByRole('link', { name: '30 days' }).click()
+  await expect(main).toContainText('4 succeeded, 1 failed, 0 open in the last 30 days')
+  await expect(
+    page
+      .getByRole('table', { name: 'Transfers per day', includeHidden: true })
+      .getByRole('row', { includeHidden: true }),
+  ).toHaveCount(31)
 })
 
-test('a job of the relay is shown with its lanes and timings', async ({ page }) => {
+test('a job of the relay is shown with its channels and timings', async ({ page }) => {
   expect((await payroll.ask('POST', '/batch', { amounts: [1, 2] })).status).toBe(200)
   await enter(page, program.base)
   await page.goto(`${program.base}/jobs`)
-  await expect(page.getByRole('region', { name: 'Lanes' }).getByRole('listitem')).toHaveCount(3)
+  await expect(page.getByRole('region', { name: 'Channels' }).getByRole('listitem')).toHaveCount(3)
   const job = page.getByRole('list', { name: 'Jobs, newest first' }).getByRole('group')
   await expect(job).toContainText('Completed')
   await expect(job).toContainText('2/2')
@@ -107,29 +123,71 @@ test('no amount is on any page', async ({ page }) => {
   }
 })
 
-test('a search finds an account and a hash; a filter and a page keep their address', async ({ page }) => {
+test('a filter and a page keep their address', async ({ page }) => {
   await enter(page, program.base)
-  await page.goto(`${program.base}/transfers`)
-  const account = payroll.employer.signer.publicKey()
-  const search = page.getByRole('searchbox', { name: 'An account or a hash' })
-  await search.fill(account)
-  await search.press('Enter')
-  await expect(page).toHaveURL(new RegExp(`search=${account}`))
-  // Beside its own there may be those of the relay that count against its quota.
-  await expect(rowOf(page, `${account} →`)).toHaveCount(5)
-  await expect(page.getByRole('row')).toHaveCount(1 + (await rowOf(page, account).count()))
-  await page.getByRole('link', { name: 'Expired', exact: true }).click()
-  await expect(page).toHaveURL(/view=dead/)
-  await expect(page.getByRole('row')).toHaveCount(2)
-  await page.getByRole('searchbox').fill('nobody')
-  await page.getByRole('button', { name: 'Find' }).click()
-  await expect(page.getByText('Nothing found')).toBeVisible()
   await page.goto(`${program.base}/audit`)
   await page.getByLabel('Action').selectOption('organisation.founded')
-  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByRole('button', { name: 'Search' }).click()
   await expect(page.getByRole('row')).toHaveCount(2)
-  await page.goto(`${program.base}/transfers?cursor=nonsense`)
+  await page.getByRole('link', { name: 'wallet' }).filter({ visible: true }).click()
+  await expect(page.getByRole('link', { name: /Remove the filter By: ledger:G/ })).toBeVisible()
+  await page.goto(`${program.base}/transfers?page=nonsense`)
   await expect(page.getByRole('row').nth(1)).toBeVisible()
+})
+
+test('an organisation leads to what it has, and each list can be had of it alone', async ({ page }) => {
+  await enter(page, program.base)
+  await page.goto(`${program.base}/organisations`)
+  const row = rowOf(page, ORGANISATION)
+  await row.getByRole('link', { name: '4', exact: true }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Contractors' })).toBeVisible()
+  await expect(page.getByText('4 contractors found')).toBeVisible()
+  await page.getByRole('link', { name: `Remove the filter Organisation: ${ORGANISATION}` }).click()
+  await expect(page.getByText('4 contractors', { exact: true })).toBeVisible()
+})
+
+test('payouts and the audit log can be had as CSV files, in which no name is a formula', async ({ page }) => {
+  expect((await payroll.ask('POST', '/batches', { name: '=1+1' })).status).toBe(200)
+  await enter(page, program.base)
+  await page.goto(`${program.base}/batches`)
+  const download = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'All payouts as CSV' }).click()
+  expect((await download).suggestedFilename()).toMatch(/^payouts-\d{4}-\d\d-\d\d\.csv$/)
+  const payouts = await (await page.request.get(`${program.base}/payouts.csv`)).text()
+  expect(payouts.split('\r\n')).toHaveLength(1 + 5 + 1)
+  expect(payouts).toContain('Grace Hopper')
+  expect(payouts).not.toContain('sealed')
+  const audit = await page.request.get(`${program.base}/audit.csv?action=batch.created`)
+  expect((await audit.text()).split('\r\n')).toHaveLength(1 + 3 + 1)
+  expect((await fetch(`${program.base}/payouts.csv`)).status).toBe(401)
+})
+
+test('a hash leads to the page of its transaction, and an address is copied whole', async ({ page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  await enter(page, program.base)
+  await page.goto(`${program.base}/transfers?view=succeeded`)
+  const account = payroll.employer.signer.publicKey()
+  await page
+    .getByRole('button', { name: `Copy ${account}` })
+    .filter({ visible: true })
+    .first()
+    .click()
+  await expect(page.getByText('Copied')).toBeVisible()
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(account)
+  const code = page.locator('td .hash code').filter({ hasText: account, visible: true }).first()
+  await code.dblclick()
+  expect(await page.evaluate(() => getSelection()?.toString())).toBe(account)
+  // It is shown whole then.
+  expect(await code.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true)
+  await page.locator('td a[href^="/ledger/"]').filter({ visible: true }).first().click()
+  await expect(page.getByRole('heading', { level: 1, name: 'A transaction' })).toBeVisible()
+  const main = page.getByRole('main')
+  await expect(main).toContainText('Succeeded')
+  await expect(main).toContainText('confidential_transfer')
+  await expect(main).toContainText('(fee bump)')
+  expect(await findBarriers(page)).toEqual([])
+  await page.goto(`${program.base}/ledger/${'0'.repeat(64)}`)
+  await expect(main).toContainText('The ledger does not know this transaction')
 })
 
 test('everything can be reached by keyboard', async ({ page }) => {
@@ -145,9 +203,15 @@ test('everything can be reached by keyboard', async ({ page }) => {
   await expect(page.getByRole('link', { name: 'Skip to the content' })).toBeInViewport()
   await page.keyboard.press('Enter')
   await page.keyboard.press('Tab')
-  await expect(page.getByRole('link', { name: 'All' })).toBeFocused()
-  // The other five statuses, then the newest batch.
-  for (let tabs = 0; tabs < 6; tabs += 1) await page.keyboard.press('Tab')
+  await expect(page.getByRole('link', { name: /^All \d/ })).toBeFocused()
+  await page.keyboard.press('/')
+  await expect(page.getByRole('searchbox', { name: 'Search' })).toBeFocused()
+  await page.keyboard.type('bonus')
+  await page.keyboard.press('Enter')
+  await expect(page.getByText('1 batch found')).toBeVisible()
+  await page.getByRole('searchbox', { name: 'Search' }).focus()
+  // The buttons to search and to clear, the file, then the batch.
+  for (let tabs = 0; tabs < 4; tabs += 1) await page.keyboard.press('Tab')
   await expect(page.getByRole('link', { name: 'Bonus round' })).toBeFocused()
   await page.keyboard.press('Enter')
   await expect(page.getByRole('heading', { level: 1, name: 'Bonus round' })).toBeVisible()
@@ -189,7 +253,7 @@ test.describe('without JavaScript', () => {
 
   test('every page reads as it does with it', async ({ page }) => {
     await enter(page, program.base)
-    await expect(page.getByRole('main')).toContainText(/\d settled, \d failed/)
+    await expect(page.getByRole('main')).toContainText(/\d succeeded, \d failed/)
     for (const [path, title] of PAGES) {
       await page.goto(`${program.base}${path}`)
       await expect(page.getByRole('heading', { level: 1, name: title })).toBeVisible()

@@ -5,20 +5,14 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const read = (file: string) => readFileSync(file, 'utf8')
-const blocks = [...read('README.md').matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => code ?? '').join('\n')
+const pages = ['README.md', 'docs/walkthrough.md', 'docs/deploy.md'].map(read).join('\n')
+const blocks = [...pages.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => code ?? '').join('\n')
 
-/** What the README's lines write into the project's folder, or have somebody put there. */
+/** What the lines of the documentation write into the project's folder, or have somebody put there. */
 const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w./-]*)/g)].map(([, file]) => file ?? '')
 
 /** What is written aside before it is renamed, what commands write by default, and what people call such files. */
-const likewise = [
-  'relay.env.new',
-  '.env.new',
-  '.env.testnet',
-  'service.env',
-  'deployment.testnet.json',
-  '.data/keys.json',
-]
+const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
 
 /** Which of `names` git leaves out by the rules of `file`, in a folder of their own. */
 function ignoredBy(file: string, names: readonly string[]): string[] {
@@ -37,8 +31,8 @@ function ignoredBy(file: string, names: readonly string[]): string[] {
 const hasGit = spawnSync('git', ['--version']).status === 0
 
 describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
-  test('leaves out every file with keys or data that the README makes', () => {
-    expect(files).toEqual(expect.arrayContaining(['.env', 'relay.env', 'deployment.json', 'transfer.xdr']))
+  test('leaves out every file with keys or data that the documentation makes', () => {
+    expect(files).toEqual(expect.arrayContaining(['.env', 'deployment.json', 'transfer.xdr']))
     const names = [...new Set([...files, ...likewise, 'pay.ts'])]
     expect(ignoredBy(file, names)).toEqual(names)
   })

@@ -122,8 +122,8 @@ describe('compose.yaml', () => {
   })
 })
 
-describe("the README's password for PostgreSQL", () => {
-  const [, lines = ''] = /```sh\n(chmod 600 \.env\n.*\n)docker compose/.exec(read('README.md')) ?? []
+describe('the password for PostgreSQL in docs/deploy.md', () => {
+  const [, lines = ''] = /```sh\n(chmod 600 \.env\n.*\n)docker compose/.exec(read('docs/deploy.md')) ?? []
   let directory: string
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'payroll-compose-'))
@@ -147,7 +147,7 @@ describe("the README's password for PostgreSQL", () => {
     expect(readFileSync(file, 'utf8')).toBe(made)
   })
 
-  test('does not stand for the file that testnet:setup makes', () => {
+  test('does not stand for the file that `npm run setup` makes', () => {
     expect(follow).toThrow(/No such file/)
   })
 })

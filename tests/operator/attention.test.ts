@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { listMovingBatches } from '#lib/operator/batches.ts'
 import { readAttention } from '#lib/operator/overview.ts'
+import { readPulse } from '#lib/operator/pulse.ts'
 import { readTraffic } from '#lib/operator/traffic.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
@@ -87,7 +89,7 @@ test('batches under way come by the age of their last progress, and newer ones h
   expect(batches[0]?.progressedAt).toEqual(before(180))
 })
 
-test('what failed, stands still or is open for too long is told once, by name, the oldest first', async () => {
+test('what failed, stands still or is open for too long is told once, by name: first what the operator does', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const { items, olderFailedBatches } = await readAttention(db, batches, NOW)
   const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
@@ -99,10 +101,10 @@ test('what failed, stands still or is open for too long is told once, by name, t
   ])
   expect(told).toEqual([
     ['The batch stands still', 'Still', 'Northwind', undefined, 180],
-    ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
     ['A transfer is open for longer than it can be valid', 'Open', 'Northwind', 'Katherine', 7],
+    ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
-  expect(items[1]?.why).toMatch(/^expired: it expired .* nothing was paid$/)
+  expect(items[2]?.why).toMatch(/^expired: it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(olderFailedBatches).toBe(1)
 })
@@ -145,4 +147,22 @@ test('the traffic of a day has 24 hours, that of a month 30 days; what expired h
   expect(month.parts.reduce((sum, { failed }) => sum + failed, 0)).toBe(3)
   const nothing = await readTraffic(db, new Date('2030-01-01T00:00:00Z'))
   expect([nothing.medianSeconds, nothing.parts.every(({ succeeded }) => succeeded === 0)]).toEqual([undefined, true])
+})
+
+test('an open page is told that a record has changed, and whether something is on its way', async () => {
+  const before = await readPulse(db)
+  expect(before.isOpen).toBe(true)
+  expect(await readPulse(db)).toEqual(before)
+  await recordAudit(db, NOW, {
+    organisation,
+    actor: { kind: 'service', sub: 'test' },
+    action: 'batch.created',
+    subject: { kind: 'batch', id: 'x' },
+  })
+  const after = await readPulse(db)
+  expect(after.version).not.toBe(before.version)
+  await database.pool.query(
+    `UPDATE batch_items SET queued_at = queued_at + interval '1 second' WHERE status = 'queued'`,
+  )
+  expect((await readPulse(db)).version).not.toBe(after.version)
 })

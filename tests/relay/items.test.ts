@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batchItems, batchJobs, ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
 import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { resumeItems } from '#lib/relay/chores.ts'
 import { cancelNext, type Holding, releaseChannel, reserveNext, takeUp } from '#lib/relay/holding.ts'
 import { endUnknown, failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
 import { confirmItem, findItem, ITEM_MOVES, type Item, storeSigned } from '#lib/relay/items.ts'
@@ -238,6 +239,20 @@ test('a message is one for each item, and the oldest that waits is due as soon a
     { position: 1, due: true },
   ])
   await transact(db, (tx) => releaseChannel(tx, holding('A'), item))
+})
+
+test('the message of an item that holds a channel comes before the others, also when its worker has died', async () => {
+  await makeChannels('A')
+  const [one, two] = await makeJob(2)
+  if (!one || !two) throw new Error('an item is missing')
+  await transact(db, (tx) => queue.send(tx, [one, two]))
+  await take(two, 'A')
+  // As pg-boss leaves the messages of a worker that died.
+  await db.execute(`UPDATE pgboss.job SET state = 'retry' WHERE data->>'job' = '${one.job}'`)
+  await resumeItems(holding('A'))
+  const query = `SELECT (data->>'position')::int AS position FROM pgboss.job
+    WHERE data->>'job' = '${one.job}' AND state < 'active' ORDER BY priority DESC, created_on, position`
+  expect(((await db.execute(query)) as unknown as { rows: unknown[] }).rows).toEqual([{ position: 1 }, { position: 0 }])
 })
 
 test('what was begun under an earlier attempt has no more say', async () => {

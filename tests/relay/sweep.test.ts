@@ -107,12 +107,11 @@ test('an item that no relay could pay within a day is given up, unless its trans
   const client = await fixture.client()
   const { jobId } = (await fixture.post(client, { amounts: [5, 6, 7] })).body as { jobId: string }
   await fixture.db.execute(sql`UPDATE batch_items SET queued_at = queued_at - interval '25 hours' WHERE job = ${jobId}`)
-  const [taken, signed] = fixture.channels.map((channel) => channel.publicKey())
   await fixture.db.execute(
-    sql`UPDATE batch_items SET status = 'taken', channel = ${taken} WHERE job = ${jobId} AND position = 1`,
+    sql`UPDATE batch_items SET status = 'taken', channel = 'ONE' WHERE job = ${jobId} AND position = 1`,
   )
   await fixture.db.execute(
-    sql`UPDATE batch_items SET status = 'signed', channel = ${signed}, inner_hash = 'h', signed_xdr = 'x', sealed_opening = 'o'
+    sql`UPDATE batch_items SET status = 'signed', channel = 'TWO', inner_hash = 'h', signed_xdr = 'x', sealed_opening = 'o'
         WHERE job = ${jobId} AND position = 2`,
   )
   await cron(`Bearer ${SECRET}`)

@@ -26,14 +26,19 @@ export interface TestLedger {
   close(): Promise<void>
 }
 
-export async function startTestLedger(given: { passphrase?: string | undefined } = {}): Promise<TestLedger> {
-  const { passphrase = 'Standalone Network ; February 2017' } = given
-  const devnet = await startDevnet({ directory: null, port: 0, closeMs: 200, passphrase })
+/** @param given.closeMs milliseconds between ledgers; 0 closes one only when the test does */
+export async function startTestLedger(
+  given: { passphrase?: string | undefined; closeMs?: number | undefined } = {},
+): Promise<TestLedger> {
+  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200 } = given
+  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase })
   const proxy = await startFaultProxy(devnet.rpcUrl)
   const network = await openTestNetwork(`${devnet.url}/deployment.json`)
   const issuer = Keypair.fromSecret(devnet.issuerSecret)
   const sponsor = Keypair.random()
-  const funded = await fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
+  const asked = fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
+  const closing = closeMs === 0 ? setInterval(devnet.closeLedger, 50) : undefined
+  const funded = await asked.finally(() => clearInterval(closing))
   if (!funded.ok) throw new Error('the sponsor is not funded')
   return {
     url: proxy.url,

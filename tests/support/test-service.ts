@@ -20,6 +20,8 @@ interface Ledgers {
 
 export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
   ledger?: Kind
+  /** milliseconds between the ledgers of an embedded one; 0 closes one only when the test does */
+  closeMs?: number
   /** on top of the configuration that the other options make; an empty value takes a variable away */
   variables?: Record<string, string>
   /** the clock stands still here, until the test sets it; by default it goes */
@@ -116,10 +118,14 @@ export async function openTestService<Kind extends keyof Ledgers = 'none'>(
   }
 }
 
-async function startLedger({ ledger, variables }: TestServiceOptions<keyof Ledgers>): Promise<Ledgers[keyof Ledgers]> {
+async function startLedger({
+  ledger,
+  variables,
+  closeMs,
+}: TestServiceOptions<keyof Ledgers>): Promise<Ledgers[keyof Ledgers]> {
   const passphrase = variables?.DEVNET_PASSPHRASE
   if (ledger === 'fake') return await startFakeRpc({ ...(passphrase && { passphrase }) })
-  return ledger === 'embedded' ? await startTestLedger({ passphrase }) : undefined
+  return ledger === 'embedded' ? await startTestLedger({ passphrase, closeMs }) : undefined
 }
 
 /** The variables that say where the ledger is. */

@@ -135,7 +135,7 @@ function Actor({ entry: { actorKind, actorSub }, network }: { entry: AuditLine; 
       <Link
         href={addressOf('/audit', { actor: `${actorKind}:${actorSub}` })}
         prefetch={false}
-        aria-label={`All entries by ${actorSub}`}
+        title={`All entries by ${actorSub}`}
         className="text-xs text-soft underline underline-offset-4 hover:text-accent"
       >
         {actorKind === 'ledger' ? 'wallet' : actorKind === 'idp' ? 'email' : actorKind}

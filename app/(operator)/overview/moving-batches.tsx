@@ -29,7 +29,7 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
           {batches.map((batch) => (
             <li
               key={batch.id}
-              className="grid items-center gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_minmax(0,1fr)_13rem] sm:px-5"
+              className="grid items-center gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_minmax(0,1fr)_16rem] sm:px-5"
             >
               <div className="min-w-0">
                 <BatchLink id={batch.id} name={batch.name} />

@@ -32,6 +32,7 @@ const asked = (key: string, level: Attention['level'], what: string, rest: Parti
   since: undefined,
   why: '',
   remedy: '',
+  actor: 'operator',
   page: '',
   ...rest,
 })

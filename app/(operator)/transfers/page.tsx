@@ -53,6 +53,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
         columns={refusalColumns(network, now())}
         keyOf={({ sequence }) => String(sequence)}
         empty={<NoRefusals />}
+        emptyTab={<NoRefusals />}
       />
     )
   }

@@ -21,12 +21,12 @@ export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash },
     <ul>
       {hashes.map(([role, hash]) =>
         hash === ledgerHash ? (
-          <li key={role}>
+          <li key={role} className="xl:whitespace-nowrap">
             <TransactionHash hash={hash} network={network} /> <span className="text-xs text-faint">{role}</span>
             <span className="sr-only">, on the ledger</span>
           </li>
         ) : (
-          <li key={role} className="text-faint">
+          <li key={role} className="text-faint xl:whitespace-nowrap">
             <Hash value={hash} /> <span className="text-xs">{role}</span>
           </li>
         ),

@@ -38,6 +38,15 @@ export const NETWORK_LEDGER_LIMITS: LedgerLimits = {
   clusters: 2,
 }
 
+/** The same limits so many times over: for measurements and tests that are about something else than scarce room. */
+export function multiplyLimits({ classic, soroban, clusters }: LedgerLimits, factor: number): LedgerLimits {
+  return {
+    classic: { operations: classic.operations * factor },
+    soroban: combine(soroban, NOTHING, (room) => room * factor),
+    clusters,
+  }
+}
+
 /** Ledgers' worth of transactions that the queue holds (core's defaults). */
 const QUEUE_LEDGERS: Record<Kind, number> = { classic: 4, soroban: 2 }
 

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
@@ -13,6 +13,8 @@ import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
+
+vi.setConfig({ testTimeout: 900_000 })
 
 /** The command as it is run, against the embedded ledger. */
 
@@ -42,7 +44,7 @@ interface Running {
 }
 
 function start(args: string[], variables: Record<string, string> = {}): Running {
-  const child = spawn(process.execPath, ['lib/cli/testnet-setup.ts', ...args], {
+  const child = spawn(process.execPath, ['lib/cli/setup.ts', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
@@ -119,9 +121,9 @@ test('makes everything, tells no secret, and changes nothing when it is run agai
 
 test('a run that is killed in the middle is taken up with the same keys', async () => {
   const args = ['--deployment', `${devnet.url}/deployment.json`, '--channels', '2', '--env', file]
-  for (const moment of ['sponsor ', 'registering', 'asking the faucet', 'making it spendable']) {
+  for (const moment of ['registering', 'asking the faucet', 'making it spendable']) {
     const cut = start(args)
-    await expect.poll(cut.stderr, { timeout: 30_000, interval: 5 }).toContain(moment)
+    await expect.poll(cut.stderr, { timeout: 240_000, interval: 5 }).toContain(moment)
     cut.child.kill('SIGKILL')
     await once(cut.child, 'close')
   }
@@ -134,7 +136,7 @@ test('a run that is killed in the middle is taken up with the same keys', async 
     expect(spendable).toBeGreaterThanOrEqual(CHANNEL_FUNDS)
     expect(receiving).toBe(0n)
   }
-}, 120_000)
+})
 
 test('standard output has the environment when it is asked for, and nothing else', async () => {
   const sponsor = Keypair.random().secret()
@@ -166,14 +168,12 @@ test('lines of others stay, channels are added, and a contradiction changes noth
   const other = await run(['--env', file], { SPONSOR_SEED: Keypair.random().secret() })
   expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('SPONSOR_SEED: has another value in ')])
   expect(readFileSync(file, 'utf8')).toBe(kept)
-}, 120_000)
+})
 
 test.each([
   [['--deployment', ''], {}, '--deployment: is needed'],
-  [['--deployment', '/nowhere.json'], {}, '--deployment: cannot be read: '],
   [['--deployment', 'http://127.0.0.1:1/deployment.json'], {}, '--deployment: cannot be read: '],
   [['--channels', '101'], {}, '--channels: '],
-  [['--sponsor-seed', 'GBAD'], {}, '--sponsor-seed: '],
   [[], { FAUCET_SEED: 'GBAD' }, 'FAUCET_SEED: '],
 ])('%j with %j says what is wrong, and leaves no file', async (args, given, problem) => {
   const { code, stdout, stderr } = await run(['--env', file, ...args], given)

@@ -1,0 +1,116 @@
+'use client'
+
+import { type FormEvent, useState } from 'react'
+import { AcceptedInvite } from './accepted-invite.tsx'
+import { acceptInvite, signInByEmail } from './invite-requests.ts'
+import { NoWallet, signInWithFreighter } from './wallet-sign-in.ts'
+
+export interface AcceptInviteProps {
+  token: string
+  /** how an email signs in: here, in an application of the identity provider, or not at all */
+  email: 'form' | 'application' | 'none'
+  /** the confidential token that an account has to be registered with */
+  contract: string | undefined
+  isLocal: boolean
+}
+
+type State =
+  | { name: 'open'; problem: string; lacksWallet: boolean }
+  | { name: 'working'; words: string }
+  | { name: 'accepted'; status: string }
+
+/** Accepts the invite by a session of an email or of a wallet, and says what happens next. */
+export function AcceptInvite({ token, email, contract, isLocal }: AcceptInviteProps) {
+  const [state, setState] = useState<State>({ name: 'open', problem: '', lacksWallet: false })
+
+  const accept = async (words: string, signIn: () => Promise<string>) => {
+    setState({ name: 'working', words })
+    try {
+      const session = await signIn()
+      setState({ name: 'working', words: 'Accepting the invite …' })
+      setState({ name: 'accepted', status: await acceptInvite(token, session) })
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      setState({ name: 'open', problem, lacksWallet: error instanceof NoWallet })
+    }
+  }
+  const submitEmail = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const address = String(new FormData(event.currentTarget).get('email'))
+    void accept('Signing in …', () => signInByEmail(address))
+  }
+
+  if (state.name === 'accepted') {
+    return <AcceptedInvite status={state.status} contract={contract} isLocal={isLocal} />
+  }
+  const isWorking = state.name === 'working'
+  return (
+    <div className="mt-6 space-y-6">
+      {email === 'form' && (
+        <form onSubmit={submitEmail}>
+          <label htmlFor="email" className="mb-1.5 block font-medium">
+            Accept with your email
+          </label>
+          <div className="flex flex-wrap gap-2">
+            <input
+              id="email"
+              name="email"
+              type="email"
+              required
+              autoComplete="email"
+              placeholder="you@example.com"
+              className="min-w-0 flex-1 basis-52 rounded-md border border-edge bg-surface px-3 py-2 text-base placeholder:text-faint"
+            />
+            <button type="submit" disabled={isWorking} className={PRIMARY}>
+              Accept by email
+            </button>
+          </div>
+          <p className="mt-1.5 text-[0.8125rem] text-faint">
+            This is a test network: its identity provider believes every address.
+          </p>
+        </form>
+      )}
+      {email === 'application' && (
+        <p className="text-soft">
+          With an email: sign in to the application that your employer uses. It shows this invite, and you accept it
+          there.
+        </p>
+      )}
+      <div>
+        <p className="mb-1.5 font-medium">Accept with your wallet</p>
+        <button
+          type="button"
+          disabled={isWorking}
+          className={email === 'form' ? SECONDARY : PRIMARY}
+          onClick={() => accept('Waiting for the wallet …', signInWithFreighter)}
+        >
+          Accept with Freighter
+        </button>
+        <p className="mt-1.5 text-[0.8125rem] text-faint">
+          The wallet signs a challenge that moves nothing. Its account becomes the one that you are paid to.
+        </p>
+      </div>
+      <p role="status" className="text-soft empty:hidden">
+        {isWorking ? state.words : ''}
+      </p>
+      {!isWorking && state.problem !== '' && (
+        <p role="alert" className="rounded-md bg-bad-wash px-4 py-3 text-bad">
+          {state.problem}
+          {state.lacksWallet && (
+            <>
+              {' '}
+              <a href="https://www.freighter.app" rel="noreferrer" className="underline underline-offset-4">
+                Get it at freighter.app
+              </a>
+              , add it to this browser, make an account on the test network, and reload this page.
+            </>
+          )}
+        </p>
+      )}
+    </div>
+  )
+}
+
+const BUTTON = 'rounded-md px-4 py-2 font-medium transition-colors disabled:opacity-60'
+const PRIMARY = `${BUTTON} bg-accent text-on-accent hover:bg-accent-strong`
+const SECONDARY = `${BUTTON} border border-edge bg-surface hover:border-accent hover:text-accent`

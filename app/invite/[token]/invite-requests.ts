@@ -1,0 +1,43 @@
+/** Signs in by an email, where the service has a test issuer of its own; resolves to the session. */
+export async function signInByEmail(email: string): Promise<string> {
+  return textOf(await ask('/invite/email', { email }), 'session')
+}
+
+/** A challenge for the account to sign, and the passphrase of its network. */
+export async function requestChallenge(account: string): Promise<{ transaction: string; passphrase: string }> {
+  const answer = await ask(`/api/auth/sep10/challenge?account=${encodeURIComponent(account)}`)
+  return { transaction: textOf(answer, 'transaction'), passphrase: textOf(answer, 'network_passphrase') }
+}
+
+/** Exchanges a signed challenge for a session. */
+export async function verifyChallenge(transaction: string): Promise<string> {
+  return textOf(await ask('/api/auth/sep10/verify', { transaction }), 'session')
+}
+
+/** Accepts the invite; resolves to the status of the record. */
+export async function acceptInvite(token: string, session: string): Promise<string> {
+  return textOf(await ask(`/api/invites/${token}/accept`, {}, session), 'status')
+}
+
+/** @throws Error with the words of the service, or with what stands in the way of asking it */
+async function ask(path: string, body?: object, session?: string): Promise<unknown> {
+  const answer = await fetch(path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      ...(session !== undefined && { Authorization: `Bearer ${session}` }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  }).catch(() => {
+    throw new Error('The service does not answer. Try again in a moment.')
+  })
+  const said: unknown = await answer.json().catch(() => undefined)
+  if (!answer.ok) throw new Error(`It did not work: ${textOf(said, 'error')}.`)
+  return said
+}
+
+function textOf(answer: unknown, name: string): string {
+  const value = typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined
+  if (typeof value !== 'string') throw new Error('The service gave an answer that cannot be read.')
+  return value
+}

@@ -1,0 +1,23 @@
+import { requestChallenge, verifyChallenge } from './invite-requests.ts'
+
+/** This browser has no wallet that answers. */
+export class NoWallet extends Error {}
+
+/** Signs in with the account of the Freighter extension (SEP-10); resolves to the session. */
+export async function signInWithFreighter(): Promise<string> {
+  // It touches the window when it loads, so that the server must not.
+  const { isConnected, requestAccess, signTransaction } = await import('@stellar/freighter-api')
+  if (!(await isConnected()).isConnected) {
+    throw new NoWallet('This browser has no Freighter, which is the wallet that this page works with.')
+  }
+  const { address, error } = await requestAccess()
+  if (error || address === '') throw new Error(refusalOf(error))
+  const { transaction, passphrase } = await requestChallenge(address)
+  const signed = await signTransaction(transaction, { networkPassphrase: passphrase, address })
+  if (signed.error || signed.signedTxXdr === '') throw new Error(refusalOf(signed.error))
+  return await verifyChallenge(signed.signedTxXdr)
+}
+
+function refusalOf(error: { message: string } | undefined): string {
+  return `The wallet did not sign: ${error?.message ?? 'it gave no reason'}`
+}

@@ -1,0 +1,26 @@
+import { z } from 'zod'
+import { requireProvider, signInWithProvider } from '#lib/auth/oidc/sign-in.ts'
+import { askTestIssuer } from '#lib/auth/oidc/test-issuer.ts'
+import { admitSession } from '#lib/directory/user.ts'
+import { readJson } from '#lib/http/body.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { resource } from '#lib/http/resource.ts'
+import { service } from '#lib/server/services.ts'
+
+const BODY = z.object({ email: z.email('email required').max(254) }, 'email required')
+
+/** A session for any email, by the test issuer of the embedded ledger; with another provider there is no such route. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
+  {
+    POST: async (request) => {
+      const running = await service()
+      const { settings, now } = running
+      if (!settings.testIssuer) throw new Refusal('idp-not-configured', 'this service has no test issuer')
+      const { email } = await readJson(request, BODY)
+      const given = { provider: requireProvider(settings.provider), sessions: settings.sessions }
+      const token = await askTestIssuer(settings.testIssuer, email)
+      return admitSession(running, await signInWithProvider(given, token, now()))
+    },
+  },
+  { readers: 'ourselves' },
+)

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { Refusal } from '#lib/http/refusal.ts'
+
+const GRANTED = z.object({ access_token: z.string() })
+
+/**
+ * An access token for an email, from the issuer of the embedded ledger, which believes everybody.
+ * @throws Refusal `unavailable`
+ */
+export async function askTestIssuer(issuer: string, email: string): Promise<string> {
+  try {
+    const answer = await fetch(`${issuer}/token`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ sub: email, email }),
+      signal: AbortSignal.timeout(10_000),
+    })
+    return GRANTED.parse(await answer.json()).access_token
+  } catch (cause) {
+    throw new Refusal('unavailable', 'the test issuer cannot be reached', { cause })
+  }
+}

@@ -1,0 +1,33 @@
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { ConfigurationError } from '#lib/config/environment.ts'
+
+/** How a command is called, and what it does. */
+interface Command<Options extends ParseArgsOptionsConfig> {
+  /** what --help prints */
+  usage: string
+  options: Options
+  run(values: Values<Options>, positionals: string[]): Promise<void> | void
+  /** what is printed of a failure that is no ConfigurationError; by default its message */
+  explain?: (error: unknown) => unknown
+}
+
+type Values<Options extends ParseArgsOptionsConfig> = ReturnType<typeof parseArgs<{ options: Options }>>['values']
+
+/** Runs the command of this process. One that fails says why, without a stack, and ends the process with 1. */
+export async function runCommand<const Options extends ParseArgsOptionsConfig>(
+  command: Command<Options>,
+): Promise<void> {
+  const { usage, options, run, explain = messageOf } = command
+  try {
+    const given = parseArgs({ options: { ...options, help: { type: 'boolean' } }, allowPositionals: true })
+    if ('help' in given.values) return console.log(usage)
+    await run(given.values as Values<Options>, given.positionals)
+  } catch (error) {
+    console.error(error instanceof ConfigurationError ? error.message : explain(error))
+    process.exit(1)
+  }
+}
+
+function messageOf(error: unknown): unknown {
+  return error instanceof Error ? error.message : error
+}

@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
+
+/** Numbers and names that are the same in every run: the next one comes from the text and its place. */
+export interface Source {
+  /** a whole number from 0 to `below` - 1 */
+  number(below: number): number
+  /** 64 hex digits */
+  hash(): string
+  address(): string
+}
+
+export function openSource(text: string): Source {
+  let drawn = 0
+  const next = () => {
+    drawn += 1
+    return createHash('sha256').update(`${text} ${drawn}`).digest()
+  }
+  return {
+    number: (below) => next().readUInt32BE(0) % below,
+    hash: () => next().toString('hex'),
+    address: () => Keypair.fromRawEd25519Seed(next()).publicKey(),
+  }
+}

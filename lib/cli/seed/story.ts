@@ -1,0 +1,81 @@
+import type { BatchStatus, ContractorStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
+
+/** The organisations of a seeded service, the emails or wallets of their users, and how their batches are called. */
+export const ORGANISATIONS = [
+  { name: 'Northwind Robotics', user: 'ada@northwind.example', batch: 'Engineering' },
+  { name: 'Lighthouse Bakery', user: 'wallet', batch: 'Shop floor' },
+  { name: 'Studio Meridian', user: 'mira@meridian.example', batch: 'Freelancers' },
+] as const
+
+export const PEOPLE = [
+  'Ada Lovelace',
+  'Grace Hopper',
+  'Alan Turing',
+  'Katherine Johnson',
+  'Edsger Dijkstra',
+  'Radia Perlman',
+  'Barbara Liskov',
+  'Donald Knuth',
+  'Frances Allen',
+  'Tony Hoare',
+  'Margaret Hamilton',
+  'Niklaus Wirth',
+  'Hedy Lamarr',
+  'Claude Shannon',
+  'Lynn Conway',
+  'Edgar Codd',
+] as const
+
+/** The status of each contractor of an organisation, in their order; the rest are ready. */
+export const CONTRACTOR_STATUSES_AT_THE_END: readonly ContractorStatus[] = [
+  'onboarding',
+  'invited',
+  'invited',
+  'inactive',
+]
+
+/** A batch of the last hours: what its payouts are, and how long ago (minutes) it began. */
+export interface StoryBatch {
+  organisation: 0 | 1 | 2
+  name: string
+  status: BatchStatus
+  minutes: number
+  payouts: readonly PayoutStatus[]
+}
+
+const times = (count: number, status: PayoutStatus): PayoutStatus[] => new Array<PayoutStatus>(count).fill(status)
+
+/** One batch of every state, and those that need a person. */
+export const TODAY: readonly StoryBatch[] = [
+  { organisation: 0, name: 'November bonus', status: 'draft', minutes: 25, payouts: times(4, 'draft') },
+  { organisation: 2, name: 'Contractors, week 47', status: 'ready', minutes: 40, payouts: times(7, 'ready') },
+  {
+    organisation: 0,
+    name: 'Engineering, November',
+    status: 'started',
+    minutes: 4,
+    payouts: [...times(6, 'paid'), ...times(5, 'ready')],
+  },
+  {
+    organisation: 1,
+    name: 'Night shift',
+    status: 'started',
+    minutes: 190,
+    payouts: [...times(3, 'paid'), ...times(4, 'ready')],
+  },
+  { organisation: 2, name: 'Illustrators', status: 'started', minutes: 31, payouts: [...times(2, 'paid'), 'pending'] },
+  {
+    organisation: 1,
+    name: 'Weekend shift',
+    status: 'failed',
+    minutes: 320,
+    payouts: [...times(5, 'paid'), 'failed', 'failed'],
+  },
+  {
+    organisation: 0,
+    name: 'Expenses, October',
+    status: 'completed',
+    minutes: 75,
+    payouts: [...times(8, 'paid'), 'canceled'],
+  },
+]

@@ -1,0 +1,118 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { Keypair, rpc } from '@stellar/stellar-sdk'
+import { endow, enrol, openTestNetwork } from '#lib/cli/participants.ts'
+import { type Devnet, multiplyLimits, NETWORK_LEDGER_LIMITS, startDevnet } from '#lib/devnet/devnet.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import type { Figure } from './directory.ts'
+
+const TRANSFERS = 100
+/** Ledgers that the embedded ledger can be asked about. */
+const RETENTION = 17_280
+const MEBIBYTE = 1024 * 1024
+const PASSPHRASE = 'Standalone Network ; February 2017'
+
+/** The embedded ledger: how long a full ledger takes, how many transfers testnet's limits let in, and what stays in memory. */
+export async function measureLedger(): Promise<Figure[]> {
+  return [
+    ...(await withDevnet({ limits: multiplyLimits(NETWORK_LEDGER_LIMITS, TRANSFERS) }, measureClose)),
+    ...(await withDevnet({}, measureRoom)),
+    await measureMemory(),
+  ]
+}
+
+async function withDevnet(
+  options: { limits?: typeof NETWORK_LEDGER_LIMITS },
+  measure: (devnet: Devnet, send: (payees: number) => Promise<number>) => Promise<Figure[]>,
+): Promise<Figure[]> {
+  const devnet = await startDevnet({ directory: null, port: 0, closeMs: 0, passphrase: PASSPHRASE, ...options })
+  const timer = setInterval(devnet.closeLedger, 100)
+  try {
+    const network = await openTestNetwork(`${devnet.url}/deployment.json`)
+    const issuer = Keypair.fromSecret(devnet.issuerSecret)
+    const payers: { holder: Holder; opening: Opening }[] = []
+    for (let count = 0; count < TRANSFERS; count += 1) {
+      const holder = await enrol(network)
+      payers.push({ holder, opening: await endow(network, issuer, holder, 1_000n) })
+    }
+    clearInterval(timer)
+    devnet.closeLedger()
+    const send = async (payees: number) => {
+      const sent = payers.map(async ({ holder, opening }, index) => {
+        const payee = payers[(index + 1) % payees]?.holder
+        if (!payee) throw new Error('nobody to pay')
+        const { signedXdr } = await buildTransfer(network, holder, {
+          to: payee.signer.publicKey(),
+          amount: 1n,
+          opening,
+        })
+        const body = { jsonrpc: '2.0', id: 1, method: 'sendTransaction', params: { transaction: signedXdr } }
+        const headers = { 'content-type': 'application/json' }
+        const response = await fetch(devnet.rpcUrl, { method: 'POST', headers, body: JSON.stringify(body) })
+        const { result } = await response.json()
+        return result.status
+      })
+      return (await Promise.all(sent)).filter((status) => status === 'PENDING').length
+    }
+    return await measure(devnet, send)
+  } finally {
+    clearInterval(timer)
+    await devnet.close()
+  }
+}
+
+async function measureClose(devnet: Devnet, send: (payees: number) => Promise<number>): Promise<Figure[]> {
+  const pending = await send(TRANSFERS)
+  const start = performance.now()
+  devnet.closeLedger()
+  const took = performance.now() - start
+  return [{ name: 'a ledger with 100 transfers closes', found: `${took.toFixed(0)} ms, ${pending} taken`, goal: '1 s' }]
+}
+
+async function measureRoom(devnet: Devnet, send: (payees: number) => Promise<number>): Promise<Figure[]> {
+  const server = new rpc.Server(devnet.rpcUrl, { allowHttp: true })
+  const pending = await send(TRANSFERS)
+  devnet.closeLedger()
+  const { latestLedger } = await server.getHealth()
+  const { transactions } = await server.getTransactions({ startLedger: latestLedger })
+  return [
+    {
+      name: 'testnet’s limits, 100 transfers at once',
+      found: `the queue takes ${pending}, a ledger ${transactions.length}`,
+      goal: '16 and 8',
+    },
+  ]
+}
+
+/** Bodies of ledgers are read from disk; what stays is an index of the retained ledgers. */
+async function measureMemory(): Promise<Figure> {
+  const directory = mkdtempSync(join(tmpdir(), 'ledger-'))
+  setFlagsFromString('--expose_gc')
+  const collect = runInNewContext('gc') as () => void
+  const heap = () => {
+    collect()
+    return process.memoryUsage().heapUsed / MEBIBYTE
+  }
+  const before = heap()
+  const devnet = await startDevnet({ directory, port: 0, closeMs: 0, passphrase: PASSPHRASE })
+  try {
+    const grown: string[] = []
+    for (let round = 0; round < 3; round += 1) {
+      for (let ledger = 0; ledger < RETENTION; ledger += 1) devnet.closeLedger()
+      grown.push((heap() - before).toFixed(0))
+    }
+    return {
+      name: 'heap after one, two, three histories',
+      found: `${grown.join(', ')} MiB`,
+      goal: 'flat from the first',
+    }
+  } finally {
+    await devnet.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,143 @@
+import { expect, type Page, test } from '@playwright/test'
+import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
+import { DESKTOP, findBarriers, NARROWEST, overflowOf, PHONE } from './operator.ts'
+import { openPayroll, type Payroll } from './payroll.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
+
+const COMPANY = 'Northwind <b>Robotics</b>'
+
+let program: RunningProgram
+let payroll: Payroll
+test.beforeAll(async () => {
+  test.setTimeout(240_000)
+  program = await runProgram()
+  payroll = await openPayroll(program)
+  await payroll.ask('PATCH', '/me', { orgName: COMPANY })
+})
+test.afterAll(() => program.stop())
+
+/** The link of an invite for a new contractor. */
+async function invite(contractor: Record<string, string>): Promise<string> {
+  const { id } = (await payroll.ask('POST', '/contractors', contractor)).body as { id: string }
+  const { inviteUrl } = (await payroll.ask('POST', `/contractors/${id}/invite`)).body as { inviteUrl: string }
+  return inviteUrl
+}
+
+/**
+ * Answers as the content script of Freighter does, by messages of the window; the key stays in this process.
+ * @param refuses the person says no
+ */
+async function installFreighter(page: Page, key: Keypair, { refuses = false } = {}): Promise<void> {
+  await page.exposeFunction('signAsFreighter', (xdr: string, passphrase: string) => {
+    const transaction = TransactionBuilder.fromXdr(xdr, passphrase)
+    transaction.sign(key)
+    return transaction.toXdr()
+  })
+  await page.addInitScript(
+    ([address, isRefusing]) => {
+      window.addEventListener('message', async ({ data, source }) => {
+        if (source !== window || data?.source !== 'FREIGHTER_EXTERNAL_MSG_REQUEST') return
+        const answer = (fields: object) =>
+          window.postMessage(
+            { source: 'FREIGHTER_EXTERNAL_MSG_RESPONSE', messagedId: data.messageId, ...fields },
+            window.location.origin,
+          )
+        const sign = Reflect.get(window, 'signAsFreighter') as (xdr: string, passphrase: string) => Promise<string>
+        if (data.type === 'REQUEST_CONNECTION_STATUS') answer({ isConnected: true })
+        else if (data.type === 'REQUEST_ACCESS') answer({ publicKey: address })
+        else if (data.type === 'SUBMIT_TRANSACTION' && isRefusing) {
+          answer({ apiError: { code: -4, message: 'The user rejected this request.' } })
+        } else if (data.type === 'SUBMIT_TRANSACTION') {
+          answer({
+            signedTransaction: await sign(data.transactionXdr, data.networkPassphrase),
+            signerAddress: address,
+          })
+        }
+      })
+    },
+    [key.publicKey(), refuses] as const,
+  )
+}
+
+const statusOf = async (name: string) => {
+  const { contractors } = (await payroll.ask('GET', '/contractors')).body as {
+    contractors: { name: string; status: string; address?: string }[]
+  }
+  return contractors.find((contractor) => contractor.name === name)
+}
+
+test('a contractor accepts by email, and is told what happens next', async ({ page }) => {
+  await page.goto(await invite({ name: 'Ada Lovelace', email: 'ada@example.com' }))
+  await expect(page.getByRole('heading', { level: 1, name: `${COMPANY} invites you` })).toBeVisible()
+  await expect(page.getByText(/accepted once, until \d{4}-\d\d-\d\d, \d\d:\d\d UTC/)).toBeVisible()
+  await page.getByRole('textbox', { name: 'Accept with your email' }).fill('bob@example.com')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for somebody else')
+  await page.getByRole('textbox', { name: 'Accept with your email' }).fill('ada@example.com')
+  await page.getByRole('button', { name: 'Accept by email' }).click()
+  await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeFocused()
+  await expect(page.getByRole('main')).toContainText('Register your account')
+  await expect(page.getByRole('main')).toContainText('GET /api/payouts')
+  expect(await findBarriers(page)).toEqual([])
+  expect((await statusOf('Ada Lovelace'))?.status).toBe('onboarding')
+  const answer = await page.reload()
+  expect(answer?.status()).toBe(404)
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is not valid any more')
+})
+
+test('a contractor accepts by wallet, whose account becomes the one that is paid', async ({ page }) => {
+  const [payee] = await payroll.hire('somebody else')
+  const key = Keypair.random()
+  await installFreighter(page, key)
+  await page.goto(await invite({ name: 'Grace Hopper' }))
+  await page.getByRole('button', { name: 'Accept with Freighter' }).click()
+  await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeVisible()
+  expect(await statusOf('Grace Hopper')).toMatchObject({ status: 'onboarding', address: key.publicKey() })
+  expect(payee?.address).not.toBe(key.publicKey())
+})
+
+test('a wallet that refuses is said to have refused, and the invite stays open', async ({ page }) => {
+  await installFreighter(page, Keypair.random(), { refuses: true })
+  const link = await invite({ name: 'Alan Turing' })
+  await page.goto(link)
+  await page.getByRole('button', { name: 'Accept with Freighter' }).click()
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('The user rejected this request')
+  expect((await page.reload())?.status()).toBe(200)
+})
+
+test('without the extension the page says how to get it', async ({ page }) => {
+  await page.goto(await invite({ name: 'Radia Perlman' }))
+  await page.getByRole('button', { name: 'Accept with Freighter' }).click()
+  await expect(page.getByRole('link', { name: 'Get it at freighter.app' })).toBeVisible()
+  expect(await findBarriers(page)).toEqual([])
+})
+
+test('a void link is 404', async ({ page }) => {
+  for (const token of ['nothing', 'A'.repeat(70)]) {
+    expect((await page.goto(`${program.base}/invite/${token}`))?.status()).toBe(404)
+    await expect(page.getByRole('heading', { level: 1 })).toHaveText('This invite is not valid any more')
+    expect(await findBarriers(page)).toEqual([])
+  }
+})
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing and nothing is cut off, ${colorScheme}, desktop and phone`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme })
+    await page.goto(await invite({ name: `Barbara Liskov, ${colorScheme}` }))
+    for (const size of [DESKTOP, PHONE, NARROWEST]) {
+      await page.setViewportSize(size)
+      expect(await findBarriers(page)).toEqual([])
+      expect(await overflowOf(page)).toBeLessThanOrEqual(0)
+    }
+  })
+}
+
+test('everything is reached by keyboard alone', async ({ page }) => {
+  await page.goto(await invite({ name: 'Edsger Dijkstra' }))
+  await page.keyboard.press('Tab')
+  await expect(page.getByRole('textbox', { name: 'Accept with your email' })).toBeFocused()
+  await page.keyboard.press('Tab')
+  await expect(page.getByRole('button', { name: 'Accept by email' })).toBeFocused()
+  await page.keyboard.press('Tab')
+  await expect(page.getByRole('button', { name: 'Accept with Freighter' })).toBeFocused()
+})
