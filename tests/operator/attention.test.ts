@@ -104,7 +104,7 @@ test('what failed, stands still or is open for too long is told once, by name: f
     ['A transfer is open for longer than it can be valid', 'Open', 'Northwind', 'Katherine', 7],
     ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
-  expect(items[2]?.why).toMatch(/^expired: it expired .* nothing was paid$/)
+  expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(olderFailedBatches).toBe(1)
 })
