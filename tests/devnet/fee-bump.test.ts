@@ -1,5 +1,6 @@
 import { Asset, type Keypair, Operation, type Transaction } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { accountId } from '#lib/devnet/state/ledger-key.ts'
 import {
   codeOf,
   keypair,
@@ -51,6 +52,16 @@ test('the outer envelope: fee, rate, source, signatures, balance', async () => {
   expect(await refusal(async () => wrong)).toEqual(['txBadAuth', 200n])
   expect(await refusal(async () => doubled)).toEqual(['txBadAuthExtra', 200n])
   expect(await refusal(async () => wrap(inner, sponsor, 990_000_001n))).toEqual(['txInsufficientBalance', 200n])
+})
+
+test('its meta begins with the fee source, as core loads it', async () => {
+  const outcome = await network.settle(wrap(await network.build(payer, pay()), sponsor, 200n))
+  if (outcome.status !== 'SUCCESS' || outcome.resultMetaXdr.type !== 'v4') throw new Error(outcome.status)
+  const owners = outcome.resultMetaXdr.v4.txChangesBefore.map((change) => {
+    const entry = change.type === 'ledgerEntryState' || change.type === 'ledgerEntryUpdated' ? change.value : undefined
+    return entry?.data.type === 'account' ? accountId(entry.data.account.accountId) : undefined
+  })
+  expect(owners).toEqual([sponsor, sponsor, payer, payer].map((account) => account.publicKey()))
 })
 
 /** The inner transaction, changed in one place: its fee is nobody's concern, everything else is. */

@@ -124,7 +124,7 @@ describe('a simulated call', () => {
     expect(footprint.readWrite).toEqual([])
     expect([writeBytes, diskReadBytes]).toEqual([0, 0])
     expect(answer.result?.auth).toEqual([])
-    expect(answer.stateChanges ?? []).toEqual([])
+    expect(answer.stateChanges).toBeUndefined()
     expect(scValToNative(answer.result?.retval ?? xdr.ScVal.scvVoid())).toHaveProperty('viewing_public_key')
   })
 
@@ -134,6 +134,7 @@ describe('a simulated call', () => {
     const [change] = answer.stateChanges ?? []
     expect(change?.type).toBe('created')
     expect(change?.before).toBeNull()
+    expect(change?.after?.lastModifiedLedgerSeq).toBe(0)
     expect(change?.after?.data.type).toBe('contractData')
     const { resources } = answer.transactionData.build()
     expect(resources.writeBytes).toBe(change?.after?.toXdr().length)

@@ -139,6 +139,7 @@ test('a call that fails costs N and nothing refundable', async () => {
   const split = await check(outcome)
   expect(split.totalRefundableResourceFeeCharged).toBe(0n)
   expect(outcome.diagnosticEventsXdr?.length).toBeGreaterThan(0)
+  expect(outcome.events.contractEventsXdr).toEqual([])
   expect(outcome).toMatchObject({ returnValue: undefined })
 })
 
