@@ -176,7 +176,8 @@ async function claimForApplied(
   { payoutId, closedAt }: { payoutId: string | undefined; closedAt: number },
   now: Date,
 ): Promise<string | undefined> {
-  const createdBefore = new Date(closedAt * 1000)
+  // The time of a ledger is cut to whole seconds.
+  const createdBefore = new Date((closedAt + 1) * 1000)
   if (payoutId !== undefined) return await claim(tx, transfer, { payoutId, createdBefore }, now)
   const earlier = await tx
     .select({ payout: transfers.payout })

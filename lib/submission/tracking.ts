@@ -46,13 +46,14 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     const resultCode = sent.kind === 'error' ? sent.resultCode : null
     envelope.resultCode = resultCode
     if (sent.kind === 'error') {
-      const from = sent.contested ? Math.max(latest(), entry.lookedAt) + CONTESTED_LEDGERS : 0
+      const known = entry.refusals.get(envelope.innerHash)
+      const from = known?.from ?? (sent.contested ? entry.sentAt + CONTESTED_LEDGERS : 0)
       entry.refusals.set(envelope.innerHash, { resultCode: sent.resultCode, from })
     } else entry.refusals.delete(envelope.innerHash)
     await noteSent(await database(), envelope.innerHash, { at: now(), resultCode })
     if (sent.kind !== 'error') return
     log('info', 'envelope refused', { hash: envelope.innerHash, code: sent.resultCode })
-    if (!(await conclude(entry))) tellRefused(entry, entry.lookedAt)
+    if (!(await conclude(entry))) tellRefused(entry, entry.sentAt)
   }
 
   async function examine(entry: Tracked): Promise<void> {
@@ -71,12 +72,12 @@ export function openTracking({ network, readAccount, database, now, books, drop,
    */
   async function missing(entry: Tracked, ledger: number): Promise<void> {
     entry.lookedAt = ledger
-    tellRefused(entry, ledger)
     if (entry.sentAt >= ledger) return
     const { account } = await readAccount(entry.transfer.account)
-    if (account && account.seqNum >= entry.transfer.sequenceNumber) return void (await conclude(entry))
+    if (account && account.seqNum >= entry.transfer.sequenceNumber && (await conclude(entry))) return
     const envelope = pickEnvelope(entry)
     if (account?.seqNum === entry.transfer.sequenceNumber - 1n && envelope) await resubmit(entry, envelope)
+    else tellRefused(entry, ledger)
   }
 
   async function found(entry: Tracked, record: LedgerRecord): Promise<void> {

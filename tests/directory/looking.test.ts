@@ -37,10 +37,8 @@ async function leaveBehind() {
 
 /** As a process that has just started: it follows nothing. */
 function renew() {
-  const { sponsor, network, database, now, submission: former } = town.service
-  const submission = openSubmission({ network, database, now, books: former.books })
-  town.service.submission = submission
-  if (sponsor) sponsor.submission = submission
+  const { network, database, now, submission } = town.service
+  Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))
 }
 
 const looks: [string, (office: Employer, batch: { id: string }) => Promise<unknown>][] = [
