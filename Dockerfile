@@ -30,6 +30,18 @@ FROM base AS web
 ENV NODE_ENV=production HOSTNAME=0.0.0.0 PORT=3000 DATA_DIR=/data
 COPY --from=build /app/.next/standalone ./
 COPY --from=build /app/.next/static ./.next/static
+# What the embedded ledger and its relay check and prove with: a build takes none of it along.
+COPY lib/prover/circuits ./lib/prover/circuits
+COPY lib/prover/reference-string ./lib/prover/reference-string
+COPY --from=dependencies /app/node_modules/@aztec ./node_modules/@aztec
+COPY --from=dependencies /app/node_modules/@noir-lang ./node_modules/@noir-lang
+COPY --from=dependencies /app/node_modules/comlink ./node_modules/comlink
+COPY --from=dependencies /app/node_modules/debug ./node_modules/debug
+COPY --from=dependencies /app/node_modules/ms ./node_modules/ms
+COPY --from=dependencies /app/node_modules/fflate ./node_modules/fflate
+COPY --from=dependencies /app/node_modules/msgpackr ./node_modules/msgpackr
+COPY --from=dependencies /app/node_modules/pako ./node_modules/pako
+COPY --from=dependencies /app/node_modules/tslib ./node_modules/tslib
 RUN install -d -o node -g node -m 700 /data
 USER node
 EXPOSE 3000

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { pathToFileURL } from 'node:url'
+import { dataPath } from '#lib/config/data-directory.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { EMBEDDED_CIRCUITS, EMBEDDED_STRING } from './embedded.ts'
@@ -49,7 +50,7 @@ export async function loadProver(settings: ProverSettings, say: (line: string) =
   }
   const referenceString = settings.referenceString ?? (isLocal ? EMBEDDED_STRING : `${homedir()}/.bb-crs`)
   await named('PROVER_CRS', async () => {
-    if (!isLocal && !existsSync(`${referenceString}/bn254_g1.dat`)) {
+    if (!isLocal && !existsSync(dataPath(referenceString, 'bn254_g1.dat'))) {
       say(`The reference string is fetched into ${referenceString}, 2 MB.`)
       await fetchReferenceString(referenceString)
     }

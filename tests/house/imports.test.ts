@@ -182,6 +182,19 @@ test('paths into DATA_DIR are made by dataPath, which no build follows to the ke
   expect(joining.map(({ from }) => from).filter((from) => !named.includes(from))).toEqual([])
 })
 
+test('no page and no route loads the prover or the verifier of proofs', () => {
+  const reached = new Set(files.filter((file) => file.startsWith('app/')))
+  for (const file of reached) {
+    for (const { from, file: imported, typeOnly } of imports) {
+      if (from === file && imported !== undefined && !typeOnly) reached.add(imported)
+    }
+  }
+  expect(reached).toContain('lib/server/services.ts')
+  const provers = ['backend', 'loading', 'prover', 'verifier'].map((name) => `lib/prover/${name}.ts`)
+  expect(provers.filter((file) => !files.includes(file))).toEqual([])
+  expect(provers.filter((file) => reached.has(file))).toEqual([])
+})
+
 describe('files', () => {
   test('are named for what they are', () => {
     const forbidden = /^(utils?|helpers?|common|managers?|types?|constants?|index|misc|shared)$/
