@@ -17,8 +17,8 @@ export interface ChannelLine {
   status: ItemStatus | null
 }
 
-/** The channels of a token, by address. */
-export async function listChannels(db: Database, token: string, now: Date): Promise<ChannelLine[]> {
+/** The channels of a token, or of all, by address. */
+export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
   const channels = await db
     .select({
       address: relayChannels.address,
@@ -33,13 +33,14 @@ export async function listChannels(db: Database, token: string, now: Date): Prom
       batchItems,
       and(eq(batchItems.job, relayChannels.itemJob), eq(batchItems.position, relayChannels.itemPosition)),
     )
-    .where(eq(relayChannels.token, token))
+    .where(token === undefined ? undefined : eq(relayChannels.token, token))
     .orderBy(sql`${relayChannels.address}`)
   return channels.map((channel) => ({ ...channel, isRunning: isSeenLately(channel.seenAt, now) }))
 }
 
 /** What a channel is doing, in one word. */
-export type ChannelState = 'free' | 'building' | 'sending' | 'faulty' | 'stopped'
+export const CHANNEL_STATES = ['free', 'building', 'sending', 'faulty', 'stopped'] as const
+export type ChannelState = (typeof CHANNEL_STATES)[number]
 
 export function channelState({ isRunning, problem, job, status }: ChannelLine): ChannelState {
   if (!isRunning) return 'stopped'

@@ -3,6 +3,8 @@ import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { type LedgerReader, ledgerFamilies } from './ledger-metrics.ts'
+import { stateFamilies } from './state-metrics.ts'
 import { storedFamilies } from './stored-metrics.ts'
 
 /**
@@ -20,6 +22,7 @@ export function requireScraper(token: string | undefined, request: Request): voi
 /** What a scrape looks at. */
 export interface Scraped {
   database(): Promise<Database>
+  network: LedgerReader
   sponsor: Pick<Sponsor, 'keypair' | 'limits' | 'readBalance'> | undefined
   now(): Date
 }
@@ -28,14 +31,18 @@ export interface Scraped {
  * Everything that is measured, in Prometheus's text format. What cannot be reached is left out, and says so: an outage
  * is when the rest is wanted most.
  */
-export async function scrape({ database, sponsor, now }: Scraped): Promise<string> {
-  const [stored, balance] = await Promise.all([
-    attempt(async () => storedFamilies(await database(), now())),
+export async function scrape({ database, network, sponsor, now }: Scraped): Promise<string> {
+  const [stored, ledger, balance] = await Promise.all([
+    attempt(async () => {
+      const db = await database()
+      return [...(await storedFamilies(db, now())), ...(await stateFamilies(db, now()))]
+    }),
+    attempt(() => ledgerFamilies(network, now())),
     sponsor ? attempt(async () => balanceFamilies(sponsor, await sponsor.readBalance())) : [],
   ])
   const up = [
     { labels: { part: 'database' }, value: stored ? 1 : 0 },
-    ...(sponsor ? [{ labels: { part: 'ledger' }, value: balance ? 1 : 0 }] : []),
+    { labels: { part: 'ledger' }, value: ledger && balance ? 1 : 0 },
   ]
   const reached: Family = {
     name: 'payroll_up',
@@ -43,7 +50,7 @@ export async function scrape({ database, sponsor, now }: Scraped): Promise<strin
     type: 'gauge',
     samples: up,
   }
-  return await exposeMetrics([reached, ...(stored ?? []), ...(balance ?? [])])
+  return await exposeMetrics([reached, ...(stored ?? []), ...(ledger ?? []), ...(balance ?? [])])
 }
 
 async function attempt(look: () => Promise<Family[]>): Promise<Family[] | undefined> {

@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import type { Family } from '#lib/observability/metrics.ts'
+import type { Network } from '#lib/stellar/network.ts'
+
+export type LedgerReader = Pick<Network, 'call'>
+
+const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() })
+
+/**
+ * How far the RPC has followed the network.
+ * @throws Refusal `unavailable`
+ */
+export async function ledgerFamilies(network: LedgerReader, now: Date): Promise<Family[]> {
+  const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
+  const lag = Math.max(0, Math.round(now.getTime() / 1000) - latestLedgerCloseTime)
+  return [
+    {
+      name: 'payroll_rpc_latest_ledger',
+      help: 'The last ledger that the RPC knows.',
+      type: 'gauge',
+      samples: [{ labels: {}, value: latestLedger }],
+    },
+    {
+      name: 'payroll_rpc_lag_seconds',
+      help: 'How long ago the last ledger that the RPC knows was closed.',
+      type: 'gauge',
+      samples: [{ labels: {}, value: lag }],
+    },
+  ]
+}

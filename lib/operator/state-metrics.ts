@@ -1,0 +1,67 @@
+import { count, eq, inArray, sql } from 'drizzle-orm'
+import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { Family } from '#lib/observability/metrics.ts'
+import { listMovingBatches } from './batches.ts'
+import { CHANNEL_STATES, channelState, listChannels } from './channels.ts'
+import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+
+/** How many records are in each state, and how old the oldest is that has not ended. */
+export async function stateFamilies(db: Database, now: Date): Promise<Family[]> {
+  const [ofBatches, ofPayouts, channels, ages] = await Promise.all([
+    db.select({ state: batches.status, count: count() }).from(batches).groupBy(batches.status),
+    db.select({ state: payouts.status, count: count() }).from(payouts).groupBy(payouts.status),
+    listChannels(db, undefined, now),
+    readAges(db, now),
+  ])
+  const ofChannels = [...Map.groupBy(channels, channelState)].map(([state, own]) => ({ state, count: own.length }))
+  return [
+    family('payroll_batches', 'Batches, by state.', 'state', filled(BATCH_STATUSES, ofBatches)),
+    family('payroll_payouts', 'Payouts, by state.', 'state', filled(PAYOUT_STATUSES, ofPayouts)),
+    family('payroll_channels', 'Channels of the relays, by state.', 'state', filled(CHANNEL_STATES, ofChannels)),
+    family(
+      'payroll_oldest_open_seconds',
+      'Age of the oldest open transfer, and since when the batch and the job that have stood still for longest have not moved; 0 without any.',
+      'of',
+      ages,
+    ),
+  ]
+}
+
+/** A state that nothing is in counts 0: a series that disappears would end its alerts without a reason. */
+function filled<State extends string>(states: readonly State[], rows: readonly { state: State; count: number }[]) {
+  return states.map((state) => [state, rows.find((row) => row.state === state)?.count ?? 0] as const)
+}
+
+function family(name: string, help: string, label: string, values: readonly (readonly [string, number])[]): Family {
+  return { name, help, type: 'gauge', samples: values.map(([is, value]) => ({ labels: { [label]: is }, value })) }
+}
+
+async function readAges(db: Database, now: Date): Promise<[of: string, seconds: number][]> {
+  const [[transfer], { batches: moving }, [job]] = await Promise.all([
+    db
+      .select({ at: sql`min(${transferRows.createdAt})`.mapWith(transferRows.createdAt) })
+      .from(transferRows)
+      .where(inArray(transferRows.status, [...TRANSFER_VIEWS.open])),
+    listMovingBatches(db, 1),
+    db
+      .select({
+        at: sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
+          .mapWith(batchItems.queuedAt)
+          .as('moved_at'),
+      })
+      .from(batchJobs)
+      .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
+      .where(eq(batchJobs.status, 'running'))
+      .groupBy(batchJobs.id)
+      .orderBy(sql`moved_at`)
+      .limit(1),
+  ])
+  const age = (at: Date | null | undefined) => (at ? Math.max(0, (now.getTime() - at.getTime()) / 1000) : 0)
+  return [
+    ['transfer', age(transfer?.at)],
+    ['batch', age(moving[0]?.progressedAt)],
+    ['job', age(job?.at)],
+  ]
+}
