@@ -4,6 +4,7 @@ import type { ReactNode } from 'react'
 import { BrandMark } from '#app/brand-mark.tsx'
 import { CopyListener } from './copy-listener.tsx'
 import { Live } from './live.tsx'
+import { readPagePulse } from './page-pulse.ts'
 
 const PAGES = [
   ['/overview', 'Overview'],
@@ -27,7 +28,8 @@ export interface FrameProps {
 }
 
 /** What surrounds every page of the operator's. */
-export function Frame({ here, title, network, above, children }: FrameProps) {
+export async function Frame({ here, title, network, above, children }: FrameProps) {
+  const pulse = await readPagePulse()
   return (
     <div className="lg:grid lg:min-h-dvh lg:grid-cols-[13.5rem_minmax(0,1fr)]">
       <a
@@ -91,7 +93,7 @@ export function Frame({ here, title, network, above, children }: FrameProps) {
               <span>
                 Network: <span className="font-medium text-soft">{network}</span>
               </span>
-              <Live />
+              <Live version={pulse?.version} isOpen={pulse?.isOpen ?? true} />
             </p>
           </div>
           <div className="figures">{children}</div>

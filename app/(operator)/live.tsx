@@ -13,7 +13,8 @@ const TIMEOUT_MS = 10_000
 const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
 
 interface Pulse {
-  version: string
+  /** of the records that a page shows; undefined while the database cannot be reached */
+  version: string | undefined
   isOpen: boolean
 }
 
@@ -22,18 +23,17 @@ interface Pulse {
  * page read again. A hidden tab asks nothing, and a service that does not answer is waited for: asking it for a page
  * would leave this one.
  */
-export function Live() {
+export function Live({ version, isOpen }: Pulse) {
   const router = useRouter()
   const [state, setState] = useState<keyof typeof WORDS>('off')
   const [since, setSince] = useState('')
   const [isPending, startTransition] = useTransition()
-  const known = useRef<Pulse>(undefined)
   const read = useRef(0)
 
   useEffect(() => {
     if (isPending) return
     read.current = performance.now()
-    let due = performance.now() + (known.current?.isOpen === false ? IDLE_MS : BUSY_MS)
+    let due = performance.now() + (isOpen ? BUSY_MS : IDLE_MS)
     let timer: number | undefined
     let isAsking = false
     const ending = new AbortController()
@@ -50,10 +50,8 @@ export function Live() {
         if (pulse) setSince('')
         else setSince((before) => before || new Date().toISOString().slice(11, 19))
       }
-      const isNews = known.current !== undefined && pulse !== undefined && pulse.version !== known.current.version
       const isOld = performance.now() - read.current >= RENEW_MS
-      if (pulse) known.current = pulse
-      if (pulse && !document.hidden && (isNews || isOld)) startTransition(() => router.refresh())
+      if (pulse && !document.hidden && (isOld || pulse.version !== version)) startTransition(() => router.refresh())
       plan()
     }
     const plan = () => {
@@ -70,7 +68,7 @@ export function Live() {
       window.clearTimeout(timer)
       document.removeEventListener('visibilitychange', plan)
     }
-  }, [router, isPending])
+  }, [router, isPending, version, isOpen])
 
   useEffect(() => {
     document.documentElement.toggleAttribute('data-stale', state === 'lost')
@@ -94,12 +92,13 @@ export function Live() {
   )
 }
 
-/** Undefined when there is no answer. A service without its database answers 503, which is news as well. */
+/** Undefined when there is no answer. Whoever is signed out finds out by reading the page again. */
 async function askPulse(ending: AbortSignal): Promise<Pulse | undefined> {
   try {
     const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)])
     const answer = await fetch('/pulse', { cache: 'no-store', signal })
-    return answer.ok ? await answer.json() : { version: `status ${answer.status}`, isOpen: true }
+    if (answer.ok) return await answer.json()
+    return { version: answer.status === 401 ? 'signed out' : undefined, isOpen: true }
   } catch {
     return undefined
   }

@@ -4,10 +4,13 @@ import { redirect } from 'next/navigation'
 import { isOperatorSession } from '#lib/auth/operator.ts'
 import { type Service, service } from '#lib/server/services.ts'
 import { operatorCookies } from './operator-cookies.ts'
+import { readPagePulse } from './page-pulse.ts'
 
 /** Lets nobody past but the operator. Every page calls it for itself. `here` is where to come back to. */
 export async function requireOperator(here: string): Promise<Service> {
-  return (await readOperator()) ?? redirect(signInAddress(here))
+  const running = (await readOperator()) ?? redirect(signInAddress(here))
+  await readPagePulse()
+  return running
 }
 
 /** The service, if it is the operator who asks. */
