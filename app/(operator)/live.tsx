@@ -7,7 +7,7 @@ import { useEffect, useRef, useState, useTransition } from 'react'
 const BUSY_MS = 2_000
 const IDLE_MS = 15_000
 /** Ages and ledger numbers move without a record that changes: the page is read again after this time at the latest. */
-const RENEW_MS = 30_000
+const RENEW_MS = 60_000
 /** An answer that takes longer does not come: what is on the page is old. */
 const TIMEOUT_MS = 10_000
 const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
@@ -19,7 +19,7 @@ interface Pulse {
 }
 
 /**
- * Keeps the page fresh. One small request tells whether a record has changed; only then, or after half a minute, is the
+ * Keeps the page fresh. One small request tells whether a record has changed; only then, or after a minute, is the
  * page read again. A hidden tab asks nothing, and a service that does not answer is waited for: asking it for a page
  * would leave this one.
  */
