@@ -5,7 +5,6 @@ const EVERY_TEST = 'tests/**/*.test.ts'
 /** What touches no database, and so would do the same again. */
 const WITHOUT_DATABASE = [
   'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
-  'tests/house/**',
   'tests/openapi/{client,document,documented,reference}.test.ts',
 ]
 

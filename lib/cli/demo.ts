@@ -7,6 +7,7 @@ import { loadProver, proverSettings } from '#lib/prover/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
+import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './demo/payment.ts'
 import {
   acceptInvite,
   followBatch,
@@ -15,8 +16,7 @@ import {
   prepareBatch,
   readPayoutHashes,
   sealAmount,
-} from './demo/back-office.ts'
-import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './demo/payment.ts'
+} from './demo/payroll-steps.ts'
 import { awaitRelay, runRelayBatch } from './demo/relay-batch.ts'
 import { endow, enrol, openTestNetwork } from './participants.ts'
 import { payrollClient, readSponsorAddress } from './payroll-client.ts'

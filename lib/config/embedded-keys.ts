@@ -8,7 +8,7 @@ import { generateRelayKey, PRIVATE_RELAY_KEY } from './relay-key.ts'
 
 const seed = z.string().refine((text) => StrKey.isValidEd25519SecretSeed(text))
 
-/** As many lanes as the default batch has transfers. */
+/** As many channels as the default batch has transfers. */
 const CHANNELS = 3
 
 const KEYS = z.object({

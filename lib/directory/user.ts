@@ -31,7 +31,7 @@ export interface Employer {
 }
 
 /** What of the service it takes to know a user by a request. */
-export interface FrontDesk {
+export interface SessionContext {
   settings: { sessions: SessionSettings }
   database(): Promise<Database>
   now(): Date
@@ -41,9 +41,9 @@ export interface FrontDesk {
  * The user who sent `request`.
  * @throws Refusal unauthenticated; forbidden when the sub belongs to a user of another identity provider
  */
-export async function identifyUser(desk: FrontDesk, request: Request): Promise<User> {
-  const session = await identifyCaller(desk.settings.sessions, request, desk.now())
-  return await admitUser(await desk.database(), session, desk.now())
+export async function identifyUser(context: SessionContext, request: Request): Promise<User> {
+  const session = await identifyCaller(context.settings.sessions, request, context.now())
+  return await admitUser(await context.database(), session, context.now())
 }
 
 /**
@@ -51,12 +51,12 @@ export async function identifyUser(desk: FrontDesk, request: Request): Promise<U
  * an invite or had a record once, and has neither any more.
  */
 export async function admitSession<Answer extends { session: string }>(
-  desk: FrontDesk,
+  context: SessionContext,
   answer: Answer,
 ): Promise<Answer> {
-  const now = desk.now()
-  const db = await desk.database()
-  const user = await admitUser(db, await verifySession(desk.settings.sessions, answer.session, now), now)
+  const now = context.now()
+  const db = await context.database()
+  const user = await admitUser(db, await verifySession(context.settings.sessions, answer.session, now), now)
   const isContractor = user.records.length > 0
   if (!user.organisation && !isContractor && !(await findPendingInvite(db, user.identity, undefined, now))) {
     await becomeEmployer(db, user, now)

@@ -88,21 +88,21 @@ export async function releaseChannel(tx: Database, holding: Pick<Holding, 'queue
   if (!channel) return
   const { token, address, nextJob, nextPosition, problem } = channel
   const next = nextJob !== null && nextPosition !== null ? { job: nextJob, position: nextPosition } : undefined
-  const promoted = next && problem === null ? await promote(tx, next, address) : false
+  const begun = next && problem === null ? await beginNext(tx, next, address) : false
   await tx
     .update(relayChannels)
-    .set({ itemJob: null, itemPosition: null, ...(next && promoted && heldBy(next)), ...NO_NEXT })
+    .set({ itemJob: null, itemPosition: null, ...(next && begun && heldBy(next)), ...NO_NEXT })
     .where(isChannel(token, address))
-  if (!promoted && problem === null) await hurryOldest(tx, holding.queue, address)
+  if (!begun && problem === null) await hurryOldest(tx, holding.queue, address)
 }
 
-async function promote(tx: Database, next: ItemId, channel: string): Promise<boolean> {
-  const promoted = await tx
+async function beginNext(tx: Database, next: ItemId, channel: string): Promise<boolean> {
+  const begun = await tx
     .update(batchItems)
     .set({ status: 'taken', channel })
     .where(and(isItem(next), eq(batchItems.status, 'queued')))
     .returning({ job: batchItems.job })
-  return promoted.length > 0
+  return begun.length > 0
 }
 
 async function hurryOldest(tx: Database, queue: ItemQueue, channel: string): Promise<void> {

@@ -133,11 +133,11 @@ async function leaveChannel(relay: Relay, item: Item, problem: ChannelProblem): 
 /** The channel has not enough, which is no fault of its own. When there is no other that may, the item has failed. */
 async function passOn(relay: Relay, item: Item): Promise<Outcome> {
   const tried = [...item.unable, item.channel ?? '']
-  const isHopeless = async () => !(await isAnyAble(await relay.database(), relay.token, tried, relay.now()))
-  if (await isHopeless()) {
+  const isNoneAble = async () => !(await isAnyAble(await relay.database(), relay.token, tried, relay.now()))
+  if (await isNoneAble()) {
     // A channel that owned nothing may have been paid since it was checked.
     await checkChannels(relay)
-    if (await isHopeless()) return await fail(relay, item, 'no channel has enough to pay it')
+    if (await isNoneAble()) return await fail(relay, item, 'no channel has enough to pay it')
   }
   await returnItem(relay, item, { unable: true })
   return 'free'

@@ -59,20 +59,20 @@ const HELD_PRIORITY = 1
 
 /**
  * @param given.database opens the database anew at each use, so that an outage is only waited through
- * @param given.works for a process that handles messages, and looks after those of workers that have died: how often, in
+ * @param given.intervals for a process that handles messages, and looks after those of workers that have died: how often, in
  *   seconds, it polls for what is due again, and supervises
  */
 export function openQueue(given: {
   database: () => Promise<Database>
   relayKey: string
-  works?: { poll: number; supervise: number }
+  intervals?: { poll: number; supervise: number }
 }): ItemQueue {
-  const { database, relayKey, works } = given
+  const { database, relayKey, intervals } = given
   const name = `disbursement-${relayKey}`
   let opening: Promise<PgBoss> | undefined
 
   function open(): Promise<PgBoss> {
-    opening ??= startBoss(database, name, works).catch((error: unknown) => {
+    opening ??= startBoss(database, name, intervals).catch((error: unknown) => {
       opening = undefined
       throw error
     })
@@ -111,7 +111,7 @@ export function openQueue(given: {
     },
     work: async (concurrency, handle) => {
       const boss = await open()
-      const poll = works?.poll ?? DEAF_POLL
+      const poll = intervals?.poll ?? DEAF_POLL
       const options = {
         localConcurrency: concurrency,
         pollingIntervalSeconds: Math.min(poll, DEAF_POLL),
@@ -147,11 +147,11 @@ function within(tx: Database) {
 async function startBoss(
   database: () => Promise<Database>,
   name: string,
-  works: { supervise: number } | undefined,
+  intervals: { supervise: number } | undefined,
 ): Promise<PgBoss> {
   const db = await database()
   const embedded = '$client' in db && db.$client instanceof PGlite
-  const listen = works ? openListener(db) : undefined
+  const listen = intervals ? openListener(db) : undefined
   const boss = new PgBoss({
     db: {
       // Taken from the store at each statement: a pool that was replaced is not held on to.
@@ -160,8 +160,8 @@ async function startBoss(
     },
     backend: embedded ? 'pglite' : 'postgres',
     useListenNotify: listen !== undefined,
-    supervise: works !== undefined,
-    ...(works && { superviseIntervalSeconds: works.supervise, monitorIntervalSeconds: works.supervise }),
+    supervise: intervals !== undefined,
+    ...(intervals && { superviseIntervalSeconds: intervals.supervise, monitorIntervalSeconds: intervals.supervise }),
     maintenanceIntervalSeconds: 600,
     flowIntervalSeconds: 3_600,
     bamIntervalSeconds: 3_600,

@@ -47,7 +47,7 @@ export async function composeRelay(
     queue: openQueue({
       database,
       relayKey: await thumbprintOf(publicHalf(relay.key)),
-      works: { ...RELAY_TIMES, ...times },
+      intervals: { ...RELAY_TIMES, ...times },
     }),
     signers: relay.channels,
     prover: prover ?? (await loadProver(relay.prover, console.error)),

@@ -228,7 +228,7 @@ describe('transactions', () => {
 })
 
 test('the queue of items works over it: queued with a transaction, gone with a rollback', async () => {
-  const queue = openQueue({ database: stores[0].database, relayKey: 'key', works: { poll: 0.5, supervise: 1 } })
+  const queue = openQueue({ database: stores[0].database, relayKey: 'key', intervals: { poll: 0.5, supervise: 1 } })
   await queue.open()
   const [lost, kept] = [randomUUID(), randomUUID()]
   const undone = transact(db, async (tx) => {

@@ -226,9 +226,9 @@ describe('a pending invite', () => {
 
   test('that is gone, as a record that is gone, leaves an employer behind from the next sign-in on', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
-    const desk = { ...office.service, now: () => office.clock.now }
+    const context = { ...office.service, now: () => office.clock.now }
     const signIn = async () => {
-      await admitSession(desk, { session: person.session })
+      await admitSession(context, { session: person.session })
       return (await me(person.session)).roles
     }
     const invited = await create(employer.session, { name: 'Ann', address: person.address })
@@ -245,8 +245,8 @@ describe('a pending invite', () => {
     office.rpc.register(person.address, keyOf(users))
     const id = await create(employer.session, { name: 'Ann', address: person.address })
     expect((await office.call(employer.session, 'GET', `/contractors/${id}`)).body.status).toBe('ready')
-    const desk = { ...office.service, now: () => office.clock.now }
-    await admitSession(desk, { session: person.session })
+    const context = { ...office.service, now: () => office.clock.now }
+    await admitSession(context, { session: person.session })
     const found = await me(person.session)
     expect(found).toMatchObject({ roles: [], needsOnboarding: true, invite: { role: 'contractor' } })
     const { token } = Object(found.invite) as { token: string }

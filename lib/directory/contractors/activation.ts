@@ -66,7 +66,7 @@ export async function activateBeforeLooking(
   await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), LOOKER, now)
 }
 
-const SWEEPER: Actor = { kind: 'service', sub: 'registration sweep' }
+const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
 const ROWS_AT_ONCE = 200
 
 /**
@@ -81,7 +81,7 @@ export async function sweepRegistrations(db: Database, accounts: ConfidentialAcc
     if (!end) return activated
     last = end.sequence
     const found = await lookUpRegistrations(accounts, candidates.map(addressOf))
-    activated += await activate(db, candidates, (one) => viewingKeyOf(found.get(one.address)), SWEEPER, now)
+    activated += await activate(db, candidates, (one) => viewingKeyOf(found.get(one.address)), MAINTENANCE, now)
   }
 }
 

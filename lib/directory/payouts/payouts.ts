@@ -98,13 +98,13 @@ export async function listPayouts(
 ): Promise<Page<Payout>> {
   const { batchId, contractorId } = filters
   if ([batchId, contractorId].some((id) => id !== undefined && !isId(id))) return { items: [], next: undefined }
-  // One query for each ground of seeing, so that each can follow an index; a payout may be in several.
+  // One query for each condition, so that each can follow an index; a payout may be in several.
   const read = await Promise.all(
-    groundsOf(viewer).map((ground) =>
+    visibilityOf(viewer).map((condition) =>
       db
         .select({ ...PAYOUT_COLUMNS, sequence: payouts.sequence })
         .from(payouts)
-        .where(and(ground, matching(filters), afterPosition(payouts, page)))
+        .where(and(condition, matching(filters), afterPosition(payouts, page)))
         .orderBy(...newestFirst(payouts))
         .limit(rowsToRead(page)),
     ),
@@ -117,7 +117,7 @@ export async function listPayouts(
   return { items: items.map(presentPayout), next }
 }
 
-function groundsOf({ organisation, contractors }: Pick<PayoutViewer, 'organisation' | 'contractors'>): SQL[] {
+function visibilityOf({ organisation, contractors }: Pick<PayoutViewer, 'organisation' | 'contractors'>): SQL[] {
   return [
     ...(organisation === undefined ? [] : [eq(payouts.organisation, organisation)]),
     ...(contractors.length === 0 ? [] : [inArray(payouts.contractor, contractors)]),

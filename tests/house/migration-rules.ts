@@ -1,0 +1,33 @@
+import { globSync, readFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { type DrizzleSnapshotJSON, generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
+import config from '#drizzle/drizzle.config.ts'
+import type { Rule } from './sources.ts'
+
+const SNAPSHOT = 'drizzle/migrations/meta/0000_snapshot.json'
+const MIGRATION = 'drizzle/migrations/0000_initial.sql'
+
+/** Everything that the files of the schema export. */
+async function loadSchema(): Promise<Record<string, unknown>> {
+  const files = globSync([config.schema ?? []].flat()).map((file) => pathToFileURL(file).href)
+  const modules: Record<string, unknown>[] = await Promise.all(files.map((file) => import(file)))
+  return Object.assign({}, ...modules)
+}
+
+export const MIGRATION_RULES: Rule[] = [
+  {
+    name: 'the migration says all that the schema says (npm run db:generate writes it anew)',
+    violations: async () => {
+      const latest = JSON.parse(readFileSync(SNAPSHOT, 'utf8')) as DrizzleSnapshotJSON
+      return await generateMigration(latest, generateDrizzleJson(await loadSchema(), latest.id))
+    },
+  },
+  {
+    name: 'there is one migration, and it ends with what drizzle-kit cannot describe',
+    violations: () => {
+      const others = globSync('drizzle/migrations/*.sql').filter((file) => file !== MIGRATION)
+      const isWhole = readFileSync(MIGRATION, 'utf8').endsWith(readFileSync('drizzle/append-only.sql', 'utf8'))
+      return isWhole ? others : [...others, `${MIGRATION} does not end with drizzle/append-only.sql`]
+    },
+  },
+]

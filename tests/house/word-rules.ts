@@ -1,0 +1,85 @@
+import { globSync, readFileSync } from 'node:fs'
+import { type Rule, sources, testSources } from './sources.ts'
+
+/** Words that a newcomer would have to learn, and what stands in their place. */
+const WORDS: Record<string, string> = {
+  lane: 'channel worker',
+  lanes: 'channel workers',
+  pursuit: 'track',
+  glance: 'poll',
+  dispenser: 'faucet',
+  dispensing: 'grant',
+  promotion: 'activation',
+  promote: 'activate',
+  promoted: 'activated',
+  forsaken: 'stale',
+  hopeless: 'given up',
+  befriend: 'request friendbot',
+  desk: 'context',
+  troubles: 'failures',
+  housekeeping: 'maintenance',
+  sweeper: 'maintenance',
+}
+
+/** Words that are at home in prose, and say nothing as a name in the application's code. */
+const NAMES: Record<string, string> = {
+  town: 'test service',
+  ground: 'test ledger',
+  works: 'test service',
+  office: 'test service',
+  visitor: 'api client',
+}
+
+/** The words of a name: `openTown`, `sponsor-desk.ts`, `MAX_LANES`. */
+function wordsOf(name: string): string[] {
+  return name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .split(/[^A-Za-z]+/)
+    .map((word) => word.toLowerCase())
+}
+
+/** The code of a file without its comments and texts. */
+function codeOf(source: string): string {
+  return source
+    .replaceAll(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, '')
+    .replaceAll(/'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g, '')
+}
+
+const own = (file: string) => !file.startsWith('tests/house/')
+/** Poseidon has lanes, and so has a ledger that applies transactions side by side. */
+const hasLanes = (file: string) => /^(lib|tests)\/(wallet|prover|devnet)\//.test(file)
+
+function isForbidden(word: string, file: string, words: Record<string, string>): boolean {
+  return Object.hasOwn(words, word) && !(/^lanes?$/.test(word) && hasLanes(file))
+}
+
+export const WORD_RULES: Rule[] = [
+  {
+    name: 'names are words of the field',
+    violations: () => {
+      return [...sources, ...testSources]
+        .filter(([file]) => own(file))
+        .flatMap(([file, source]) => {
+          const names = new Set([file, ...(codeOf(source).match(/[A-Za-z_$][\w$]*/g) ?? [])])
+          const all: Record<string, string> = file.startsWith('tests/') ? WORDS : { ...WORDS, ...NAMES }
+          const found = [...names].flatMap(wordsOf).filter((word) => isForbidden(word, file, all))
+          return [...new Set(found)].map((word) => `${file}: ${word}, write ${all[word]}`)
+        })
+    },
+  },
+  {
+    name: 'comments, messages and pages are in words of the field',
+    violations: () => {
+      const pages = globSync(['*.md', 'docs/*.md', 'drizzle/*.md']).map((file): [string, string] => [
+        file,
+        readFileSync(file, 'utf8'),
+      ])
+      return [...sources, ...testSources, ...pages]
+        .filter(([file]) => own(file))
+        .flatMap(([file, source]) => {
+          const found = new Set(wordsOf(source).filter((word) => isForbidden(word, file, WORDS)))
+          return [...found].map((word) => `${file}: ${word}, write ${WORDS[word]}`)
+        })
+    },
+  },
+]
