@@ -103,8 +103,8 @@ describe('filters', () => {
   test('by each status', async () => {
     const [one, two] = ids(second)
     const rows = [
-      { status: 'pending', transfer: 'a' },
-      { status: 'paid', transfer: 'a', txHash: 'b', paidAt: new Date(START) },
+      { status: 'pending', transfer: '00000000-0000-4000-8000-00000000000a' },
+      { status: 'paid', transfer: '00000000-0000-4000-8000-00000000000a', txHash: 'b', paidAt: new Date(START) },
       { status: 'failed', error: 'why' },
       { status: 'canceled' },
     ] as const
