@@ -60,9 +60,19 @@ export async function startHost(
       server.closeAllConnections()
       server.close()
       await relay.queue.close()
-      await Promise.all(running)
+      await inTime(Promise.all(running))
     },
   }
+}
+
+/** How long the end of a relay waits for the steps under way (ms): a prover that hangs must not keep the process. */
+const CLOSE_DEADLINE_MS = 8_000
+
+async function inTime(ending: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, CLOSE_DEADLINE_MS)
+  await Promise.race([ending, late.promise])
+  clearTimeout(timer)
 }
 
 /** Takes messages as soon as that can be done; resolves when the relay has ended and no item is in hand. */

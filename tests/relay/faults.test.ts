@@ -28,7 +28,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-async function someone() {
+async function signUp() {
   const client = await fixture.client()
   const payee = await fixture.payee()
   await fixture.hire(client, [payee.signer.publicKey()])
@@ -41,7 +41,7 @@ const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (
 test('an item that is sealed to another key is left to the relays that have it, and given up after a day', async () => {
   const key = publicHalf(generateRelayKey())
   const queue = openQueue({ database: fixture.service.database, relayKey: await thumbprintOf(key) })
-  const { client, post } = await someone()
+  const { client, post } = await signUp()
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
   const stranger = { identity, organisation: undefined }
   const sealed = await startJob(fixture.db, { key, queue }, stranger, { amounts: [5] }, new Date())
@@ -71,7 +71,7 @@ function simulatesTransfer({ method, params }: Call): boolean {
 test('answers of a node that lags never fail an item, however many they are', async () => {
   const relay = await fixture.relay()
   try {
-    const { client, post, received } = await someone()
+    const { client, post, received } = await signUp()
     let stale = 0
     fixture.proxy.rule((call): Fault => {
       if (!simulatesTransfer(call) || stale >= 20) return 'pass'
@@ -87,7 +87,7 @@ test('answers of a node that lags never fail an item, however many they are', as
 })
 
 test('a relay ends though the ledger of its RPC stands still under a merge', async () => {
-  const { client, post } = await someone()
+  const { client, post } = await signUp()
   // The channel has been paid as much again, and must merge to pay it all.
   await post(Number(CHANNEL_FUNDS))
   const [channel] = fixture.channels
@@ -117,6 +117,28 @@ test('a relay ends though the ledger of its RPC stands still under a merge', asy
   try {
     const [job] = await fixture.db.query.batchJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
     expect(await fixture.ended(client, job?.id ?? '')).toMatchObject({ status: 'completed' })
+  } finally {
+    await other.close()
+  }
+})
+
+test('a relay ends though its prover hangs, and another one pays the item', async () => {
+  const asked = Promise.withResolvers<void>()
+  const hanging = {
+    prove: () => {
+      asked.resolve()
+      return new Promise<never>(() => undefined)
+    },
+  }
+  const relay = await startRelay(fixture.service, { prover: hanging, times: SHORT_TIMES })
+  const { client, post, received } = await signUp()
+  const job = await post(9)
+  await asked.promise
+  await relay.close()
+  const other = await fixture.relay()
+  try {
+    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+    expect(await received()).toBe(9n)
   } finally {
     await other.close()
   }
@@ -156,7 +178,7 @@ test('while an item waits for its ledger, the proof of the next one is made; it 
   }
   const relay = await startRelay(fixture.service, { prover: watching, times: SHORT_TIMES })
   try {
-    const { client, post, received } = await someone()
+    const { client, post, received } = await signUp()
     expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })
     expect(await received()).toBe(15n)
     // One proof for each item, all but the first while the item before was on its way.
