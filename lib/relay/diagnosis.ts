@@ -11,7 +11,7 @@ import type { Channel, Relay } from './relay.ts'
 const LAST_SEQUENCE = 2n ** 63n - 1n
 
 /**
- * What the ledger says is wrong with each of these accounts, whatever it owns; undefined when nothing is. Two calls of the
+ * The fault of each of these accounts by the ledger, its balance apart; undefined for an account without one. Two calls of the
  * RPC for all of them.
  * @throws Refusal `unavailable`
  */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { and, asc, eq, inArray } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
 import { z } from 'zod'
+import { contractors } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, type ItemStatus, type JobStatus } from '#drizzle/schema/relay.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
@@ -8,7 +9,6 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { ItemQueue } from './queue.ts'
-import { findRecipients } from './recipients.ts'
 import { sealAmount } from './sealing.ts'
 
 const RULE = 'amounts must be 1–10 positive integers'
@@ -49,7 +49,7 @@ export interface Client {
 }
 
 /**
- * Writes a job down and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and from then on this process
+ * Records a job and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and from then on this process
  * cannot read them back either.
  * @throws Refusal `conflict` while the user has a job that runs
  */
@@ -96,7 +96,7 @@ export interface PresentedJob {
 
 /**
  * A user's own job, with the results that there are so far.
- * @throws Refusal `not-found` for a job that is not there, or somebody else's
+ * @throws Refusal `job-not-found` for a job that does not exist, or is another user's
  */
 export async function readJob(
   db: Database,
@@ -136,4 +136,28 @@ function quotaAccount({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): string {
 function presentStatus(status: ItemStatus): PresentedJob['results'][number]['status'] {
   if (status === 'paid') return 'SUCCESS'
   return status === 'unknown' ? 'UNKNOWN' : 'FAILED'
+}
+
+/**
+ * The recipients of a batch of `count` transfers: the organisation's contractors that are ready, oldest first, and from the
+ * start again if there are fewer. Empty without any: then each paying channel picks another channel.
+ */
+async function findRecipients(db: Database, organisation: string | undefined, count: number): Promise<string[]> {
+  if (organisation === undefined) return []
+  const ready = await db
+    .select({ address: contractors.address })
+    .from(contractors)
+    .where(
+      and(
+        eq(contractors.organisation, organisation),
+        eq(contractors.status, 'ready'),
+        isNotNull(contractors.address),
+        isNull(contractors.deletedAt),
+      ),
+    )
+    .orderBy(asc(contractors.createdAt), asc(contractors.sequence))
+    .limit(count)
+  const addresses = ready.flatMap(({ address }) => (address === null ? [] : [address]))
+  if (addresses.length === 0) return []
+  return Array.from({ length: count }, (_, position) => addresses[position % addresses.length] ?? '')
 }

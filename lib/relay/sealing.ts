@@ -71,7 +71,7 @@ async function unseal(key: PrivateRelayKey, belonging: Belonging, sealed: string
     keyManagementAlgorithms: ['ECDH-ES'],
     contentEncryptionAlgorithms: ['A256GCM'],
   })
-  // Whoever can write to the database could otherwise move an amount from one item to another.
+  // An attacker who can write to the database could otherwise move an amount from one item to another.
   if (Object.entries(belonging).some(([name, value]) => protectedHeader[name] !== value)) {
     throw new Error('what is sealed belongs elsewhere')
   }

@@ -109,7 +109,7 @@ async function store(relay: Relay, item: Item, built: SignedSpending): Promise<S
   return stored ? { kind: 'signed', item: stored, next: built.next } : { kind: 'moved' }
 }
 
-/** Whose fault it is that no transfer could be made. An error that is nobody's fault is thrown on. */
+/** Tells whether the channel or the item is at fault when no transfer could be made. Any other error is thrown on. */
 async function judge(relay: Relay, { channel, to }: { channel: string; to: string }, error: unknown): Promise<Signing> {
   if (error instanceof Refusal && error.code === 'unavailable') throw error
   const problem = await diagnose(relay, channel)

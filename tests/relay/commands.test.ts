@@ -7,7 +7,7 @@ import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { type Ground, openGround } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 
-vi.setConfig({ testTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 let ground: Ground
 let variables: Record<string, string>
@@ -16,7 +16,7 @@ beforeAll(async () => {
   // A relay signs no sessions, and needs no secret for them.
   const { SESSION_SECRET: _, ...rest } = ground.variables
   variables = { ...rest, FAUCET_SEED: ground.devnet.issuerSecret }
-}, 120_000)
+}, 300_000)
 afterAll(async () => {
   await ground?.close()
 })
@@ -59,7 +59,7 @@ test.each([
 test('relay answers with its two pages and nothing else, and ends at SIGTERM', async () => {
   const port = await freePort()
   const { child, output } = start('relay', [], { ...variables, ...keys, RELAY_PORT: String(port) })
-  await expect.poll(output, { timeout: 30_000 }).toContain('/.well-known/disbursement-relay')
+  await expect.poll(output, { timeout: 120_000 }).toContain('/.well-known/disbursement-relay')
   const get = async (path: string, method = 'GET') => {
     const response = await fetch(`http://localhost:${port}${path}`, { method })
     return { status: response.status, body: await response.json() }

@@ -6,7 +6,7 @@ import type { Fault } from '../support/fault-proxy.ts'
 import { startChild } from './relay-child.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
-vi.setConfig({ testTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 let fixture: RelayService
 let watcher: Client
@@ -14,7 +14,7 @@ beforeAll(async () => {
   fixture = await openRelayService({ channels: 1 })
   watcher = new Client({ connectionString: fixture.databaseUrl })
   await watcher.connect()
-}, 120_000)
+}, 300_000)
 afterAll(async () => {
   await watcher?.end()
   await fixture?.close()

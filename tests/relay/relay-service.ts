@@ -109,7 +109,7 @@ export async function openRelayService(
       const response = await getJob(request(client, `/batch/${id}`), { params: Promise.resolve({ jobId: id }) })
       return { status: response.status, body: (await response.json()) as Job }
     },
-    ended: async (client, id, seconds = 80) => {
+    ended: async (client, id, seconds = 200) => {
       const deadline = Date.now() + seconds * 1000
       for (;;) {
         const { body } = await fixture.read(client, id)

@@ -2,7 +2,7 @@ import type { RelayTimes } from '#lib/relay/relay.ts'
 
 /** Short, so that no test waits for long where a relay waits. */
 export const SHORT_TIMES: Partial<RelayTimes> = {
-  validity: 15,
+  validity: 30,
   retry: 0.2,
   patience: 8,
   rest: 1,
