@@ -1,8 +1,9 @@
-import { and, asc, count, eq } from 'drizzle-orm'
+import { and, asc, count, eq, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { preparedOnce } from '#lib/db/prepared.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
@@ -126,12 +127,19 @@ export async function readBatchProgress(
   employer: Pick<Employer, 'organisation'>,
   id: string,
 ): Promise<BatchProgress> {
-  const { status, settledCount, failedCount, payoutCount } = BATCH_COLUMNS
-  const columns = { status, settledCount, failedCount, payoutCount }
-  const [progress] = isId(id) ? await db.select(columns).from(batches).where(ownBatch(employer, id)) : []
+  const [progress] = isId(id) ? await progressOf(db).execute({ id, organisation: employer.organisation }) : []
   if (!progress) throw batchNotFound()
   return progress
 }
+
+const progressOf = preparedOnce((db) => {
+  const { status, settledCount, failedCount, payoutCount } = BATCH_COLUMNS
+  return db
+    .select({ status, settledCount, failedCount, payoutCount })
+    .from(batches)
+    .where(and(eq(batches.id, sql.placeholder('id')), eq(batches.organisation, sql.placeholder('organisation'))))
+    .prepare('batch_progress')
+})
 
 /** The condition for the batch `id`, if it is the employer's own. */
 export const ownBatch = ({ organisation }: Pick<Employer, 'organisation'>, id: string) =>

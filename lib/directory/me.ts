@@ -36,7 +36,7 @@ export async function describeMe(
   const { identity, organisation } = user
   const [record] = user.records
   const invite = await findPendingInvite(db, identity, organisation?.id, now)
-  const hasRecords = organisation !== undefined && !(await isEmpty(db, organisation.id))
+  const hasRecords = invite !== undefined && organisation !== undefined && !(await isEmpty(db, organisation.id))
   const isOnTheWay = record?.status === 'invited' || record?.status === 'onboarding'
   return {
     sub: identity.sub,

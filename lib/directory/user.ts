@@ -1,9 +1,10 @@
-import { and, desc, eq, isNull } from 'drizzle-orm'
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { identifyCaller } from '#lib/auth/caller.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { preparedOnce } from '#lib/db/prepared.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from './email.ts'
 import { findPendingInvite } from './invites/search.ts'
@@ -87,16 +88,7 @@ export async function admitUser(db: Database, identity: Identity, now: Date): Pr
 
 /** The user, unless it has never been here or its verified email is news. */
 async function findUser(db: Database, identity: Identity): Promise<User | undefined> {
-  const [row] = await db
-    .select({
-      issuer: identities.issuer,
-      email: identities.email,
-      id: organisations.id,
-      name: organisations.name,
-    })
-    .from(identities)
-    .leftJoin(organisations, eq(organisations.id, identities.organisation))
-    .where(isIdentity(identity))
+  const [row] = await lookUp(db).execute({ kind: identity.kind, sub: identity.sub })
   if (!row) return undefined
   // The same sub of another provider is somebody else, and must not come into this one's records.
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
@@ -105,27 +97,40 @@ async function findUser(db: Database, identity: Identity): Promise<User | undefi
   const email = emailOf(identity)
   if (email && email !== row.email) return undefined
   const organisation = row.id !== null && row.name !== null ? { id: row.id, name: row.name } : undefined
-  return { identity, organisation, records: await findRecords(db, identity) }
+  return { identity, organisation, records: row.records ?? [] }
 }
 
-function findRecords(db: Database, identity: Identity): Promise<LinkedRecord[]> {
-  return db
+/** Identity, organisation and linked records, newest first: one statement, since nearly every request begins with it. */
+const lookUp = preparedOnce((db) => {
+  const linked = db
     .select({
-      id: contractors.id,
-      organisation: contractors.organisation,
-      name: contractors.name,
-      status: contractors.status,
+      records: sql<LinkedRecord[] | null>`json_agg(json_build_object('id', ${contractors.id},
+        'organisation', ${contractors.organisation}, 'name', ${contractors.name}, 'status', ${contractors.status})
+        order by ${contractors.createdAt} desc, ${contractors.sequence} desc)`.as('records'),
     })
     .from(contractors)
     .where(
       and(
-        eq(contractors.linkedKind, identity.kind),
-        eq(contractors.linkedSub, identity.sub),
+        eq(contractors.linkedKind, identities.kind),
+        eq(contractors.linkedSub, identities.sub),
         isNull(contractors.deletedAt),
       ),
     )
-    .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
-}
+    .as('linked')
+  return db
+    .select({
+      issuer: identities.issuer,
+      email: identities.email,
+      id: organisations.id,
+      name: organisations.name,
+      records: linked.records,
+    })
+    .from(identities)
+    .leftJoin(organisations, eq(organisations.id, identities.organisation))
+    .leftJoinLateral(linked, sql`true`)
+    .where(and(eq(identities.kind, sql.placeholder('kind')), eq(identities.sub, sql.placeholder('sub'))))
+    .prepare('look_up_user')
+})
 
 /** @throws Refusal forbidden for a user without an organisation */
 export function requireEmployer({ identity, organisation }: User): Employer {

@@ -1,7 +1,8 @@
-import { and, desc, eq, gt, isNull, ne, type SQL } from 'drizzle-orm'
+import { and, desc, eq, gt, isNull, ne, sql } from 'drizzle-orm'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { preparedOnce } from '#lib/db/prepared.ts'
 import { foldEmail } from '../email.ts'
 
 /** An invite that waits for its contractor. */
@@ -21,28 +22,34 @@ export async function findPendingInvite(
   ownOrganisation: string | undefined,
   now: Date,
 ): Promise<PendingInvite | undefined> {
-  const meant = isMeant(identity)
-  if (!meant) return undefined
-  const [invite] = await db
+  const own = ownOrganisation ?? null
+  if (identity.kind === 'ledger') {
+    const [invite] = await byAddress(db).execute({ meant: identity.sub, own, now })
+    return invite
+  }
+  if (identity.email === undefined) return undefined
+  const [invite] = await byEmail(db).execute({ meant: foldEmail(identity.email), own, now })
+  return invite
+}
+
+const byAddress = preparedOnce((db) => invitesBy(db, contractors.address).prepare('invite_by_address'))
+const byEmail = preparedOnce((db) => invitesBy(db, contractors.emailFolded).prepare('invite_by_email'))
+
+function invitesBy(db: Database, column: typeof contractors.address | typeof contractors.emailFolded) {
+  return db
     .select({ contractor: contractors.id, version: contractors.inviteVersion, company: organisations.name })
     .from(contractors)
     .innerJoin(organisations, eq(organisations.id, contractors.organisation))
     .where(
       and(
-        meant,
+        eq(column, sql.placeholder('meant')),
         ne(contractors.status, 'inactive'),
         isNull(contractors.deletedAt),
         isNull(contractors.linkedKind),
-        gt(contractors.inviteExpiresAt, now),
-        ownOrganisation === undefined ? undefined : ne(contractors.organisation, ownOrganisation),
+        gt(contractors.inviteExpiresAt, sql.placeholder('now')),
+        sql`${contractors.organisation} is distinct from ${sql.placeholder('own')}::uuid`,
       ),
     )
     .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
     .limit(1)
-  return invite
-}
-
-function isMeant(identity: Identity): SQL | undefined {
-  if (identity.kind === 'ledger') return eq(contractors.address, identity.sub)
-  return identity.email === undefined ? undefined : eq(contractors.emailFolded, foldEmail(identity.email))
 }

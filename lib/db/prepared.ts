@@ -1,0 +1,16 @@
+import type { Database } from './connection.ts'
+
+/**
+ * A query that is built once for each database, and prepared once for each of its connections: what is asked with every
+ * request costs the time of its execution alone. A transaction has a query of its own.
+ */
+export function preparedOnce<Query extends object>(prepare: (db: Database) => Query): (db: Database) => Query {
+  const prepared = new WeakMap<Database, Query>()
+  return (db) => {
+    const known = prepared.get(db)
+    if (known) return known
+    const query = prepare(db)
+    prepared.set(db, query)
+    return query
+  }
+}
