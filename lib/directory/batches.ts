@@ -99,8 +99,11 @@ export async function listBatches(
     .orderBy(...newestFirst(batches))
     .limit(rowsToRead(page))
   const { items, next } = cutPage(rows, page)
-  const [counted] = page.counts ? await db.select({ total: count() }).from(batches).where(isListed) : []
-  return { items: items.map(presentBatch), next, ...counted }
+  const list = { items: items.map(presentBatch), next }
+  if (!page.counts) return list
+  if (!page.after && !next) return { ...list, total: items.length }
+  const [counted] = await db.select({ total: count() }).from(batches).where(isListed)
+  return { ...list, ...counted }
 }
 
 /**

@@ -1,5 +1,7 @@
 import { type Figure, measureDirectory } from './directory.ts'
+import { measureHostile } from './hostile.ts'
 import { measureLedger } from './ledger.ts'
+import { measurePolling } from './polling.ts'
 import { startPostgres } from './postgres.ts'
 import { measureRelay } from './relay.ts'
 import { measureSep10 } from './sep10.ts'
@@ -16,25 +18,38 @@ function tell({ name, found, goal }: Figure): void {
   console.log(`${name.padEnd(46)} ${found.padEnd(60)}  (goal: ${goal})`)
 }
 
-/** `npm run bench -- relay` measures the relay alone. */
-const isRelayOnly = process.argv.includes('relay')
-if (!isRelayOnly) for (const measure of measureSep10()) show(measure)
-const postgres = await startPostgres(3955)
-try {
-  if (!isRelayOnly) await measureService(postgres.url)
-  for (const figure of await measureRelay(postgres.url)) tell(figure)
-  for (const figure of await measureLedger()) tell(figure)
-} finally {
-  await postgres.stop()
-}
+const tellAll = (figures: readonly Figure[]) => figures.forEach(tell)
 
 async function measureService(databaseUrl: string): Promise<void> {
+  for (const measure of measureSep10()) show(measure)
   const stage = await setStage({ DATABASE_URL: databaseUrl, SESSION_SECRET: 'a secret for one run of the benchmark' })
   try {
     for (const measure of await measureCrowd(stage)) show(measure)
     for (const measure of await measureChain(stage)) show(measure)
-    for (const figure of await measureDirectory(stage, databaseUrl)) tell(figure)
+    tellAll(await measureDirectory(stage, databaseUrl))
   } finally {
     await stage.close()
   }
+}
+
+/** The parts of the benchmark, in their order; `npm run bench -- hostile` runs one of them alone. */
+const PARTS: Record<string, (databaseUrl: string) => Promise<void>> = {
+  service: measureService,
+  relay: async (databaseUrl) => tellAll(await measureRelay(databaseUrl)),
+  ledger: async () => tellAll(await measureLedger()),
+  polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
+  hostile: measureHostile,
+}
+
+const [, , only] = process.argv
+const names = only === undefined ? Object.keys(PARTS) : [only]
+const postgres = await startPostgres(3955)
+try {
+  for (const name of names) {
+    const part = PARTS[name]
+    if (!part) throw new Error(`no part is called ${name}; there are ${Object.keys(PARTS).join(', ')}`)
+    await part(postgres.url)
+  }
+} finally {
+  await postgres.stop()
 }

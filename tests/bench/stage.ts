@@ -1,5 +1,4 @@
 import { fork } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +11,7 @@ import { prepareChain } from '#lib/wallet/chain.ts'
 import { NOTHING } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
+import { cpuMsOf } from './load.ts'
 import type { PlainJob, PlainReport } from './plain-loop.ts'
 
 /** A ledger in this process, the service in another, and an RPC between them that counts. */
@@ -105,13 +105,4 @@ function runPlainLoop(job: PlainJob): Promise<PlainReport> {
     child.once('exit', (code) => reject(new Error(`the plain loop ended with code ${code}`)))
     child.send(job)
   })
-}
-
-/** Clock ticks of Linux: 100 a second. */
-const TICK_MS = 10
-
-/** User and system time of a process, from /proc (Linux only). */
-function cpuMsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
 }

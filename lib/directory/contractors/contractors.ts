@@ -59,8 +59,11 @@ export async function listContractors(
     .orderBy(...newestFirst(contractors))
     .limit(rowsToRead(page))
   const { items, next } = cutPage(rows, page)
-  const [counted] = page.counts ? await db.select({ total: count() }).from(contractors).where(isListed) : []
-  return { items: items.map(presentContractor), next, ...counted }
+  const list = { items: items.map(presentContractor), next }
+  if (!page.counts) return list
+  if (!page.after && !next) return { ...list, total: items.length }
+  const [counted] = await db.select({ total: count() }).from(contractors).where(isListed)
+  return { ...list, ...counted }
 }
 
 /**

@@ -1,0 +1,2 @@
+/** A bare application beside which the service is measured. */
+export default { poweredByHeader: false, agentRules: false, serverExternalPackages: ['pg'] }

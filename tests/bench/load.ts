@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs'
+import { Agent, type RequestOptions, request } from 'node:http'
+
+/** What a load was answered with. */
+export interface LoadReport {
+  answers: number
+  /** how many of them were not 200 */
+  others: number
+  /** milliseconds to each answer, ascending */
+  times: number[]
+  seconds: number
+}
+
+/** Asks the same over and over on so many connections, for so long. */
+export async function load(
+  url: string,
+  options: RequestOptions & { body?: string | (() => string) },
+  { connections, seconds, until }: { connections: number; seconds: number; until?: () => boolean },
+): Promise<LoadReport> {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const began = performance.now()
+  const times: number[] = []
+  let others = 0
+  const isOver = () => until?.() ?? performance.now() - began > seconds * 1000
+  const ask = async () => {
+    while (!isOver()) {
+      const start = performance.now()
+      const status = await askOnce(url, { ...options, agent }).catch(() => 0)
+      times.push(performance.now() - start)
+      if (status !== 200) others += 1
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, ask))
+  agent.destroy()
+  times.sort((one, other) => one - other)
+  return { answers: times.length, others, times, seconds: (performance.now() - began) / 1000 }
+}
+
+/** One request; resolves to its status once the body has come. */
+export function askOnce(
+  url: string,
+  { body, ...options }: RequestOptions & { body?: string | (() => string) },
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, options, (response) => {
+      response.resume()
+      response.once('end', () => resolve(response.statusCode ?? 0))
+      response.once('error', reject)
+    })
+    asked.once('error', reject)
+    asked.end(typeof body === 'function' ? body() : body)
+  })
+}
+
+/** The time within which `share` of the answers came, in milliseconds. */
+export function percentile(times: readonly number[], share: number): number {
+  return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN
+}
+
+/** Clock ticks of Linux: 100 a second. */
+const TICK_MS = 10
+
+/** User and system time of a process so far, in milliseconds, from /proc (Linux only). */
+export function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+}
+
+/** Memory of a process that is resident now, in MB (Linux only). */
+export function residentMbOf(pid: number): number {
+  const [, kb = '0'] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kb) / 1024
+}

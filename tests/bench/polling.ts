@@ -1,0 +1,157 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Keypair } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { mintSession } from '#lib/auth/session.ts'
+import { nextProgram } from '#lib/cli/build.ts'
+import { startServing } from '#lib/cli/serve.ts'
+import { openStore } from '#lib/db/connection.ts'
+import type { Figure } from './directory.ts'
+import { cpuMsOf, load } from './load.ts'
+
+const BATCHES = 10_000
+const ROUNDS = 7
+const SERVICE_PORT = 3920
+const FLOOR_PORT = 3921
+const SECRET = 'a secret for one run of the benchmark, long enough'
+
+/** An employer with many batches, at a service of its own. */
+export interface PollingService {
+  base: string
+  pid: number
+  session: string
+  organisation: string
+  batch: string
+  close(): Promise<void>
+}
+
+/** Starts the service on the database at `databaseUrl`, which gets an employer with 10,000 batches and payouts. */
+export async function startPollingService(databaseUrl: string): Promise<PollingService> {
+  const base = `http://127.0.0.1:${SERVICE_PORT}`
+  const directory = await mkdtemp(join(tmpdir(), 'payroll-bench-'))
+  const serving = await startServing(base, {
+    PORT: String(SERVICE_PORT),
+    DATA_DIR: directory,
+    DATABASE_URL: databaseUrl,
+    SESSION_SECRET: SECRET,
+    STELLAR_RPC_URL: 'http://127.0.0.1:1',
+    OPERATOR_PASSWORD: 'the password of the benchmark',
+  })
+  const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
+  const origin = `http://localhost:${SERVICE_PORT}`
+  const sessions = { secret: SECRET, issuer: origin, audience: `${origin}/api`, ttl: 3600 }
+  const session = await mintSession(sessions, identity, new Date())
+  const headers = { Authorization: `Bearer ${session}` }
+  const found = await fetch(`${base}/api/me`, { headers })
+    .then((answer) => answer.json() as Promise<{ employer: { orgId: string } }>)
+    .then(async ({ employer }) => ({ organisation: employer.orgId, batch: await fill(databaseUrl, employer.orgId) }))
+    .catch(async (error: unknown) => {
+      await serving.stop()
+      throw error
+    })
+  return {
+    base,
+    pid: serving.pid,
+    session,
+    ...found,
+    close: async () => {
+      await serving.stop()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Resolves to the id of one of the batches. */
+async function fill(databaseUrl: string, organisation: string): Promise<string> {
+  const store = openStore({ url: databaseUrl })
+  const db = await store.database()
+  await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
+    VALUES (${organisation}, 'payee', 'ready', now())`)
+  await db.execute(sql`INSERT INTO batches (organisation, name, status, payout_count, created_at)
+    SELECT ${organisation}, 'batch ' || n, 'ready', 1, now() - n * interval '1 minute' FROM generate_series(1, ${BATCHES}) n`)
+  await db.execute(sql`INSERT INTO payouts (organisation, batch, contractor, status, encrypted_amount, created_at)
+    SELECT b.organisation, b.id, c.id, 'ready', 'sealed', b.created_at
+    FROM batches b JOIN contractors c USING (organisation) WHERE organisation = ${organisation}`)
+  await db.execute(sql`ANALYZE`)
+  const found = await db.execute(sql`SELECT id FROM batches WHERE organisation = ${organisation} LIMIT 1`)
+  await store.close()
+  return (found as unknown as { rows: { id: string }[] }).rows[0]?.id ?? ''
+}
+
+/** What frontends poll, beside a bare application of the same Next that verifies the session and runs one statement. */
+export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
+  const service = await startPollingService(databaseUrl)
+  const floor = await startFloor(databaseUrl)
+  try {
+    const { session, organisation, batch } = service
+    const query = new URLSearchParams({ organisation, batch })
+    const figures: Figure[] = []
+    for (const [read, path] of [
+      ['status', `/batches/${batch}/status`],
+      ['me', '/me'],
+      ['batches', '/batches'],
+      ['payouts', '/payouts'],
+    ] as const) {
+      const ours = { url: `${service.base}/api${path}`, pid: service.pid }
+      const bare = { url: `http://127.0.0.1:${FLOOR_PORT}/floor/${read}?${query}`, pid: floor.pid ?? 0 }
+      figures.push(await compare(`GET ${path.replace(batch, '{id}')}`, ours, bare, session))
+    }
+    return figures
+  } finally {
+    floor.kill('SIGKILL')
+    await service.close()
+  }
+}
+
+interface Target {
+  url: string
+  pid: number
+}
+
+/** In turns, so that both meet the same machine; the medians of the rounds. */
+async function compare(name: string, ours: Target, bare: Target, session: string): Promise<Figure> {
+  const options = { headers: { Authorization: `Bearer ${session}` } }
+  const rates: [number[], number[]] = [[], []]
+  const costs: [number[], number[]] = [[], []]
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    for (const [index, { url, pid }] of [ours, bare].entries()) {
+      const before = cpuMsOf(pid)
+      const report = await load(url, options, { connections: 8, seconds: 1 })
+      if (report.others > 0) throw new Error(`${url}: ${report.others} of ${report.answers} answers were not 200`)
+      // The first round warms up.
+      if (round === 0) continue
+      rates[index]?.push(report.answers / report.seconds)
+      costs[index]?.push((cpuMsOf(pid) - before) / report.answers)
+    }
+  }
+  const [rate, bareRate] = rates.map(median) as [number, number]
+  const [cost, bareCost] = costs.map(median) as [number, number]
+  return {
+    name,
+    found: `${(rate / bareRate).toFixed(2)} of the floor's ${bareRate.toFixed(0)}/s; CPU ${cost.toFixed(2)} to ${bareCost.toFixed(2)} ms`,
+    goal: 'at least 0.80 of the floor',
+  }
+}
+
+const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+
+async function startFloor(databaseUrl: string): Promise<ChildProcess> {
+  const directory = fileURLToPath(new URL('floor', import.meta.url))
+  const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', DATABASE_URL: databaseUrl, SESSION_SECRET: SECRET }
+  const build = spawn(process.execPath, [nextProgram(), 'build', directory], { stdio: 'ignore', env })
+  const code = await new Promise((resolve) => build.once('exit', resolve))
+  if (code !== 0) throw new Error('the floor could not be built')
+  const server = spawn(process.execPath, [nextProgram(), 'start', directory, '-p', String(FLOOR_PORT)], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env,
+  })
+  const deadline = Date.now() + 60_000
+  while (!(await fetch(`http://127.0.0.1:${FLOOR_PORT}/`).catch(() => undefined))) {
+    if (Date.now() > deadline) throw new Error('the floor does not answer')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return server
+}
