@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { ignoreBody, readJson, readJsonOrForm, readQuery } from '#lib/http/body.ts'
+import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { type Handler, type ResourceOptions, resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 import { admit, identify } from './caller.ts'
@@ -27,6 +28,8 @@ export function routes(path: string, operations: readonly Operation[]) {
 /** Refuses in the order: 401, 403 for a role, 501, then 413, 415 and 400, then what the handler finds. */
 function handlerOf(operation: Operation): Handler<unknown> {
   return async (request, context) => {
+    // Before anything is read or computed for a client that asks without end.
+    if (operation.refusals?.includes('rate-limited')) requireRequestLeft(request.headers)
     const running = await service()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
     const known = await identify(operation.caller, running, request, params)

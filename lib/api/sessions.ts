@@ -39,7 +39,7 @@ const challenge = {
     schema: challengeShape,
     example: { transaction: TRANSACTION, network_passphrase: 'Test SDF Network ; September 2015' },
   },
-  refusals: ['account-required', 'account-invalid', 'memo-invalid', 'home-domain-invalid'],
+  refusals: ['account-required', 'account-invalid', 'memo-invalid', 'home-domain-invalid', 'rate-limited'],
   selfContained: true,
 } as const
 
@@ -48,7 +48,7 @@ const signIn = {
   group: 'Sessions',
   caller: 'anybody',
   summary: 'Exchange a signed challenge for a session',
-  refusals: ['challenge-invalid', 'challenge-expired', 'challenge-used'] satisfies RefusalCode[],
+  refusals: ['challenge-invalid', 'challenge-expired', 'challenge-used', 'rate-limited'] satisfies RefusalCode[],
 } as const
 
 async function openWalletSession(service: Service, transaction: string, now: Date) {
@@ -117,7 +117,7 @@ export const SESSION_OPERATIONS = [
       schema: sessionShape,
       example: { session: EXAMPLE.session, kind: 'idp', sub: 'ada' },
     },
-    refusals: ['identity-token-invalid', 'provider-mismatch', 'idp-not-configured'],
+    refusals: ['identity-token-invalid', 'provider-mismatch', 'idp-not-configured', 'rate-limited'],
     handle: async ({ service, ready, body, now }) => {
       const given = { provider: ready, sessions: service.settings.sessions }
       return await admitSession(service, await signInWithProvider(given, body.token, now))

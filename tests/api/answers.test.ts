@@ -7,6 +7,7 @@ import type { Operation } from '#lib/api/operation.ts'
 import { refusalsOf } from '#lib/api/operation-refusals.ts'
 import { OPERATIONS } from '#lib/api/operations.ts'
 import { mintSession } from '#lib/auth/session.ts'
+import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { provideService } from '#lib/server/services.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { DOCUMENTED_ANSWERS } from '../support/documented.ts'
@@ -384,6 +385,15 @@ test('the service', async () => {
     expect(await statusOf('GET', '/metrics', { token: TOKENS.METRICS_TOKEN })).toBe(501)
     expect(await statusOf('GET', '/cron/sweep', { token: TOKENS.CRON_SECRET })).toBe(501)
   })
+})
+
+test('a client that asks without end', async () => {
+  const client = '192.0.2.1'
+  const later = performance.now() + 3_600_000
+  for (let asked = 0; asked < 300; asked += 1) requireRequestLeft(new Headers({ 'x-client-address': client }), later)
+  const limited = OPERATIONS.filter(({ refusals }) => refusals?.includes('rate-limited'))
+  expect(limited.length).toBeGreaterThan(0)
+  for (const { method, path } of limited) expect(await statusOf(method, path, { client })).toBe(429)
 })
 
 test('a service that did not start', async () => {

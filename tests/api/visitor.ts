@@ -9,6 +9,8 @@ export interface Sent {
   token?: string | undefined
   body?: unknown
   type?: string
+  /** the address of the client, as the server names it */
+  client?: string
   meanwhile?: () => Promise<unknown>
 }
 
@@ -31,7 +33,7 @@ export async function openVisitor(): Promise<Visitor> {
   const seen = new Set<string>()
   return {
     seen,
-    ask: async (method, path, { token, body, type = 'application/json', meanwhile } = {}) => {
+    ask: async (method, path, { token, body, type = 'application/json', client, meanwhile } = {}) => {
       const isPlain = typeof body === 'string' || body instanceof Uint8Array
       const bytes = Buffer.from(isPlain ? body : (JSON.stringify(body) ?? ''))
       const request = new Request(`http://localhost:3000/api${path}`, {
@@ -39,6 +41,7 @@ export async function openVisitor(): Promise<Visitor> {
         headers: {
           ...(token !== undefined && { Authorization: `Bearer ${token}` }),
           ...(body !== undefined && { 'Content-Type': type }),
+          ...(client !== undefined && { 'X-Client-Address': client }),
         },
         ...(body !== undefined && { body: meanwhile ? whenRead(bytes, meanwhile) : bytes, duplex: 'half' }),
       })

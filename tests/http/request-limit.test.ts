@@ -1,8 +1,10 @@
 import { request as ask, createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { OPERATIONS } from '#lib/api/operations.ts'
+import { routes } from '#lib/api/routes.ts'
 import { clientOf, watchClients } from '#lib/http/client-address.ts'
-import { takeRequest } from '#lib/http/request-limit.ts'
+import { requireRequestLeft, takeRequest } from '#lib/http/request-limit.ts'
 
 describe('a client has 300 requests at once and 30 more each second', () => {
   const SECOND = 1_000
@@ -39,10 +41,30 @@ describe('a client has 300 requests at once and 30 more each second', () => {
   })
 })
 
+describe('what needs no session', () => {
+  const paths = [...new Set(OPERATIONS.filter(({ group }) => group === 'Sessions').map(({ path }) => path))]
+
+  test.each(paths)('%s is refused to a client that asks without end, before anything else is done', async (path) => {
+    const client = `192.0.2.${paths.indexOf(path) + 1}`
+    const routesOfPath = routes(path, OPERATIONS)
+    const method = OPERATIONS.find((operation) => operation.path === path)?.method ?? 'GET'
+    for (let asked = 0; asked < 300; asked += 1) requireRequestLeft(new Headers({ 'x-client-address': client }), 1e12)
+    const limited = new Request(`http://localhost:3000/api${path}`, {
+      method,
+      headers: { 'x-client-address': client },
+    })
+    vi.spyOn(performance, 'now').mockReturnValue(1e12)
+    const answer = await routesOfPath[method](limited, undefined)
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1'])
+    expect(await answer.json()).toEqual({ error: 'too many requests from this address', code: 'rate-limited' })
+  })
+})
+
 describe('the address of a client', () => {
   let server: Server | undefined
   let stop: (() => void) | undefined
   afterEach(() => {
+    vi.restoreAllMocks()
     stop?.()
     server?.close()
     server?.closeAllConnections()
