@@ -1,14 +1,16 @@
 import type { Route } from 'next'
 import Link from 'next/link'
+import { connection } from 'next/server'
 import { BrandMark } from './brand-mark.tsx'
+import { SetupNotice } from './setup-notice.tsx'
 
-interface Door {
+interface Entrance {
   href: Route
   title: string
   text: string
 }
 
-const DOORS: Door[] = [
+const ENTRANCES: Entrance[] = [
   {
     href: '/docs' as Route,
     title: 'API reference',
@@ -29,7 +31,8 @@ const PROMISES = [
 ] as const
 
 /** What this is, and the ways in. */
-export default function StartPage() {
+export default async function StartPage() {
+  await connection()
   return (
     <main className="mx-auto max-w-3xl px-6 py-16 sm:py-28">
       <p className="flex items-center gap-2.5 font-medium">
@@ -43,8 +46,9 @@ export default function StartPage() {
         The backend of a payroll application on a test network, without real funds. It signs users in, pays the fees of
         their confidential transfers, and keeps their contractors, batches and payouts.
       </p>
+      <SetupNotice />
       <nav aria-label="Ways in" className="mt-10 grid gap-4 sm:grid-cols-2">
-        {DOORS.map(({ href, title, text }) => (
+        {ENTRANCES.map(({ href, title, text }) => (
           <Link
             key={href}
             href={href}

@@ -2,15 +2,28 @@ import type { Route } from 'next'
 import { cookies } from 'next/headers'
 import { redirect } from 'next/navigation'
 import { isOperatorSession } from '#lib/auth/operator.ts'
+import { isConfigurationError } from '#lib/config/environment.ts'
 import { type Service, service } from '#lib/server/services.ts'
 import { operatorCookies } from './operator-cookies.ts'
 import { readPagePulse } from './page-pulse.ts'
 
 /** Lets nobody past but the operator. Every page calls it for itself. `here` is where to come back to. */
 export async function requireOperator(here: string): Promise<Service> {
+  if (!(await hasStarted())) redirect('/')
   const running = (await readOperator()) ?? redirect(signInAddress(here))
   await readPagePulse()
   return running
+}
+
+/** A deployment that lacks a variable has pages and no service: the first page says what is missing. */
+export async function hasStarted(): Promise<boolean> {
+  try {
+    await service()
+    return true
+  } catch (error) {
+    if (isConfigurationError(error)) return false
+    throw error
+  }
 }
 
 /** The service, if it is the operator who asks. */

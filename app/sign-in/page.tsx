@@ -1,6 +1,8 @@
 import type { Metadata } from 'next'
+import { redirect } from 'next/navigation'
 import { connection } from 'next/server'
 import { readQuery } from '#app/(operator)/query.ts'
+import { hasStarted } from '#app/(operator)/require-operator.ts'
 import { BrandMark } from '#app/brand-mark.tsx'
 import { service } from '#lib/server/services.ts'
 
@@ -9,6 +11,7 @@ export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }
 /** The way into the dashboard. */
 export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>) {
   await connection()
+  if (!(await hasStarted())) redirect('/')
   const { settings } = await service()
   const { problem = '', seconds = '', to = '' } = await readQuery(searchParams)
   return (

@@ -134,10 +134,19 @@ function checkVercel(read: Variables): void {
   }
 }
 
+/** Whether a variable is given at all, also where the configuration as a whole is not valid. */
+export const isSet = (name: string): boolean => Boolean(given()[name])
+
+const given = (): Record<string, string | undefined> => process.env
+
+/** A wrong or missing variable, also one that another bundle of this process has thrown. */
+export const isConfigurationError = (error: unknown): error is ConfigurationError =>
+  error instanceof Error && error.name === 'ConfigurationError'
+
 let known: Environment | undefined
 
 /** The environment of this process, read and validated at first use. */
 export function environment(): Environment {
-  known ??= readEnvironment(process.env)
+  known ??= readEnvironment(given())
   return known
 }

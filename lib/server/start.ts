@@ -1,6 +1,6 @@
 import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
-import { type Environment, environment } from '#lib/config/environment.ts'
+import { type Environment, environment, isConfigurationError, isSet } from '#lib/config/environment.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
 import type { Faucet } from '#lib/funding/faucet.ts'
 import { openGranting } from '#lib/funding/granting.ts'
@@ -30,16 +30,20 @@ export interface RunningService extends Service {
 /** How long the end of the process waits for what is open. */
 const CLOSE_DEADLINE_MS = 3_000
 
-/** Starts the service of this process. Bad configuration ends the process: a half-started server would answer 500. */
+/**
+ * Starts the service of this process. Bad configuration ends the process: a half-started server would answer 500. On
+ * Vercel a process that ends is started again at once, and shows nobody why: there the pages say what is missing.
+ */
 export async function boot(): Promise<void> {
+  const starting = (async () => startService(environment()))()
+  provideService(starting)
   try {
-    const starting = startService(environment())
-    provideService(starting)
     const running = await starting
     closeAtExit(running)
     tellPassword(running.settings)
   } catch (error) {
     log('error', 'boot', { failure: error instanceof Error ? error.message : String(error) })
+    if (isSet('VERCEL') && isConfigurationError(error)) return
     if (!(error instanceof Error) || error.name === 'Error') console.error(error)
     process.exit(1)
   }

@@ -11,16 +11,18 @@ const READY = z.object({
   relay: z.object({ ok: z.boolean(), configured: z.boolean().optional(), problem: z.string().optional() }),
 })
 
-/** Waits until the service's relay has made its channels. Resolves to whether there is a relay at all. */
-export async function awaitRelay(base: string, say: (line: string) => void): Promise<boolean> {
+/** Waits until the service's relay has made its channels. Resolves to why there is no relay to show, if there is none. */
+export async function awaitRelay(base: string, say: (line: string) => void): Promise<string | undefined> {
+  let problem = 'no relay is running'
   for (let attempt = 0; attempt < 60; attempt += 1) {
     const { relay } = READY.parse(await (await fetch(`${base}/api/ready`)).json())
-    if (relay.configured === false) return false
-    if (relay.ok && relay.problem === undefined) return true
+    if (relay.configured === false) return 'batch execution is off'
+    if (relay.ok && relay.problem === undefined) return undefined
+    problem = relay.problem ?? problem
     if (attempt === 0) say('Waiting for the relay to make its channel accounts …')
     await new Promise((resolve) => setTimeout(resolve, 1_000))
   }
-  return false
+  return problem
 }
 
 /** Has the relay pay `amounts` (base units) to the contractors, and tells each result. Resolves to how the job ended. */

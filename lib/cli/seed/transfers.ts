@@ -65,7 +65,8 @@ export async function seedTransfers(
       innerHash,
       outerHash,
       transfer: id,
-      signed: 'seeded',
+      // There is nothing to send: the ledger has never heard of it.
+      signed: null,
       bid: BID,
       maxTime: Math.floor(end / 1000),
       recordedAt: createdAt,

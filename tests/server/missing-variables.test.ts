@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { ConfigurationError, readEnvironment } from '#lib/config/environment.ts'
+import { findMissingVariables } from '#lib/server/missing-variables.ts'
+import { provideService, type Service } from '#lib/server/services.ts'
+import { composeSettings } from '#lib/server/settings.ts'
+
+const PREVIEW = {
+  VERCEL: '1',
+  VERCEL_URL: 'pay-git-x.vercel.app',
+  VERCEL_ENV: 'preview',
+  POSTGRES_URL: 'postgres://h/d',
+}
+
+test('a preview with nothing but a database says what keeps it from starting, and how to get the rest', async () => {
+  let failure: unknown
+  try {
+    readEnvironment(PREVIEW)
+  } catch (error) {
+    failure = error
+  }
+  expect(failure).toBeInstanceOf(ConfigurationError)
+  const starting = Promise.reject(failure)
+  starting.catch(() => undefined)
+  provideService(starting)
+  const { problem, missing } = await findMissingVariables()
+  expect(problem).toBe('SESSION_SECRET: is needed on Vercel')
+  expect(missing.map(({ variable }) => variable)).toEqual([
+    'SESSION_SECRET',
+    'OPERATOR_PASSWORD',
+    'CONFIDENTIAL_TOKEN',
+    'SPONSOR_SEED',
+  ])
+  expect(missing.every(({ remedy }) => /openssl|Set|npm run setup/.test(remedy))).toBe(true)
+})
+
+test('once it has started it names what a payroll still lacks', async () => {
+  const settings = composeSettings(
+    readEnvironment({ ...PREVIEW, SESSION_SECRET: 'a secret of the tests, 32 bytes and more' }),
+  )
+  provideService(Promise.resolve({ settings } as Service))
+  const { problem, missing } = await findMissingVariables()
+  expect(problem).toBeUndefined()
+  expect(missing.map(({ variable }) => variable)).toEqual(['OPERATOR_PASSWORD', 'CONFIDENTIAL_TOKEN', 'SPONSOR_SEED'])
+})
+
+test('another failure than a variable is none of its business', async () => {
+  const starting = Promise.reject(new Error('a fault'))
+  starting.catch(() => undefined)
+  provideService(starting)
+  await expect(findMissingVariables()).rejects.toThrow('a fault')
+})
