@@ -1,5 +1,6 @@
-import { createHash, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
+import { deriveKey, isSameSecret } from './shared-secret.ts'
 
 /** Whom the dashboard lets in. */
 export interface OperatorSettings {
@@ -25,7 +26,7 @@ export function composeOperator(
 ): OperatorSettings | undefined {
   const opens = password ?? (embeddedSecret && makePassword(embeddedSecret))
   if (!opens) return undefined
-  return { password: opens, isMade: password === undefined, key: derive(secret, opens, 'operator cookies') }
+  return { password: opens, isMade: password === undefined, key: deriveKey(secret, 'operator cookies', opens) }
 }
 
 /** Without what is easily taken for something else when read aloud or typed (Crockford's base 32). */
@@ -33,20 +34,13 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /** Four groups of four out of 32 letters: 80 bits. */
 function makePassword(secret: string): string {
-  const letters = [...derive(secret, '', 'operator password')].slice(0, 16).map((byte) => ALPHABET[byte % 32])
+  const letters = [...deriveKey(secret, 'operator password')].slice(0, 16).map((byte) => ALPHABET[byte % 32])
   return letters.join('').replace(/(.{4})(?=.)/g, '$1-')
 }
 
-function derive(secret: string, salt: string, purpose: string): Uint8Array {
-  return new Uint8Array(hkdfSync('sha256', secret, salt, purpose, 32))
-}
-
-/** Compares in constant time, whatever the lengths. */
 export function isPassword({ password }: OperatorSettings, tried: string): boolean {
-  return timingSafeEqual(digest(password), digest(tried))
+  return isSameSecret(password, tried)
 }
-
-const digest = (text: string) => createHash('sha256').update(text).digest()
 
 const SESSION = 'operator-session+jwt'
 const BROWSER = 'operator-browser+jwt'

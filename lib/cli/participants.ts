@@ -1,6 +1,7 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
+import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
@@ -64,8 +65,7 @@ export async function sendAndWait(network: TestNetwork, signedXdr: string): Prom
 
 /** A new account with XLM from friendbot, registered with the confidential token. */
 export async function enrol(network: TestNetwork, signer = Keypair.random()): Promise<Holder> {
-  const funded = await fetch(`${network.friendbotUrl}?addr=${signer.publicKey()}`)
-  if (!funded.ok) throw new Error(`friendbot answered ${funded.status}`)
+  await requestFriendbot(network.friendbotUrl, signer.publicKey())
   const holder = openHolder(signer, network.token)
   const { signedXdr } = await buildRegister(network, holder, { auditorId: network.auditorId })
   await sendAndWait(network, signedXdr)

@@ -1,12 +1,5 @@
 import { z } from 'zod'
-import { containsSecretSeed } from '#lib/text/plain-text.ts'
-
-const ADDRESS = /^[^\s@\p{Cc}<>()[\]\\,;:"]+@[^\s@\p{Cc}<>()[\]\\,;:"]+$/u
-
-/** Whether `text` is one address of electronic mail and nothing else: no display name, no list, at most 254 long. */
-export function isEmail(text: string): boolean {
-  return text.length <= 254 && text.isWellFormed() && ADDRESS.test(text)
-}
+import { containsSecretSeed, isEmail } from '#lib/text/plain-text.ts'
 
 /** A field that holds an email address. */
 export const emailField = z

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { type Faucet, fund } from '#lib/funding/faucet.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import { readBalance } from './balance.ts'
 import { announceChannels, noteProblem } from './channels.ts'
@@ -59,7 +60,7 @@ export async function prepareChannel(
   if (problem) await note(problem)
   if (problem === 'account') {
     say(address, 'asking friendbot for an account')
-    await requestFriendbot(relay, address)
+    await requestXlm(relay, address)
     problem = await diagnose(relay, address)
   }
   if (problem === 'registration') {
@@ -97,12 +98,8 @@ async function fillUp(
   await readBalance(relay, channel)
 }
 
-async function requestFriendbot({ network }: Relay, address: string): Promise<void> {
+async function requestXlm({ network }: Relay, address: string): Promise<void> {
   const { friendbotUrl } = await network.call('getNetwork', {}, INFO)
   if (!friendbotUrl) throw new Refusal('not-wired', 'the network has no friendbot: create the account yourself')
-  const url = `${friendbotUrl}?addr=${address}`
-  const answer = await fetch(url, { signal: AbortSignal.timeout(60_000) }).catch((cause: unknown) => {
-    throw new Refusal('unavailable', 'friendbot cannot be reached', { cause })
-  })
-  if (!answer.ok) throw new Refusal('unavailable', `friendbot answered ${answer.status}`)
+  await requestFriendbot(friendbotUrl, address)
 }

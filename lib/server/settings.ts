@@ -1,9 +1,9 @@
-import { hkdfSync } from 'node:crypto'
 import { Keypair, Networks } from '@stellar/stellar-sdk'
 import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
 import { composeOperator, type OperatorSettings } from '#lib/auth/operator.ts'
 import type { Sep10Settings } from '#lib/auth/sep10/challenge.ts'
 import type { SessionSettings } from '#lib/auth/session.ts'
+import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { FaucetRules } from '#lib/funding/faucet.ts'
@@ -125,11 +125,6 @@ function composeNetwork(environment: Environment, embedded: Embedded): Settings[
 /** A signing key for SEP-10 challenges and nothing else: it never owns an account and never signs an envelope. */
 function deriveSigner(secret: string): Keypair {
   return Keypair.fromRawEd25519Seed(deriveKey(secret, 'SEP-10 signing key'))
-}
-
-/** 32 bytes of their own for each purpose, so that no two uses of the secret can be played against each other. */
-function deriveKey(secret: string, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 }
 
 function composeMail({ SMTP_URL, MAIL_FROM }: Environment): MailSettings | undefined {

@@ -13,6 +13,7 @@ import { bookTransfer } from '#lib/sponsor/books.ts'
 import { openControlledAddresses } from '#lib/sponsor/controlled-addresses.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { guardNetwork } from '#lib/stellar/network-guard.ts'
 import { openSubmission, type Submission } from '#lib/submission/submission.ts'
@@ -197,9 +198,7 @@ async function startLedger(
 /** The embedded ledger's friendbot fills the sponsor's account when it is empty. */
 async function fundSponsor(sponsor: Sponsor, friendbotUrl: string): Promise<void> {
   if ((await sponsor.readBalance()) > 0n) return
-  const address = sponsor.keypair.publicKey()
-  const answer = await fetch(`${friendbotUrl}?addr=${address}`, { signal: AbortSignal.timeout(30_000) })
-  if (!answer.ok) throw new Error(`friendbot answered ${answer.status} for the sponsor's account`)
+  await requestFriendbot(friendbotUrl, sponsor.keypair.publicKey())
 }
 
 /**

@@ -44,3 +44,10 @@ export function plainText(name: string, most: number) {
 export function absentOr(name: string, problem: string) {
   return (issue: { input?: unknown }): string => `${name} ${issue.input === undefined ? 'required' : problem}`
 }
+
+const ADDRESS = /^[^\s@\p{Cc}<>()[\]\\,;:"]+@[^\s@\p{Cc}<>()[\]\\,;:"]+$/u
+
+/** Whether `text` is one address of electronic mail and nothing else: no display name, no list, at most 254 long. */
+export function isEmail(text: string): boolean {
+  return text.length <= 254 && text.isWellFormed() && ADDRESS.test(text)
+}

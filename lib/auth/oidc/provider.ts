@@ -1,4 +1,5 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose'
+import { isLoopback } from '#lib/config/shapes.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 
 /**
@@ -83,8 +84,7 @@ async function discover(issuer: string): Promise<{ jwks: string; userinfo: strin
 /** Keys that anybody on the way could replace would verify anybody's token. */
 function requireSecure(address: string): URL {
   const url = new URL(address)
-  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname)
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback)) {
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
     throw new Error('a provider is asked over https only')
   }
   return url

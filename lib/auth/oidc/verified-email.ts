@@ -1,3 +1,4 @@
+import { isEmail } from '#lib/text/plain-text.ts'
 import type { ProviderSettings } from './provider.ts'
 
 /**
@@ -11,5 +12,5 @@ export function verifiedEmail(
   const email = claims[emailClaim]
   const verified = claims[`${emailClaim}_verified`] ?? claims.email_verified
   if (verified !== true || typeof email !== 'string') return {}
-  return /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email) && email.length <= 254 ? { email } : {}
+  return isEmail(email) ? { email } : {}
 }
