@@ -1,0 +1,107 @@
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { enrol } from '#lib/cli/participants.ts'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { Refusal, statusOf } from '#lib/http/refusal.ts'
+import { type RunningService, startService } from '#lib/server/start.ts'
+import { sponsorTransfer } from '#lib/sponsor/transfer.ts'
+import { refreshTransfers } from '#lib/submission/refresh.ts'
+import { openSubmission } from '#lib/submission/submission.ts'
+import { type Instance, type Pair, type Party, runHistory } from '../chaos/history.ts'
+import { findUntruths } from '../chaos/truth.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { openEmployer } from '../support/fixtures.ts'
+import { openTown, type Town } from '../support/town.ts'
+
+const HISTORIES = 30
+const AT_ONCE = 5
+const STEPS = 14
+
+let town: Town
+let other: RunningService
+let second: FaultProxy
+let pair: Pair
+let faults = 0
+
+beforeAll(async () => {
+  town = await openTown({ TRANSFER_WAIT: '4' })
+  second = await startFaultProxy(town.devnet.rpcUrl)
+  const variables = { ...town.variables, STELLAR_RPC_URL: second.url }
+  other = await startService(readEnvironment(variables), town.shared)
+  pair = {
+    instances: [town.service, other].map(instanceOf),
+    proxies: [town.proxy, second],
+    network: town.network,
+    db: town.db,
+    ...(town.shared === undefined && { breakDatabase }),
+  }
+}, 120_000)
+afterAll(async () => {
+  await other?.close()
+  await second?.close()
+  await town?.close()
+})
+
+function instanceOf(service: RunningService): Instance {
+  const { submission, sponsor, network, database, now, settings } = service
+  return {
+    post: async ({ address }, request) => {
+      const context = { db: town.db, submission, sponsor, patience: settings.transferWait }
+      try {
+        return { status: 200, body: { ...(await sponsorTransfer(context, { payer: address, ...request })) } }
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error
+        return { status: statusOf(error.code), body: { code: error.code, ...error.details } }
+      }
+    },
+    look: async ({ address }) => {
+      const rows = await town.db.query.identities.findMany()
+      const organisation = rows.find(({ sub }) => sub === address)?.organisation
+      if (organisation) await refreshTransfers(town.db, submission, [organisation])
+    },
+    // What a process remembers is gone; who waited for it waits on.
+    kill: async () => {
+      const { books, stop } = submission
+      void stop()
+      Object.assign(submission, openSubmission({ network, database, now, books }))
+    },
+  }
+}
+
+async function breakDatabase(): Promise<void> {
+  await town.db.execute(
+    sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  )
+}
+
+async function makeParty(): Promise<Party> {
+  const payer = await town.employ()
+  const payee = (await enrol(town.network)).signer.publicKey()
+  const employer = await openEmployer(town, payer.address)
+  const contractor = await employer.engage('a payee', { address: payee })
+  const payouts: string[] = []
+  for (let month = 0; month < 3; month += 1) {
+    const [payout] = (await employer.prepare([contractor])).payouts
+    if (payout) payouts.push(payout.id)
+  }
+  return { payer, payee, payouts }
+}
+
+const rounds = Array.from({ length: HISTORIES / AT_ONCE }, (_, round) => round)
+test.each(rounds)(
+  'five histories at once, round %i: answers, rows and ledger say the same',
+  async (round) => {
+    const parties = await Promise.all(Array.from({ length: AT_ONCE }, makeParty))
+    const happened = await runHistory(pair, parties, 1_000 + round, STEPS * AT_ONCE)
+    faults += happened.faults
+    expect(await findUntruths(pair, happened, town.sponsor.publicKey())).toEqual([])
+    expect(happened.told.length).toBeGreaterThan(0)
+  },
+  300_000,
+)
+
+test('the histories were not idle', async () => {
+  const ends = new Set((await town.db.query.transfers.findMany()).map(({ status }) => status))
+  expect(faults).toBeGreaterThan(100)
+  expect(ends.has('succeeded')).toBe(true)
+})
