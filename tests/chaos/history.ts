@@ -168,7 +168,7 @@ export async function runHistory(
     () => wait(random(1_200)),
   ]
 
-  for (const proxy of pair.proxies) proxy.rule(lie(random, 10 + random(50), count))
+  for (const proxy of pair.proxies) proxy.rule(lie(random, 20 + random(40), count))
   for (let step = 0; step < steps; step += 1) {
     await pick(actions)().catch(() => undefined)
     await wait(random(250))

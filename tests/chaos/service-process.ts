@@ -1,0 +1,11 @@
+import { readEnvironment } from '#lib/config/environment.ts'
+import { provideService } from '#lib/server/services.ts'
+import { startService } from '#lib/server/start.ts'
+import { openApi } from '../support/api.ts'
+import { listen } from '../support/listen.ts'
+
+/** A service in a process of its own, which can be killed and stopped. */
+const configuration = readEnvironment(process.env)
+provideService(startService(configuration))
+await listen(configuration.PORT, await openApi())
+process.stdout.write('ready\n')
