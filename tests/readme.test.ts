@@ -24,7 +24,7 @@ beforeAll(async () => {
   readme = text
     .replaceAll('localhost:3000', `localhost:${ports.service}`)
     .replaceAll('localhost:8000', `localhost:${ports.devnet}`)
-}, 900_000)
+})
 afterAll(async () => {
   await program?.kill()
   await rm(directory, { recursive: true, force: true })
@@ -67,7 +67,7 @@ test('the shell blocks work as printed', async () => {
   const escaped = printed.map((line) => line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*'))
   expect(stdout).toMatch(new RegExp(escaped.join('[^]*?')))
   expect(stdout).not.toContain('"error"')
-}, 900_000)
+})
 
 test('the script works as printed', async () => {
   const [script] = testedBlocks('ts')
@@ -80,4 +80,4 @@ test('the script works as printed', async () => {
   } finally {
     await rm(file)
   }
-}, 900_000)
+})

@@ -22,7 +22,7 @@ beforeAll(async () => {
   const batch = await setting.visitor.ask('POST', '/batches', { token: ada.session, body: { name: 'March' } })
   places = { '/contractors/{id}': `/contractors/${contractor}` }
   places['/batches/{id}/instructions'] = `/batches/${batch.body.id}/instructions`
-}, 120_000)
+})
 afterAll(() => setting?.close())
 
 const SEED = Keypair.fromRawEd25519Seed(new Uint8Array(32)).secret()

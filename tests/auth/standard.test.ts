@@ -22,7 +22,7 @@ beforeAll(async () => {
   const variables = { PUBLIC_URL: `http://${domain}`, DEVNET_PASSPHRASE: Networks.TESTNET }
   service = await openTestService({ ledger: 'fake', variables })
   server = await listen(port, await openApi())
-}, 120_000)
+})
 afterAll(async () => {
   delete process.env.http_proxy
   await server?.close()

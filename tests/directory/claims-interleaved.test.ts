@@ -173,7 +173,7 @@ test('none of it was a deadlock', async () => {
   await client.connect()
   const others = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
   // A connection adds what it has counted when it ends.
-  await expect.poll(async () => (await client.query(others)).rows, { timeout: 10_000 }).toEqual([])
+  await expect.poll(async () => (await client.query(others)).rows).toEqual([])
   const { rows } = await client.query('SELECT * FROM pg_stat_database WHERE datname = current_database()')
   await client.end()
   expect(Number(rows[0]?.xact_commit)).toBeGreaterThan(1_000)

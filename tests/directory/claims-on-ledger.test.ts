@@ -19,7 +19,7 @@ let address: string
 beforeAll(async () => {
   town = await openTown({ TRANSFER_WAIT: '20' })
   address = (await enrol(town.network)).signer.publicKey()
-}, 120_000)
+})
 afterAll(() => town.close())
 
 const prepare = (options: { batches?: number } = {}) => preparePayment(town, address, options)

@@ -15,7 +15,7 @@ let address: string
 beforeAll(async () => {
   town = await openTown({ TRANSFER_WAIT: '2' })
   address = (await enrol(town.network)).signer.publicKey()
-}, 120_000)
+})
 afterAll(() => town.close())
 afterEach(async () => {
   town.proxy.rule(null)
@@ -29,7 +29,7 @@ async function leaveBehind() {
   await town.service.submission.stop()
   const posted = town.post(prepared.wallet, { signedXDR: prepared.signedXdr })
   await expect.poll(async () => (await town.row(prepared.hash))?.status).toBe('open')
-  await expect.poll(() => countFeeBumps(town, prepared.hash), { timeout: 10_000 }).toBe(1)
+  await expect.poll(() => countFeeBumps(town, prepared.hash)).toBe(1)
   town.proxy.rule(null)
   renew()
   return { ...prepared, posted }

@@ -40,7 +40,7 @@ beforeAll(async () => {
   await pool.query('ANALYZE')
   contractor = (await pool.query('SELECT id FROM contractors WHERE organisation = $1 LIMIT 1', [organisation])).rows[0]
     .id
-}, 120_000)
+})
 afterAll(() => database.close())
 
 /** Half of all payouts for each of two organisations, in batches of `MANY`, and a small one. */

@@ -10,7 +10,7 @@ import { type FaucetTown, type Grant, openFaucetTown, type Person, startAnother 
 let town: FaucetTown
 beforeAll(async () => {
   town = await openFaucetTown()
-}, 120_000)
+})
 afterAll(() => town?.close())
 afterEach(() => town.proxy.rule(null))
 
@@ -118,7 +118,7 @@ test.each(STEPS)('SIGKILL %s: one deposit, whoever asks next', async (_, step, l
   expect((await town.ask(person.session)).status).toBe(isSigned ? 429 : 200)
   // Another user of the faucet waits for the deposit that holds its account.
   expect((await town.ask((await town.settle()).session)).status).toBe(200)
-  await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 20_000 }).toBe('granted')
+  await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
   const after = await town.grant(person.address)
   expect(await town.deposits(person.address)).toEqual([after?.hash])
   // What was written down is what stands on the ledger.
@@ -132,7 +132,7 @@ test('what was open at a SIGKILL is taken up by the next process at its start', 
   await killAt(reached, child)
   await letGo()
   const service = await startAnother(town)
-  await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 40_000 }).toBe('granted')
+  await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
   expect(await town.deposits(person.address)).toHaveLength(1)
   await service.close()
 })
@@ -155,7 +155,7 @@ test('a deposit of another faucet, whose key is gone, is sent and settled all th
   const service = await startAnother(town)
   const follower = await town.settle()
   expect(await town.ask(follower.session)).toMatchObject({ status: 200 })
-  await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 20_000 }).toBe('granted')
+  await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
   expect(await town.deposits(person.address)).toHaveLength(1)
   expect(await town.grant(follower.address)).toMatchObject({ faucet: issuer.publicKey() })
   await service.close()

@@ -29,7 +29,7 @@ beforeAll(async () => {
   // Its first start holds up everything else in the process for seconds on a busy machine.
   await service.database()
   network = await openTestNetwork(service.network.rpcUrl.replace(/rpc$/, 'deployment.json'))
-}, 60_000)
+})
 afterAll(async () => {
   await service?.close()
   rmSync(directory, { recursive: true, force: true })

@@ -16,7 +16,7 @@ let other: RunningService
 beforeAll(async () => {
   town = await openFaucetTown()
   other = await startAnother(town)
-}, 120_000)
+})
 afterAll(async () => {
   await other?.close()
   await town?.close()

@@ -8,7 +8,7 @@ import { type FaucetTown, openFaucetTown, type Person, startAnother } from './fa
 let town: FaucetTown
 beforeAll(async () => {
   town = await openFaucetTown()
-}, 120_000)
+})
 afterAll(() => town?.close())
 afterEach(() => town.proxy.rule(null))
 
@@ -125,7 +125,7 @@ describe('a request that runs out of patience', () => {
     })
     expect(await town.ask(person.session, service)).toMatchObject({ status: 429 })
     town.proxy.rule(null)
-    await expect.poll(async () => (await town.grant(person.address))?.status, { timeout: 20_000 }).toBe('granted')
+    await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
     expect(await town.deposits(person.address)).toHaveLength(1)
     await service.close()
   })
@@ -142,7 +142,7 @@ test('what can no longer get there has expired by the ledger’s time: the grant
   expect(await town.deposits(person.address)).toEqual([])
   town.proxy.rule(null)
   await expectGranted(person, await town.ask(person.session))
-}, 90_000)
+})
 
 test('an RPC that no longer remembers proves nothing: the grant is not returned, and holds nobody up', async () => {
   const person = await town.settle()
@@ -207,7 +207,7 @@ test('connections of the database broken while grants are served: every one of t
   for (const { address } of people) {
     // Whose claim was cut off asks again.
     if (!(await town.grant(address))) await town.ask(people.find((person) => person.address === address)?.session)
-    await expect.poll(async () => (await town.grant(address))?.status, { timeout: 20_000 }).toBe('granted')
+    await expect.poll(async () => (await town.grant(address))?.status).toBe('granted')
     expect(await town.deposits(address)).toHaveLength(1)
   }
 })

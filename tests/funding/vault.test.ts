@@ -17,7 +17,7 @@ beforeAll(async () => {
   underlying = town.devnet.deployment.contracts.underlying
   native = Asset.native().contractId(town.network.passphrase)
   usdc = new Asset('USDC', town.issuer.publicKey())
-}, 120_000)
+})
 afterAll(() => town?.close())
 afterEach(() => town.proxy.rule(null))
 

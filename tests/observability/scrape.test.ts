@@ -17,7 +17,7 @@ const TOKEN = 'a token for metrics'
 let town: Town
 beforeAll(async () => {
   town = await openTown({ METRICS_TOKEN: TOKEN })
-}, 120_000)
+})
 afterAll(() => town?.close())
 
 async function ask(authorization?: string) {

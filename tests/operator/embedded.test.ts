@@ -25,7 +25,7 @@ beforeAll(async () => {
     PUBLIC_URL: PUBLIC,
     OPERATOR_PASSWORD: PASSWORD,
   })
-}, 240_000)
+})
 afterAll(async () => {
   await program?.kill()
   await rm(directory, { recursive: true, force: true })

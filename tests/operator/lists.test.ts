@@ -92,7 +92,7 @@ beforeAll(async () => {
     })),
   )
   await pool.query('ANALYZE')
-}, 240_000)
+})
 afterAll(() => database.close())
 
 const ask = (request: Partial<ListRequest> = {}): ListRequest => ({

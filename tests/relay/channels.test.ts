@@ -28,7 +28,7 @@ beforeAll(async () => {
   await fetch(`${fixture.network.friendbotUrl}?addr=${unregistered.publicKey()}`)
   await Promise.all([enrol(fixture.network, empty), enrol(fixture.network, burned)])
   await bumpTo(5, 2n ** 63n - 1n)
-}, 300_000)
+})
 afterAll(() => fixture?.close())
 afterEach(() => fixture.proxy.rule(null))
 
@@ -51,7 +51,7 @@ test('what channels cannot pay, others do; /ready says which, and why', async ()
     expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
     const problems = async () => String((await readiness({ ...fixture.service })).relay.problem)
     await expect
-      .poll(problems, { timeout: 120_000 })
+      .poll(problems)
       .toBe(
         [
           `${addressOf(2)}: account`,

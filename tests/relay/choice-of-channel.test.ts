@@ -18,7 +18,7 @@ beforeAll(async () => {
   client = await fixture.client()
   const payee = await fixture.payee()
   await fixture.hire(client, [payee.signer.publicKey()])
-}, 300_000)
+})
 afterAll(() => fixture?.close())
 
 const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
@@ -55,7 +55,7 @@ test('an item is paid by the channel that it holds, and by no channel that had n
     const relay = await fixture.relay()
     try {
       expect(await fixture.ended(client, held)).toMatchObject({ status: 'completed' })
-      await expect.poll(() => paidBy(short), { timeout: 120_000 }).toEqual([addressOf(channel)])
+      await expect.poll(() => paidBy(short)).toEqual([addressOf(channel)])
       expect(await paidBy(held)).toEqual([addressOf(channel)])
     } finally {
       await relay.close()
@@ -69,7 +69,7 @@ test('a relay that gets nowhere lets go of its channel, and another one ends wha
   const job = await post(8)
   const status = async () =>
     (await fixture.db.query.batchItems.findFirst({ where: (item, { eq }) => eq(item.job, job) }))?.status
-  await expect.poll(status, { timeout: 120_000 }).toBe('taken')
+  await expect.poll(status).toBe('taken')
   const second = await fixture.relay()
   try {
     expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })

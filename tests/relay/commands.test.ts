@@ -16,7 +16,7 @@ beforeAll(async () => {
   // A relay signs no sessions, and needs no secret for them.
   const { SESSION_SECRET: _, ...rest } = ground.variables
   variables = { ...rest, FAUCET_SEED: ground.devnet.issuerSecret }
-}, 300_000)
+})
 afterAll(async () => {
   await ground?.close()
 })
@@ -59,7 +59,7 @@ test.each([
 test('relay answers with its two pages and nothing else, and ends at SIGTERM', async () => {
   const port = await freePort()
   const { child, output } = start('relay', [], { ...variables, ...keys, RELAY_PORT: String(port) })
-  await expect.poll(output, { timeout: 120_000 }).toContain('/.well-known/disbursement-relay')
+  await expect.poll(output).toContain('/.well-known/disbursement-relay')
   const get = async (path: string, method = 'GET') => {
     const response = await fetch(`http://localhost:${port}${path}`, { method })
     return { status: response.status, body: await response.json() }

@@ -14,7 +14,7 @@ beforeAll(async () => {
   fixture = await openRelayService({ channels: 1 })
   watcher = new Client({ connectionString: fixture.databaseUrl })
   await watcher.connect()
-}, 300_000)
+})
 afterAll(async () => {
   await watcher?.end()
   await fixture?.close()

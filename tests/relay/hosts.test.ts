@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 300_000 })
 let fixture: RelayService
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 6 })
-}, 300_000)
+})
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
 

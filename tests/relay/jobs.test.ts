@@ -6,7 +6,7 @@ let relay: Awaited<ReturnType<RelayService['relay']>>
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 3 })
   relay = await fixture.relay()
-}, 300_000)
+})
 afterAll(async () => {
   await relay?.close()
   await fixture?.close()

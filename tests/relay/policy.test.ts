@@ -16,7 +16,7 @@ beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
   const { sponsor, submission } = fixture.service
   context = { db: fixture.db, sponsor, submission, patience: 20_000 }
-}, 300_000)
+})
 afterAll(() => fixture?.close())
 
 const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
@@ -79,7 +79,7 @@ test('while the float is short a job waits, and then it is paid', async () => {
       const noted = await fixture.db.query.refusals.findMany()
       return noted.reduce((sum, { reason, count }) => sum + (reason === 'float' ? count : 0), 0)
     }
-    await expect.poll(refusals, { timeout: 120_000 }).toBeGreaterThan(3)
+    await expect.poll(refusals).toBeGreaterThan(3)
     expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
     await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held - 1000000000000000`)
     expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })

@@ -9,7 +9,7 @@ import { openRelayService, type RelayService } from './relay-service.ts'
 let fixture: RelayService
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
-}, 300_000)
+})
 afterAll(() => fixture?.close())
 afterEach(() => {
   vi.restoreAllMocks()

@@ -10,7 +10,7 @@ const SECRET = 'a secret of the scheduler'
 let fixture: RelayService
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2, variables: { CRON_SECRET: SECRET } })
-}, 300_000)
+})
 afterAll(() => fixture?.close())
 afterEach(() => {
   fixture.proxy.rule(null)

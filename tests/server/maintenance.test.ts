@@ -57,8 +57,8 @@ test('they are done again after a failure, until maintenance ends', async () => 
   const id = await leaveChores()
   service.ledger.fault = 'http-503'
   const end = startMaintenance(service.service, 5)
-  await vi.waitFor(() => expect(logged.filter((line) => line.includes('"chore"')).length).toBeGreaterThan(1))
+  await expect.poll(() => logged.filter((line) => line.includes('"chore"')).length).toBeGreaterThan(1)
   service.ledger.fault = undefined
-  await vi.waitFor(async () => expect(await statusOf(id)).toBe('ready'), { timeout: 30_000 })
+  await expect.poll(() => statusOf(id)).toBe('ready')
   await end()
 })

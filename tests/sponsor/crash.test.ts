@@ -27,7 +27,7 @@ beforeAll(async () => {
   watcher = new Client({ connectionString: ground.databaseUrl })
   await watcher.connect()
   program = await startProgram(base, ground.variables)
-}, 240_000)
+})
 afterAll(async () => {
   await program?.kill()
   await watcher?.end()
@@ -185,7 +185,7 @@ test('what was open at a SIGKILL is settled by the next process, though nobody a
   await cut
   await letGo()
   program = await startProgram(base, ground.variables)
-  await expect.poll(async () => (await ground.row(hash))?.status, { timeout: 20_000 }).toBe('succeeded')
+  await expect.poll(async () => (await ground.row(hash))?.status).toBe('succeeded')
   expect(await countFeeBumps(ground, hash)).toBe(1)
   await expectSettled(ground, employer, hash)
   expect(await findContradictions(ground.db)).toEqual([])

@@ -22,7 +22,7 @@ beforeAll(async () => {
   town = await openTown({ TRANSFER_WAIT: '15' })
   address = (await enrol(town.network)).signer.publicKey()
   stranger = (await enrol(town.network)).signer.publicKey()
-}, 120_000)
+})
 afterAll(() => town?.close())
 afterEach(async () => {
   town.proxy.rule(null)
@@ -297,7 +297,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     const answer = await town.post(settled.employer, { signedXDR: stale })
     expect(answer).toMatchObject({ status: 422, body: { code: 'sequence' } })
     expect(await waiting).toMatchObject({ status: 500 })
-    await expect.poll(async () => (await town.row(lost.hash))?.status, { timeout: 30_000 }).toBe('expired')
+    await expect.poll(async () => (await town.row(lost.hash))?.status).toBe('expired')
     town.proxy.rule(null)
     expect((await (await prepareTransfer(town, address)).post()).status).toBe(200)
   }, 120_000)
@@ -349,7 +349,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     await expect.poll(async () => (await town.row(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
     const keyless = await startService(readEnvironment({ ...town.variables, SPONSOR_SEED: '' }), town.shared)
     try {
-      await expect.poll(async () => (await town.row(hash))?.status, { timeout: 20_000 }).toBe('succeeded')
+      await expect.poll(async () => (await town.row(hash))?.status).toBe('succeeded')
       const { submission } = keyless
       const context = { db: town.db, submission, sponsor: keyless.sponsor, patience: 1_000 }
       expect(await sponsorTransfer(context, { payer: employer.address, signedXDR: signedXdr })).toMatchObject({

@@ -14,7 +14,7 @@ let payee: string
 beforeAll(async () => {
   town = await openTown({ TRANSFER_WAIT: '20' })
   payee = (await enrol(town.network)).signer.publicKey()
-}, 120_000)
+})
 afterAll(() => town.close())
 afterEach(() => town.proxy.rule(null))
 
