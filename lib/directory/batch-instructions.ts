@@ -19,19 +19,31 @@ export const INSTRUCTION_REASONS = [
   'contractor is not ready',
   'contractor already in this batch',
   'encryptedAmount required',
+  'encryptedAmount must have at most 4096 characters',
+  'encryptedAmount must not hold control characters',
+  'encryptedAmount must not hold a secret seed',
 ] as const
 export type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
 
-const LONGEST_AMOUNT = 4096
+const sealedText = plainText('encryptedAmount', 4096)
 
-/** What is no text, none at all or too long is an error of its row. */
+/** A sealed amount, or why it is none: that is an error of its row, and the other rows still become payouts. */
+type SealedAmount = { text: string } | { problem: InstructionReason }
+
 const encryptedAmount = z
-  .string()
-  .regex(/\S/)
-  .max(LONGEST_AMOUNT)
-  .catch('')
-  .pipe(z.literal('').or(plainText('encryptedAmount', LONGEST_AMOUNT)))
-  .meta({ description: 'opaque to the service, 1 to 4096 characters; without it the row is an error' })
+  .unknown()
+  .transform((given): SealedAmount => {
+    const parsed = sealedText.safeParse(given)
+    if (parsed.success) return { text: parsed.data }
+    const said = parsed.error.issues[0]?.message
+    return { problem: INSTRUCTION_REASONS.find((reason) => reason === said) ?? 'encryptedAmount required' }
+  })
+  .optional()
+  .transform((sealed): SealedAmount => sealed ?? { problem: 'encryptedAmount required' })
+  .meta({
+    type: 'string',
+    description: 'opaque to the service, 1 to 4096 characters; without a good one the row is an error',
+  })
 
 export const newInstructions = z.object({
   instructions: z.array(
@@ -69,15 +81,17 @@ export async function instructBatch(
     if (!batch) throw batchNotFound()
     if (batch.status !== 'draft') throw new Refusal('batch-locked', 'batch is locked')
     const judged = instructions.map((instruction) => ({ ...instruction, reason: judge(instruction, payees) }))
-    const accepted = judged.filter(({ reason }) => reason === undefined)
+    const accepted = judged.flatMap(({ contractorId, encryptedAmount, reason }) => {
+      return reason === undefined && 'text' in encryptedAmount ? [{ contractorId, text: encryptedAmount.text }] : []
+    })
     const made = await insertPayouts(
       tx,
-      accepted.map(({ contractorId, encryptedAmount }) => ({
+      accepted.map(({ contractorId, text }) => ({
         organisation,
         batch: id,
         contractor: contractorId,
         address: payees.get(contractorId)?.address ?? null,
-        encryptedAmount,
+        encryptedAmount: text,
         createdAt: now,
       })),
     )
@@ -122,7 +136,7 @@ function judge(
   const payee = payees.get(contractorId)
   if (!payee) return 'contractor not found'
   if (payee.status !== 'ready') return 'contractor is not ready'
-  return encryptedAmount === '' ? 'encryptedAmount required' : undefined
+  return 'problem' in encryptedAmount ? encryptedAmount.problem : undefined
 }
 
 const ROWS_AT_ONCE = 250

@@ -12,7 +12,6 @@ export const FIELDS = [
   'currency',
   'cursor',
   'email',
-  'encrypted-amount',
   'from',
   'home-domain',
   'instructions',

@@ -276,7 +276,7 @@ test('batches and payouts', async () => {
   ]
   const instructed = await ask('POST', `/batches/${id}/instructions`, as(eve, { instructions }))
   expect([instructed.body.payouts, instructed.body.errors]).toMatchObject([[{ contractorId }], [{}, {}, {}]])
-  const bad = [[{ encryptedAmount: 'x' }], [{ contractorId, encryptedAmount: '\u0007' }], ['x']]
+  const bad = [[{ encryptedAmount: 'x' }], ['x']]
   for (const rows of bad) {
     expect(await statusOf('POST', `/batches/${id}/instructions`, as(eve, { instructions: rows }))).toBe(400)
   }

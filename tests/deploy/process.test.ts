@@ -9,7 +9,7 @@ import { type Gate, makeGate } from '../support/gate.ts'
 import { type Ground, openGround, type SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
-import { rawRequest, wiredBody } from '../support/raw-request.ts'
+import { rawRequest, wired, wiredBody } from '../support/raw-request.ts'
 
 const FRONTEND = 'https://pay.example'
 const ELSEWHERE = 'https://evil.example'
@@ -236,6 +236,25 @@ describe('paths and methods', () => {
     // What a body that was lost on the way would come to.
     expect(JSON.parse((await send('')).text)).toEqual({ error: 'transaction required', code: 'transaction-required' })
   })
+
+  test.each([
+    ['POST', '/api/auth/idp', 413],
+    ['POST', '/api/auth/sep10/verify', 413],
+    ['POST', '/api/funding/faucet', 401],
+    ['POST', '/api/nowhere', 404],
+  ])(
+    'after %s %s is refused for a large body, its connection serves the next request',
+    async (method, path, status) => {
+      const size = 600_000
+      const type = 'Content-Type: application/json'
+      const text = await wired(base, [
+        `${method} ${path} HTTP/1.1\r\nHost: x\r\n${type}\r\nContent-Length: ${size}\r\n\r\n`,
+        ' '.repeat(size),
+        'GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      ])
+      expect(text.match(/^HTTP\/1.1 \d+/gm)).toEqual([`HTTP/1.1 ${status}`, 'HTTP/1.1 200'])
+    },
+  )
 
   test.each([
     ['/api/health', 200],

@@ -178,10 +178,12 @@ describe('POST /batches/{id}/instructions', () => {
       { contractorId: removed.id, encryptedAmount: 'x' },
       ...others.map((other) => ({ contractorId: other.id, encryptedAmount: 'x' })),
       { contractorId: again.id, encryptedAmount: 'second' },
-      ...[undefined, null, '', '   ', 7, {}, ['x'], 'x'.repeat(4097)].map((encryptedAmount) => ({
-        contractorId: ready.id,
-        encryptedAmount,
-      })),
+      ...[undefined, null, '', '   ', 7, {}, ['x'], 'x'.repeat(4097), 'a\nb', 'a\u0000b', seed].map(
+        (encryptedAmount) => ({
+          contractorId: ready.id,
+          encryptedAmount,
+        }),
+      ),
       { contractorId: ready.id, encryptedAmount: 'x'.repeat(4096) },
       { contractorId: ready.id, encryptedAmount: 'twice in one request' },
     ])
@@ -191,7 +193,11 @@ describe('POST /batches/{id}/instructions', () => {
       ...Array(5).fill('contractor not found'),
       ...Array(3).fill('contractor is not ready'),
       'contractor already in this batch',
-      ...Array(8).fill('encryptedAmount required'),
+      ...Array(7).fill('encryptedAmount required'),
+      'encryptedAmount must have at most 4096 characters',
+      'encryptedAmount must not hold control characters',
+      'encryptedAmount must not hold control characters',
+      'encryptedAmount must not hold a secret seed',
       'contractor already in this batch',
     ])
     expect(answer.body.errors[1]?.contractorId).toBe('not an id')
@@ -212,19 +218,9 @@ describe('POST /batches/{id}/instructions', () => {
       'instructions.0.contractorId must be a string',
     ],
     [
-      'a secret seed for an amount',
-      { instructions: [{ contractorId: NOBODY, encryptedAmount: seed }] },
-      'instructions.0.encryptedAmount must not hold a secret seed',
-    ],
-    [
       'a secret seed for a contractor',
       { instructions: [{ contractorId: seed, encryptedAmount: 'x' }] },
       'instructions.0.contractorId must not hold a secret seed',
-    ],
-    [
-      'NUL in an amount',
-      { instructions: [{ contractorId: NOBODY, encryptedAmount: 'a\u0000b' }] },
-      'instructions.0.encryptedAmount must not hold control characters',
     ],
   ])('%s: 400, and none of the request is done', async (_, body, error) => {
     const payee = await ada.engage('innocent').catch(() => undefined)

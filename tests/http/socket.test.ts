@@ -3,12 +3,20 @@ import { type AddressInfo, connect } from 'node:net'
 import { NextRequest } from 'next/server.js'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { readJson } from '#lib/http/body.ts'
+import { ignoreBody, readJson } from '#lib/http/body.ts'
+import { Refusal } from '#lib/http/refusal.ts'
 import { resource } from '#lib/http/resource.ts'
 import { captureLog } from '../support/console.ts'
 
 const LIMIT = 256 * 1024
-const { POST } = resource({ POST: async (request) => ({ read: await readJson(request, z.unknown()) }) })
+const { GET, POST, PUT } = resource({
+  GET: async (request) => ({ ignored: await ignoreBody(request) }),
+  POST: async (request) => ({ read: await readJson(request, z.unknown()) }),
+  PUT: async () => {
+    throw new Refusal('bearer-missing', 'refused before the body is read')
+  },
+})
+const HANDLERS: Record<string, typeof POST> = { GET, POST, PUT }
 
 let server: Server
 let port: number
@@ -19,12 +27,14 @@ let logged: string[]
 beforeAll(async () => {
   server = createServer(async (incoming, outgoing) => {
     const headers = new Headers(incoming.headers as Record<string, string>)
-    const init = { method: 'POST', headers, body: incoming, duplex: 'half' }
+    const method = incoming.method === 'GET' ? 'GET' : (incoming.method ?? '')
+    // Next gives a GET no body, whatever came with it.
+    const init = { method, headers, ...(method !== 'GET' && { body: incoming, duplex: 'half' }) }
     const request = new NextRequest(
       'http://localhost/api/things',
       init as unknown as ConstructorParameters<typeof NextRequest>[1],
     )
-    const answering = POST(request, {})
+    const answering = (HANDLERS[method] ?? POST)(request, {})
     answers.push(answering)
     const response = (await answering).clone()
     outgoing.writeHead(response.status, { 'Content-Type': 'application/json' }).end(await response.text())

@@ -51,3 +51,19 @@ export function wiredBody(
     socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
   })
 }
+
+/** Everything that comes back for `parts`, written to one connection one after the other, until the other side ends it. */
+export function wired(base: string, parts: readonly string[]): Promise<string> {
+  const { hostname, port } = new URL(base)
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(Number(port), hostname)
+    socket.setEncoding('utf8')
+    socket.on('data', (part) => {
+      text += part
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(text))
+    for (const part of parts) socket.write(part)
+  })
+}
