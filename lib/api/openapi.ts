@@ -7,7 +7,7 @@ import { payoutShape } from '#lib/directory/payouts/payouts.ts'
 import { GROUPS } from './groups.ts'
 import { jobShape } from './jobs.ts'
 import type { Operation } from './operation.ts'
-import { presentOperation } from './presentation.ts'
+import { presentOperation, refusalShape } from './presentation.ts'
 import { healthShape, readinessShape } from './service.ts'
 import { challengeShape, sessionShape } from './sessions.ts'
 import { transferShape } from './transfers.ts'
@@ -64,6 +64,7 @@ export function openApiDocument(operations: readonly Operation[], baseUrl: strin
           Me: meShape,
           Health: healthShape,
           Readiness: readinessShape,
+          Refusal: refusalShape,
         },
       },
     },

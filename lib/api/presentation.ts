@@ -5,18 +5,15 @@ import { CALLERS } from './caller.ts'
 import type { Answered, Asked, Operation } from './operation.ts'
 import { refusalsOf } from './operation-refusals.ts'
 
-const fieldProblem = z.object({ path: z.string(), message: z.string() })
-
-/** The body of every refusal. `codes` are those that can come. */
-const refusalShape = <Codes extends readonly [string, ...string[]]>(codes: Codes) =>
-  z.looseObject({
-    error: z.string().meta({ description: 'what went wrong, for people' }),
-    code: z.enum(codes).meta({ description: 'what went wrong, for programs', 'x-extension': true }),
-    fields: z
-      .array(fieldProblem)
-      .optional()
-      .meta({ description: 'every bad field, where there are several', 'x-extension': true }),
-  })
+/** The body of every refusal. */
+export const refusalShape = z.looseObject({
+  error: z.string().meta({ description: 'what went wrong, for people' }),
+  code: z.string().meta({ description: 'what went wrong, for programs', 'x-extension': true }),
+  fields: z
+    .array(z.object({ path: z.string(), message: z.string() }))
+    .optional()
+    .meta({ description: 'every bad field, where there are several', 'x-extension': true }),
+})
 
 const TITLES: Record<number, string> = {
   400: 'A field is missing or malformed; the message names it',
@@ -118,10 +115,10 @@ function presentAnswer(answer: Answered<z.ZodType>): ZodOpenApiResponseObject {
 
 function presentRefusals(status: number, codes: readonly RefusalCode[]): ZodOpenApiResponseObject {
   const lines = codes.map((code) => `- \`${code}\`: ${meaningOf(code)}`)
-  const [first = 'internal', ...others] = codes
+  const schema = { allOf: [{ $ref: '#/components/schemas/Refusal' }], properties: { code: { enum: [...codes] } } }
   return {
     description: [`${TITLES[status] ?? 'An error'}.`, '', ...lines].join('\n'),
     ...(HEADERS[status] && { headers: HEADERS[status] }),
-    content: { 'application/json': { schema: refusalShape([first, ...others]) } },
+    content: { 'application/json': { schema } },
   }
 }

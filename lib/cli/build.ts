@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 const SOURCES = [
   '{app,lib,drizzle}/**/*',
   'instrumentation.ts',
+  'proxy.ts',
   'next.config.ts',
   'postcss.config.mjs',
   'package-lock.json',

@@ -20,8 +20,8 @@ import {
 } from './demo/payroll-steps.ts'
 import { awaitRelay, runRelayBatch } from './demo/relay-batch.ts'
 import { endow, enrol, openTestNetwork } from './participants.ts'
-import { payrollClient, readSponsorAddress } from './payroll-client.ts'
 import { answers, type Serving, startServing } from './serve.ts'
+import { connectWallet, readSponsorAddress, sponsorTransfer } from './wallet-session.ts'
 
 /** What the relay pays on top, from channels of its own, oldest contractor first. */
 const BONUSES = ['100', '80.5', '120.25', '75', '60.0000001']
@@ -46,7 +46,6 @@ async function runPayroll(base: string, deploymentUrl: string): Promise<Outcome>
     deploymentUrl,
     announceProofs(prover, proofs, (line) => say(`  ${line}`)),
   )
-  const client = payrollClient(base)
   const noRelay = await awaitRelay(base, say)
   const hasRelay = noRelay === undefined
   const sponsor = await readSponsorAddress(base)
@@ -59,24 +58,24 @@ async function runPayroll(base: string, deploymentUrl: string): Promise<Outcome>
   let opening = await endow(network, devnetKeys(network.passphrase).issuer, employer, 2n * total)
 
   say('Signing in with the wallet (SEP-10), importing the contractors, inviting each …')
-  const session = await client.signIn(employer.signer)
-  const invited = await importAndInvite(client, session, PAYROLL)
+  const client = await connectWallet(base, employer.signer)
+  const invited = await importAndInvite(client, PAYROLL)
   const hired = PAYROLL.map((payee, index) => ({ ...payee, ...both(invited[index], holders[index]) }))
-  const statuses = await Promise.all(hired.map(({ holder, token }) => acceptInvite(client, holder.signer, token)))
+  const statuses = await Promise.all(hired.map(({ holder, token }) => acceptInvite(base, holder.signer, token)))
   say(`Invites accepted by the contractors' own wallets: ${statuses.join(', ')}`)
 
   const instructions = hired.map(({ id, pay }) => ({
     contractorId: id,
     encryptedAmount: sealAmount(employer.keys.vk, pay),
   }))
-  const batch = await prepareBatch(client, session, 'The payroll', instructions)
+  const batch = await prepareBatch(client, 'The payroll', instructions)
   const before = await nativeBalance(network, employer)
-  const ended = followBatch(client, session, batch.id, (progress) => say(`  ${describe(progress)}`))
+  const ended = followBatch(client, batch.id, (progress) => say(`  ${describe(progress)}`))
   const payments: Payment[] = []
   for (const [index, { name, pay, holder }] of hired.entries()) {
     const sent = parseUnits(pay)
     const { next, ...payment } = await payOne(network, employer, opening, { to: holder, sent }, (signedXdr) =>
-      client.transfer(session, signedXdr, batch.payoutIds[index]),
+      sponsorTransfer(client, signedXdr, batch.payoutIds[index]),
     )
     opening = next
     payments.push({ name, sent, ...payment })
@@ -97,9 +96,9 @@ async function runPayroll(base: string, deploymentUrl: string): Promise<Outcome>
       `${name.padEnd(18)} sent ${formatUnits(sent)}  decrypted by the contractor ${formatUnits(received[index] ?? -1n)}`,
     )
   }
-  const kept = await readPayoutHashes(client, session, batch.id)
+  const kept = await readPayoutHashes(client, batch.id)
   const bonuses = hasRelay ? BONUSES.map((bonus) => parseUnits(bonus)) : []
-  const relayed = hasRelay ? await runRelayBatch(client, session, bonuses, say) : 'completed'
+  const relayed = hasRelay ? await runRelayBatch(client, bonuses, say) : 'completed'
   const rewarded = await Promise.all(holders.map((holder) => decryptedBalance(network, holder)))
   const skipped = hasRelay ? [] : [`the batch of the relay (${noRelay})`]
   const failures = [

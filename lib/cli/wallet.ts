@@ -9,7 +9,7 @@ import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './participants.ts'
-import { payrollClient } from './payroll-client.ts'
+import { signInWithWallet } from './wallet-session.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
 
@@ -47,7 +47,7 @@ async function run(name: string | undefined): Promise<string> {
   if (command === 'new') return (await enrol(await openNetwork())).signer.secret()
   const signer = Keypair.fromSecret(given('secret'))
   if (command === 'address') return signer.publicKey()
-  if (command === 'session') return await payrollClient(values.service).signIn(signer)
+  if (command === 'session') return await signInWithWallet(values.service, signer)
   const network = await openNetwork()
   const holder = openHolder(signer, network.token)
   switch (command) {

@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { OPERATIONS } from '#lib/api/operations.ts'
+import { createPayrollClient, pages, take } from '#lib/cli/client/payroll-client.ts'
 import { openApi } from '../support/api.ts'
 import { employerNamed } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -18,7 +17,8 @@ let service: TestService
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'payroll-client-'))
   await writeFile(join(directory, 'package.json'), '{ "type": "module" }')
-  await run(tool('node'), ['lib/cli/client.ts', join(directory, 'payroll-client.ts')])
+  await symlink(resolve('node_modules'), join(directory, 'node_modules'))
+  await run(tool('node'), ['tests/api/generator/client.ts', join(directory, 'src', 'payroll')])
   service = await openTestService()
 })
 afterAll(async () => {
@@ -26,14 +26,19 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-async function sessionOf(name: string): Promise<string> {
-  return (await employerNamed(service, name)).session
-}
+test('the types that the project holds are those of the interface as it is', async () => {
+  const written = await readFile('lib/cli/client/payroll-api.d.ts', 'utf8')
+  expect(written).toBe(await readFile(join(directory, 'src/payroll/payroll-api.d.ts'), 'utf8'))
+})
 
 /** What the compiler says of a program that uses the client: nothing, or its complaints. */
 async function compile(program: string): Promise<string> {
   const file = join(directory, 'program.ts')
-  await writeFile(file, `import { createPayrollClient, PayrollError } from './payroll-client.ts'\n${program}`)
+  const imported = "import { createPayrollClient, pages, PayrollError, take } from './src/payroll/payroll-client.ts'"
+  const made =
+    "const client = createPayrollClient({ baseUrl: 'https://payroll.example/api', session: () => undefined })"
+  const used = 'export const names = [pages, PayrollError, take]'
+  await writeFile(file, [imported, made, used, program].join('\n'))
   const options = [
     '--ignoreConfig',
     '--noEmit',
@@ -50,25 +55,24 @@ async function compile(program: string): Promise<string> {
 }
 
 const PROGRAM = `
-const client = createPayrollClient({ baseUrl: 'https://payroll.example/api', session: () => undefined })
 export async function pay(signedXDR: string): Promise<string> {
-  const { hash, status } = await client.sponsorTransfer({ signedXDR })
+  const { hash, status } = await take(client.POST('/transfer', { body: { signedXDR } }))
   const settled: 'SUCCESS' = status
   return hash + settled
 }
-export async function names(): Promise<string[]> {
+export async function ready(): Promise<string[]> {
   const all: string[] = []
-  for await (const { contractors } of client.listContractorsPages({ limit: 100 })) {
+  for await (const { contractors } of pages((query) => client.GET('/contractors', { params: { query } }))) {
     all.push(...contractors.map(({ name, status }) => (status === 'ready' ? name : '')))
   }
   return all
 }
-export async function refusal(): Promise<number> {
+export async function refusal(id: string): Promise<string> {
   try {
-    await client.getBatch('nothing')
-    return 200
+    await client.GET('/batches/{id}', { params: { path: { id } } })
+    return 'none'
   } catch (error) {
-    if (error instanceof PayrollError) return error.status
+    if (error instanceof PayrollError) return error.code
     throw error
   }
 }
@@ -79,79 +83,60 @@ test('it compiles, strictly, and so does a program that uses it', async () => {
 })
 
 test.each([
-  ["client.createContractor({ email: 'ada@example.com' })", "Property 'name' is missing"],
+  ["client.POST('/contractors', { body: { email: 'ada@example.com' } })", "Property 'name' is missing"],
   [
-    "client.createContractor({ name: 'Ada', rate: { amount: '1', currency: 'EUR' } })",
+    "client.POST('/contractors', { body: { name: 'Ada', rate: { amount: '1', currency: 'EUR' } } })",
     'not assignable to type \'"USDC"\'',
   ],
-  ["client.listPayouts({ status: 'settled' })", '\'"settled"\' is not assignable'],
-  ['client.getBatch()', 'Expected 1 arguments'],
-  ['client.payEverybody()', "Property 'payEverybody' does not exist"],
-  ['client.getMe().then((me) => me.salary)', "Property 'salary' does not exist"],
+  ["client.GET('/payouts', { params: { query: { status: 'settled' } } })", '\'"settled"\' is not assignable'],
+  ["client.GET('/batches/{id}')", 'Expected 2 arguments'],
+  ["client.POST('/everybody/pay')", '/everybody/pay'],
+  ["take(client.GET('/me')).then((me) => me.salary)", "Property 'salary' does not exist"],
 ])('%s does not compile', async (call, complaint) => {
-  const said = await compile(
-    `const client = createPayrollClient({ baseUrl: 'https://payroll.example/api' })\n${call}\n`,
-  )
-  expect(said).toContain(complaint)
+  expect(await compile(`${call}\n`)).toContain(complaint)
 })
 
-test('folders on the way are made', async () => {
-  const path = join(directory, 'frontend', 'src', 'payroll-client.ts')
-  await run(tool('node'), ['lib/cli/client.ts', path])
-  expect(await readFile(path, 'utf8')).toContain('createPayrollClient')
-})
-
-test('it says what it needs when it is not told where to', async () => {
-  await expect(run(tool('node'), ['lib/cli/client.ts'])).rejects.toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('npm run client -- '),
-  })
-})
-
-/** What the test uses of the client that was written. */
-interface Client {
-  createContractor(body: object): Promise<{ id: string; status: string }>
-  getContractor(id: string): Promise<{ name: string }>
-  listContractors(query?: object): Promise<{ contractors: { name: string }[] }>
-  listContractorsPages(query?: object): AsyncGenerator<{ contractors: { name: string }[] }>
-  getMe(): Promise<{ roles: string[] }>
-  getHealth(): Promise<object>
-  withdraw(): Promise<never>
+async function clientOf(session?: string) {
+  const baseUrl = 'http://localhost:3000/api/'
+  return createPayrollClient({ baseUrl, fetch: await openApi(), ...(session !== undefined && { session }) })
 }
+const sessionOf = async (name: string) => (await employerNamed(service, name)).session
 
-async function openClient(options: { session?: string }): Promise<Client> {
-  const { href } = pathToFileURL(join(directory, 'payroll-client.ts'))
-  const { createPayrollClient } = await import(href)
-  return createPayrollClient({ baseUrl: 'http://localhost:3000/api/', fetch: await openApi(), ...options })
-}
-
-test('it has a method for every operation', async () => {
-  expect(Object.keys(await openClient({}))).toEqual(expect.arrayContaining(OPERATIONS.map(({ id }) => id)))
-})
-
-test('it speaks with the service', async () => {
-  const session = await sessionOf('ada')
-  const client = await openClient({ session })
-  expect((await client.getMe()).roles).toEqual(['employer'])
-  for (const name of ['Grace', 'Joan', 'Mary / 100% #1']) await client.createContractor({ name })
-  const { id, status } = await client.createContractor({ name: 'Barbara', rate: { amount: '7', currency: 'USDC' } })
-  expect([status, (await client.getContractor(id)).name]).toEqual(['invited', 'Barbara'])
-  const pages: string[][] = []
-  for await (const { contractors } of client.listContractorsPages({ limit: 3 })) {
-    pages.push(contractors.map(({ name }) => name))
+test('it speaks with the service, and follows the pages of a list', async () => {
+  const client = await clientOf(await sessionOf('ada'))
+  expect((await take(client.GET('/me'))).roles).toEqual(['employer'])
+  const create = (name: string) => take(client.POST('/contractors', { body: { name } }))
+  for (const name of ['Grace', 'Joan', 'Mary / 100% #1']) await create(name)
+  const { id, status } = await create('Barbara')
+  const found = await take(client.GET('/contractors/{id}', { params: { path: { id } } }))
+  expect([status, found.name]).toEqual(['invited', 'Barbara'])
+  const seen: string[][] = []
+  for await (const page of pages((query) => client.GET('/contractors', { params: { query } }), 3)) {
+    seen.push(page.contractors.map(({ name }) => name))
   }
-  expect(pages).toEqual([['Barbara', 'Mary / 100% #1', 'Joan'], ['Grace']])
-  expect((await client.listContractors({ limit: 1 })).contractors).toHaveLength(1)
+  expect(seen).toEqual([['Barbara', 'Mary / 100% #1', 'Joan'], ['Grace']])
 })
 
-test('what the service refuses is thrown, with status and words', async () => {
-  const session = await sessionOf('ada')
-  const client = await openClient({ session })
-  const [nobody, stranger] = [await openClient({}), await openClient({ session: 'nonsense' })]
-  const refused = (status: number, message: string) => ({ name: 'PayrollError', status, message })
-  await expect(client.createContractor({ name: '' })).rejects.toMatchObject(refused(400, 'name required'))
-  await expect(client.getContractor('a/../b')).rejects.toMatchObject(refused(404, 'contractor not found'))
-  await expect(nobody.getMe()).rejects.toMatchObject(refused(401, 'missing bearer token'))
-  await expect(stranger.getMe()).rejects.toMatchObject(refused(401, 'invalid session token'))
-  await expect(client.withdraw()).rejects.toMatchObject({ status: 501 })
+test('what the service refuses is thrown, with status, code and words', async () => {
+  const client = await clientOf(await sessionOf('ada'))
+  const [nobody, stranger] = [await clientOf(), await clientOf('nonsense')]
+  const refused = (status: number, code: string, message: string) => ({ name: 'PayrollError', status, code, message })
+  const body = { name: '', email: 'x' }
+  await expect(client.POST('/contractors', { body })).rejects.toMatchObject({
+    ...refused(400, 'name-required', 'name required'),
+    fields: [{ path: 'name' }, { path: 'email' }],
+    requestId: expect.any(String),
+  })
+  const path = { id: 'a/../b' }
+  await expect(client.GET('/contractors/{id}', { params: { path } })).rejects.toMatchObject(
+    refused(404, 'contractor-not-found', 'contractor not found'),
+  )
+  await expect(nobody.GET('/me')).rejects.toMatchObject(refused(401, 'bearer-missing', 'missing bearer token'))
+  await expect(stranger.GET('/me')).rejects.toMatchObject(refused(401, 'bearer-invalid', 'invalid session token'))
+  await expect(client.POST('/withdraw')).rejects.toMatchObject({ status: 501, code: 'not-wired' })
+})
+
+test('its command says what it does', async () => {
+  const { stdout } = await run(tool('node'), ['tests/api/generator/client.ts', '--help'])
+  expect(stdout).toContain('npm run client')
 })

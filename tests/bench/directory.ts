@@ -1,8 +1,9 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
+import { take } from '#lib/cli/client/payroll-client.ts'
+import { connect, signInWithWallet } from '#lib/cli/wallet-session.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { readBatchProgress } from '#lib/directory/batches.ts'
-import { importShape } from '#lib/directory/contractors/schema.ts'
 import { listPayouts } from '#lib/directory/payouts/payouts.ts'
 import type { Stage } from './stage.ts'
 
@@ -24,7 +25,7 @@ export async function measureDirectory(stage: Stage, databaseUrl: string): Promi
   const store = openStore({ url: databaseUrl })
   try {
     const db = await store.database()
-    const session = await stage.client.signIn(stage.payee.signer)
+    const session = await signInWithWallet(stage.base, stage.payee.signer)
     const imported = await measureImport(stage, session)
     const organisation = await organisationOf(db, stage.payee.signer.publicKey())
     const [few, many] = await fill(db, organisation)
@@ -35,8 +36,8 @@ export async function measureDirectory(stage: Stage, databaseUrl: string): Promi
 }
 
 /** As many rows as the largest body holds, each with an address of its own. */
-function largestImport(): { rows: object[] } {
-  const rows: object[] = []
+function largestImport(): { rows: { name: string }[] } {
+  const rows: { name: string }[] = []
   let size = '{"rows":[]}'.length
   for (let number = 1; ; number += 1) {
     const row = {
@@ -55,7 +56,7 @@ async function measureImport(stage: Stage, session: string): Promise<Figure[]> {
   const body = largestImport()
   stage.proxy.reset()
   const start = performance.now()
-  const { imported } = await stage.client.ask(importShape, session, '/contractors/bulk', body)
+  const { imported } = await take(connect(stage.base, session).POST('/contractors/bulk', { body }))
   const seconds = (performance.now() - start) / 1000
   const name = `bulk import of ${imported.length} rows`
   return [

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
 import { enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
-import { type PayrollClient, payrollClient } from '#lib/cli/payroll-client.ts'
 import { startServing } from '#lib/cli/serve.ts'
 import { multiplyLimits, NETWORK_LEDGER_LIMITS, startDevnet } from '#lib/devnet/devnet.ts'
 import { prepareChain } from '#lib/wallet/chain.ts'
@@ -18,7 +17,8 @@ import type { PlainJob, PlainReport } from './plain-loop.ts'
 export interface Stage {
   network: TestNetwork
   proxy: CountingProxy
-  client: PayrollClient
+  /** the origin of the service */
+  base: string
   payee: Holder
   /** Chains of prepared transfers, one for each of `payers` new payers. Nothing is paid, so nobody must own anything. */
   prepare(payers: number, transfers: number): Promise<{ payer: Holder; chain: string[] }[]>
@@ -61,7 +61,7 @@ export async function setStage(variables: Record<string, string> = {}): Promise<
   return {
     network,
     proxy,
-    client: payrollClient(base),
+    base,
     payee,
     prepare: async (payers, transfers) => {
       const holders = await inGroups(payers, 20, () => enrol(network))

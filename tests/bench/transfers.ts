@@ -1,3 +1,4 @@
+import { connect, signInWithWallet, sponsorTransfer } from '#lib/cli/wallet-session.ts'
 import type { Stage } from './stage.ts'
 
 /** One measured quantity: ours beside the plain loop's, in the same run. */
@@ -13,10 +14,12 @@ export interface Measure {
 export async function measureChain(stage: Stage, length = 20): Promise<Measure[]> {
   const [ours] = await stage.prepare(1, length)
   if (!ours) throw new Error('nobody to pay')
-  const session = await stage.client.signIn(ours.payer.signer)
+  const session = await signInWithWallet(stage.base, ours.payer.signer)
   const found: number[] = []
   for (const signedXdr of ours.chain) {
-    const record = await stage.network.rpc.getTransaction(await stage.client.transfer(session, signedXdr))
+    const record = await stage.network.rpc.getTransaction(
+      await sponsorTransfer(connect(stage.base, session), signedXdr),
+    )
     if (record.status === 'SUCCESS') found.push(record.ledger)
   }
   const [other] = await stage.prepare(1, length)
@@ -39,10 +42,12 @@ function ledgersPerTransfer(ledgers: number[]): number {
 /** Many payers at once: RPC calls and CPU time per settled transfer. */
 export async function measureCrowd(stage: Stage, payers = 100): Promise<Measure[]> {
   const ours = await stage.prepare(payers, 1)
-  const sessions = await Promise.all(ours.map(({ payer }) => stage.client.signIn(payer.signer)))
+  const sessions = await Promise.all(ours.map(({ payer }) => signInWithWallet(stage.base, payer.signer)))
   stage.proxy.reset()
   const cpuBefore = stage.serviceCpuMs()
-  await Promise.all(ours.map(({ chain }, index) => stage.client.transfer(sessions[index] ?? '', chain[0] ?? '')))
+  await Promise.all(
+    ours.map(({ chain }, index) => sponsorTransfer(connect(stage.base, sessions[index] ?? ''), chain[0] ?? '')),
+  )
   const cpuMs = stage.serviceCpuMs() - cpuBefore
   const calls = stage.proxy.count()
 

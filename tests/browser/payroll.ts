@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { type Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
-import { payrollClient } from '#lib/cli/payroll-client.ts'
+import { signInWithWallet } from '#lib/cli/wallet-session.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
@@ -45,7 +45,7 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
   const employer = await enrol(network)
   const issuer: Keypair = devnetKeys(network.passphrase).issuer
   let opening: Opening = await endow(network, issuer, employer, 100_000_0000000n)
-  const session = await payrollClient(base).signIn(employer.signer)
+  const session = await signInWithWallet(base, employer.signer)
 
   const ask: Payroll['ask'] = async (method, path, body) => {
     const response = await fetch(`${base}/api${path}`, {

@@ -1,12 +1,6 @@
 import { z } from 'zod'
-import type { PayrollClient } from '../payroll-client.ts'
+import { type PayrollClient, take } from '../client/payroll-client.ts'
 
-const STARTED = z.object({ jobId: z.string() })
-const JOB = z.object({
-  status: z.enum(['running', 'completed', 'failed']),
-  results: z.array(z.object({ i: z.number(), hash: z.string(), status: z.enum(['SUCCESS', 'FAILED']) })),
-  error: z.string().optional(),
-})
 const READY = z.object({
   relay: z.object({ ok: z.boolean(), configured: z.boolean().optional(), problem: z.string().optional() }),
 })
@@ -28,16 +22,15 @@ export async function awaitRelay(base: string, say: (line: string) => void): Pro
 /** Has the relay pay `amounts` (base units) to the contractors, and tells each result. Resolves to how the job ended. */
 export async function runRelayBatch(
   client: PayrollClient,
-  session: string,
   amounts: readonly bigint[],
   say: (line: string) => void,
 ): Promise<string> {
   say('')
   say('Handing a batch to the relay, which pays it from channel accounts of its own, side by side …')
-  const { jobId } = await client.ask(STARTED, session, '/batch', { amounts: amounts.map(Number) })
+  const { jobId } = await take(client.POST('/batch', { body: { amounts: amounts.map(Number) } }))
   const told = new Set<number>()
   for (;;) {
-    const { status, results, error } = await client.ask(JOB, session, `/batch/${jobId}`)
+    const { status, results, error } = await take(client.GET('/batch/{jobId}', { params: { path: { jobId } } }))
     for (const { i, hash, status: outcome } of results.filter((result) => !told.has(result.i))) {
       told.add(i)
       say(`  transfer ${i + 1}/${amounts.length}  ${outcome}  ${hash}`)

@@ -1,0 +1,6223 @@
+// The types of the interface, written by `npm run client` from its OpenAPI document.
+
+export interface paths {
+    "/auth/sep10/challenge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a challenge for a wallet to sign
+         * @description SEP-10. The challenge is valid for 5 minutes and can be used once. Nothing is stored.
+         */
+        get: operations["getChallenge"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/sep10/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchange a signed challenge for a session
+         * @description The first sign-in founds an organisation, unless an invite for the user is open.
+         */
+        post: operations["signInWithWallet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/sep10": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a challenge for a wallet to sign
+         * @description The challenge at the one URL that SEP-10 knows and stellar.toml names. Wallets of any origin may ask.
+         */
+        get: operations["getStandardChallenge"];
+        put?: never;
+        /**
+         * Exchange a signed challenge for a session
+         * @description Takes JSON or a form, as SEP-10 wants it, and gives the session as `token`, too.
+         */
+        post: operations["signInWithStandard"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/idp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchange an access token of the identity provider for a session
+         * @description The session never outlives the token.
+         */
+        post: operations["signInWithProvider"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/transfer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have the network fee of a signed confidential transfer paid
+         * @description The inner transaction is a single `confidential_transfer` whose source is the account of the session, signed and valid for 10 to 330 seconds more. It is wrapped in a fee bump of twice its fee, sent, and waited for. The same `signedXDR` may be sent again at any time: it is paid for once, and every answer says what the ledger says. After a 500 send it again, unchanged, until its time bounds are over.
+         */
+        post: operations["sponsorTransfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/contractors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your contractors, newest first */
+        get: operations["listContractors"];
+        put?: never;
+        /**
+         * Add a contractor
+         * @description `ready` if the address is registered with the confidential token, else `invited`.
+         */
+        post: operations["createContractor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/contractors/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add many contractors at once
+         * @description Each row stands alone: a row that cannot be a contractor is an error of its own, the others are imported.
+         */
+        post: operations["importContractors"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/contractors/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look up a contractor
+         * @description For its employer, and for the user that it is.
+         */
+        get: operations["getContractor"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove a contractor
+         * @description Its payouts stay; those that are not on their way are canceled.
+         */
+        delete: operations["removeContractor"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a contractor
+         * @description The employer may change every field; the contractor its own `address`, to an account that it has signed in with or joined to itself. `null` clears an optional field. `inactive` cancels the payouts that are not on their way.
+         */
+        patch: operations["changeContractor"];
+        trace?: never;
+    };
+    "/contractors/{id}/invite": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite a contractor, or do so again
+         * @description The link holds for 14 days and once; earlier ones become void. It is mailed where mail is configured.
+         */
+        post: operations["inviteContractor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/invites/{token}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept an invite
+         * @description Links the caller to the contractor record. A wallet’s account becomes its address if it has none.
+         */
+        post: operations["acceptInvite"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your batches, newest first */
+        get: operations["listBatches"];
+        put?: never;
+        /** Start a batch */
+        post: operations["createBatch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/batches/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look up a batch with its payouts
+         * @description Payouts keep the order of their instructions. Looking also settles what the ledger has decided meanwhile.
+         */
+        get: operations["getBatch"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove a batch of which nothing was ever sent
+         * @description Its payouts go with it.
+         */
+        delete: operations["removeBatch"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/batches/{id}/instructions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add payouts to a draft
+         * @description One payout for each instruction that names a contractor who is `ready` and not in the batch yet; the others come back as errors. The amount is in the proof that you will send: what is here of it only you can read.
+         */
+        post: operations["instructBatch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/batches/{id}/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Lock a batch: it is ready to be sent
+         * @description From now on its payouts can be paid, each by a transfer of its own. The call may be repeated.
+         */
+        post: operations["lockBatch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/batches/{id}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How far a batch has come
+         * @description For polling while payouts are sent.
+         */
+        get: operations["getBatchProgress"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/payouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the payouts that you make and those made out to you, newest first */
+        get: operations["listPayouts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/payouts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a payout that is not on its way
+         * @description A `draft`, `ready` or `failed` one, or a `pending` one with an `error`, of whose transfer nothing can be learned any more. The contractor may then be instructed again while the batch is a draft.
+         */
+        delete: operations["cancelPayout"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who you are, and in which roles
+         * @description What an application needs to choose between onboarding, employer and contractor.
+         */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Name your organisation, or found one */
+        patch: operations["nameOrganisation"];
+        trace?: never;
+    };
+    "/me/identities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bring your other identity into your organisation
+         * @description A wallet and an email of one person: the session of the other one proves that it is yours.
+         */
+        post: operations["joinIdentity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/funding/vault": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What backs the confidential balances */
+        get: operations["getVault"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/funding/faucet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get test USDC into your confidential balance
+         * @description For the account of the session, a wallet that has joined it, or the address of the contractor record that the caller is linked to. The deposit arrives in the receiving balance: `merge` makes it spendable.
+         */
+        post: operations["fund"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have the relay pay a confidential batch
+         * @description One transfer for each amount (base units), from accounts of the relay’s own, to your contractors who are `ready`, oldest first. Without `amounts` the default batch runs: three transfers. One job of a user runs at a time.
+         */
+        post: operations["startJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/batch/{jobId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How far a job of the relay has come */
+        get: operations["getJob"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/withdraw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Withdraw: never done here */
+        post: operations["withdraw"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auditor/disclose": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Disclose to an auditor: never done here */
+        post: operations["disclose"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether the service is up, and what is configured
+         * @description Touches neither database nor network.
+         */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether what the service needs is there
+         * @description Looked up at most every five seconds, however many ask.
+         */
+        get: operations["getReadiness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the service counts, for Prometheus */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/cron/sweep": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Do the periodic chores
+         * @description For a scheduler, where no process lasts that would do them by itself.
+         */
+        get: operations["sweep"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document */
+        get: operations["getDocument"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Session: {
+            /** @description an HS256 JWT: send it as `Authorization: Bearer <session>` */
+            session: string;
+            /**
+             * @description `ledger` after a wallet sign-in, `idp` after one by email
+             * @enum {string}
+             */
+            kind: "ledger" | "idp";
+            /** @description the account address (`ledger`), or the provider’s id of the user (`idp`) */
+            sub: string;
+        };
+        Challenge: {
+            /** @description what the wallet is to sign: a transaction envelope, base64 XDR */
+            transaction: string;
+            /** @description the network that the signature is for */
+            network_passphrase: string;
+        };
+        TransferResult: {
+            /** @description hash of the transaction on the ledger, 64 hex digits */
+            hash: string;
+            /** @constant */
+            status: "SUCCESS";
+        };
+        Contractor: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            status: "invited" | "onboarding" | "ready" | "inactive";
+            /** Format: date-time */
+            createdAt: string;
+            email?: string;
+            /** @description ledger address (G… or C…), once known */
+            address?: string;
+            /** @description public viewing key as the ledger has it, 128 hex digits */
+            pvk?: string;
+            rate?: {
+                amount: string;
+                /** @enum {string} */
+                currency: "USDC";
+            };
+            /** Format: date-time */
+            lastPaidAt?: string;
+        };
+        Batch: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            status: "draft" | "ready" | "started" | "completed" | "failed";
+            /** @description payouts that are not canceled */
+            payoutCount: number;
+            /** @description those of them that are paid */
+            settledCount: number;
+            /** @description those of them that failed; they can be sent again */
+            failedCount: number;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            startedAt?: string;
+            /** Format: date-time */
+            completedAt?: string;
+        };
+        BatchProgress: {
+            /** @enum {string} */
+            status: "draft" | "ready" | "started" | "completed" | "failed";
+            /** @description those of them that are paid */
+            settledCount: number;
+            /** @description those of them that failed; they can be sent again */
+            failedCount: number;
+            /** @description payouts that are not canceled */
+            payoutCount: number;
+        };
+        Payout: {
+            id: string;
+            batchId: string;
+            contractorId: string;
+            /** @enum {string} */
+            status: "draft" | "ready" | "pending" | "paid" | "failed" | "canceled";
+            /** Format: date-time */
+            createdAt: string;
+            /** @description the contractor’s address when it was instructed */
+            address?: string;
+            /** @description hash of the transaction that pays it, once paid */
+            txHash?: string;
+            /** @description why it failed */
+            error?: string;
+            /** @description as it came: opaque to the service */
+            encryptedAmount?: string;
+            /** Format: date-time */
+            paidAt?: string;
+        };
+        BatchJob: {
+            jobId: string;
+            /**
+             * @description `failed` if one of its transfers did, once all were tried
+             * @enum {string}
+             */
+            status: "running" | "completed" | "failed";
+            /** @description epoch milliseconds */
+            createdAt: number;
+            /** @description one for each transfer that has ended */
+            results: {
+                /** @description position in the amounts, from 0 */
+                i: number;
+                /** @description hash on the ledger; empty if it never had one */
+                hash: string;
+                /** @enum {string} */
+                status: "SUCCESS" | "FAILED" | "UNKNOWN";
+            }[];
+            /** @description why the first of those that failed did */
+            error?: string;
+        };
+        Me: {
+            sub: string;
+            /** @enum {string} */
+            kind: "ledger" | "idp";
+            roles: ("employer" | "contractor")[];
+            /** @description whether something is left to do before being paid */
+            needsOnboarding: boolean;
+            employer?: {
+                orgId: string;
+                orgName: string;
+            };
+            contractor?: {
+                id: string;
+                name: string;
+                /** @enum {string} */
+                status: "invited" | "onboarding" | "ready" | "inactive";
+            };
+            /** @description an invite for this user, to be accepted with its token */
+            invite?: {
+                company: string;
+                /** @constant */
+                role: "contractor";
+                token: string;
+            };
+        };
+        Health: {
+            /** @constant */
+            ok: true;
+            /** @enum {string} */
+            network: "local" | "testnet";
+            /** @description whether an identity provider is configured */
+            idp: boolean;
+            /** @description whether the batch relay is configured */
+            relay: boolean;
+            /** @description whether a fee sponsor is configured */
+            sponsor: boolean;
+        };
+        Readiness: {
+            /** @description whether all of them are */
+            ok: boolean;
+            /** @description whether it is there, and details: a `problem` in words where it is not */
+            database: {
+                ok: boolean;
+            } & {
+                [key: string]: string | number | boolean;
+            };
+            /** @description whether it is there, and details: a `problem` in words where it is not */
+            ledger: {
+                ok: boolean;
+            } & {
+                [key: string]: string | number | boolean;
+            };
+            /** @description whether it is there, and details: a `problem` in words where it is not */
+            sponsor: {
+                ok: boolean;
+            } & {
+                [key: string]: string | number | boolean;
+            };
+            /** @description whether it is there, and details: a `problem` in words where it is not */
+            relay?: {
+                ok: boolean;
+            } & {
+                [key: string]: string | number | boolean;
+            };
+        };
+        Refusal: {
+            /** @description what went wrong, for people */
+            error: string;
+            /** @description what went wrong, for programs */
+            code: string;
+            /** @description every bad field, where there are several */
+            fields?: {
+                path: string;
+                message: string;
+            }[];
+        } & {
+            [key: string]: unknown;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    getChallenge: {
+        parameters: {
+            query: {
+                account: string;
+                /** @description not supported: one that is not empty is refused */
+                memo?: string;
+                /** @description none, or that of this service */
+                home_domain?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The challenge */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "transaction": "AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…",
+                     *       "network_passphrase": "Test SDF Network ; September 2015"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Challenge"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `account-invalid`: The field account cannot be used.
+             *     - `account-required`: The field account is missing.
+             *     - `home-domain-invalid`: The field home-domain cannot be used.
+             *     - `memo-invalid`: The field memo cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "account-invalid" | "account-required" | "home-domain-invalid" | "memo-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    signInWithWallet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "transaction": "AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description the challenge with the wallet’s signature, base64 XDR */
+                    transaction: string;
+                };
+            };
+        };
+        responses: {
+            /** @description A session of the account */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "session": "eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl",
+                     *       "kind": "ledger",
+                     *       "sub": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `challenge-expired`: The challenge is older than five minutes: ask for a new one.
+             *     - `challenge-invalid`: The signed challenge does not pass the checks of SEP-10.
+             *     - `challenge-used`: The challenge has been used already: ask for a new one.
+             *     - `transaction-invalid`: The field transaction cannot be used.
+             *     - `transaction-required`: The field transaction is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "challenge-expired" | "challenge-invalid" | "challenge-used" | "transaction-invalid" | "transaction-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getStandardChallenge: {
+        parameters: {
+            query: {
+                account: string;
+                /** @description not supported: one that is not empty is refused */
+                memo?: string;
+                /** @description none, or that of this service */
+                home_domain?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The challenge */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "transaction": "AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…",
+                     *       "network_passphrase": "Test SDF Network ; September 2015"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Challenge"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `account-invalid`: The field account cannot be used.
+             *     - `account-required`: The field account is missing.
+             *     - `home-domain-invalid`: The field home-domain cannot be used.
+             *     - `memo-invalid`: The field memo cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "account-invalid" | "account-required" | "home-domain-invalid" | "memo-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    signInWithStandard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "transaction": "AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description the challenge with the wallet’s signature, base64 XDR */
+                    transaction: string;
+                };
+                /**
+                 * @example {
+                 *       "transaction": "AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…"
+                 *     }
+                 */
+                "application/x-www-form-urlencoded": {
+                    /** @description the challenge with the wallet’s signature, base64 XDR */
+                    transaction: string;
+                };
+            };
+        };
+        responses: {
+            /** @description A session of the account */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "token": "eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl",
+                     *       "session": "eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl",
+                     *       "kind": "ledger",
+                     *       "sub": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description an HS256 JWT: send it as `Authorization: Bearer <session>` */
+                        session: string;
+                        /**
+                         * @description `ledger` after a wallet sign-in, `idp` after one by email
+                         * @enum {string}
+                         */
+                        kind: "ledger" | "idp";
+                        /** @description the account address (`ledger`), or the provider’s id of the user (`idp`) */
+                        sub: string;
+                        /** @description the session, as SEP-10 names it */
+                        token: string;
+                    };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `challenge-expired`: The challenge is older than five minutes: ask for a new one.
+             *     - `challenge-invalid`: The signed challenge does not pass the checks of SEP-10.
+             *     - `challenge-used`: The challenge has been used already: ask for a new one.
+             *     - `transaction-invalid`: The field transaction cannot be used.
+             *     - `transaction-required`: The field transaction is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "challenge-expired" | "challenge-invalid" | "challenge-used" | "transaction-invalid" | "transaction-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    signInWithProvider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description an access token of the identity provider */
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description A session of the provider’s user */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "session": "eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl",
+                     *       "kind": "idp",
+                     *       "sub": "ada"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `token-invalid`: The field token cannot be used.
+             *     - `token-required`: The field token is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "token-invalid" | "token-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `identity-token-invalid`: The token of the identity provider fails verification.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "identity-token-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `idp-not-configured`: The service has no identity provider.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "idp-not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    sponsorTransfer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "signedXDR": "AAAAAgAAAABqvH4zLJ5FMzK86cKuG8B3x…",
+                 *       "payoutId": "c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description the signed inner transaction, base64 XDR */
+                    signedXDR: string;
+                    /** @description the payout that the transfer pays; without it, the service finds one that fits */
+                    payoutId?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It stands on the ledger */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "hash": "3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c",
+                     *       "status": "SUCCESS"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TransferResult"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `payout-id-invalid`: The field payout-id cannot be used.
+             *     - `signed-xdr-invalid`: The field signed-xdr cannot be used.
+             *     - `signed-xdr-required`: The field signed-xdr is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "payout-id-invalid" | "signed-xdr-invalid" | "signed-xdr-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `source-mismatch`: The source of the transaction is not the account of the session.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "source-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The sponsor refuses to pay.
+             *
+             *     - `another-open`: Another transfer of the account is open.
+             *     - `arguments`: The arguments are not (from, to, data).
+             *     - `auth-count`: There is more than one authorization entry.
+             *     - `auth-credentials`: The authorization does not use source-account credentials.
+             *     - `auth-invocation`: The authorization covers more than this call, or another one.
+             *     - `bad-signature`: A signature does not belong to the account on this network.
+             *     - `contract`: The contract is not on the allow-list.
+             *     - `daily-budget`: The daily budget of the sponsor is used up.
+             *     - `excess-bytes`: The declared bytes exceed what the call needs.
+             *     - `excess-footprint`: The declared footprint exceeds what the call needs.
+             *     - `excess-instructions`: The declared instructions exceed what the call needs.
+             *     - `excess-resource-fee`: The declared resource fee exceeds what the call needs.
+             *     - `expires-too-late`: maxTime is more than 330 seconds away.
+             *     - `expires-too-soon`: maxTime is less than 10 seconds away.
+             *     - `extra-signature`: There are more signatures than the network needs.
+             *     - `fee-below-resources`: The fee does not cover the resource fee and the inclusion fee.
+             *     - `fee-cap`: The fee is above the cap.
+             *     - `float`: The sponsor has no funds left for now.
+             *     - `function`: The function is not on the allow-list.
+             *     - `low-resource-fee`: The declared resource fee is less than the call needs.
+             *     - `memo`: The transaction has a memo.
+             *     - `muxed-source`: The source is a muxed account.
+             *     - `no-account`: The account does not exist.
+             *     - `no-expiry`: The transaction has no maxTime.
+             *     - `no-resources`: The transaction carries no Soroban resources.
+             *     - `not-payer`: The payer in the arguments is not the source.
+             *     - `not-yet-valid`: The transaction is not valid yet.
+             *     - `operation-count`: The transaction has not exactly one operation.
+             *     - `operation-source`: The operation has a source of its own.
+             *     - `operation-type`: The operation is not a contract invocation.
+             *     - `other-recipient`: An open transfer with this sequence number pays another recipient.
+             *     - `own-address`: The transaction involves an address that the service controls.
+             *     - `payout`: The payout that is named does not fit the transfer.
+             *     - `preconditions`: The transaction has preconditions other than time bounds.
+             *     - `quota-stroops`: The daily fee quota of the account is used up.
+             *     - `quota-transfers`: The daily number of transfers of the account is used up.
+             *     - `resource-fee-cap`: The resource fee is above the cap.
+             *     - `sequence`: The sequence number is not the next one of the account.
+             *     - `too-few-resources`: The declared resources are less than the call needs.
+             *     - `too-little-weight`: The signatures do not reach the medium threshold.
+             *     - `too-many-envelopes`: Three transactions with this sequence number are open already.
+             *     - `would-fail`: The transaction would fail on the ledger.
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "another-open" | "arguments" | "auth-count" | "auth-credentials" | "auth-invocation" | "bad-signature" | "contract" | "daily-budget" | "excess-bytes" | "excess-footprint" | "excess-instructions" | "excess-resource-fee" | "expires-too-late" | "expires-too-soon" | "extra-signature" | "fee-below-resources" | "fee-cap" | "float" | "function" | "low-resource-fee" | "memo" | "muxed-source" | "no-account" | "no-expiry" | "no-resources" | "not-payer" | "not-yet-valid" | "operation-count" | "operation-source" | "operation-type" | "other-recipient" | "own-address" | "payout" | "preconditions" | "quota-stroops" | "quota-transfers" | "resource-fee-cap" | "sequence" | "too-few-resources" | "too-little-weight" | "too-many-envelopes" | "would-fail";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             *     - `transfer-expired`: The transfer was never applied and never will be: build a new one.
+             *     - `transfer-failed`: The transfer failed on the ledger; `hash` names the transaction.
+             *     - `transfer-open`: It is not decided yet: send the same `signedXDR` again.
+             *     - `transfer-refused`: The network refused the transaction; `reason` holds its result code.
+             *     - `transfer-replaced`: Another transaction with the same sequence number was applied; `hash` names it.
+             *     - `transfer-unknown`: The ledger’s history no longer reaches back to the transfer.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal" | "transfer-expired" | "transfer-failed" | "transfer-open" | "transfer-refused" | "transfer-replaced" | "transfer-unknown" | "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `sponsor-not-configured`: The service has no sponsor key.
+             *     - `wallet-required`: Only a wallet session may do this.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "sponsor-not-configured" | "wallet-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    listContractors: {
+        parameters: {
+            query?: {
+                /** @description how many at most */
+                limit?: number;
+                /** @description where to go on: from the Link header of the page before */
+                cursor?: string;
+                /** @description those in this status */
+                status?: "invited" | "onboarding" | "ready" | "inactive";
+                /** @description those with this in their name, email or address, in any case */
+                q?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Up to 1,000 of them, or as many as `limit` says */
+            200: {
+                headers: {
+                    /** @description The next page, if there is one (RFC 8288) */
+                    Link?: string;
+                    /** @description How many there are in all, when `limit` is given */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "contractors": [
+                     *         {
+                     *           "id": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *           "name": "Ada Lovelace",
+                     *           "status": "ready",
+                     *           "createdAt": "2026-03-02T09:00:00.000Z",
+                     *           "email": "ada@example.com",
+                     *           "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *           "pvk": "1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f",
+                     *           "rate": {
+                     *             "amount": "4200.5",
+                     *             "currency": "USDC"
+                     *           },
+                     *           "lastPaidAt": "2026-03-02T09:05:06.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        contractors: components["schemas"]["Contractor"][];
+                    };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `cursor-invalid`: The field cursor cannot be used.
+             *     - `limit-invalid`: The field limit cannot be used.
+             *     - `q-invalid`: The field q cannot be used.
+             *     - `status-invalid`: The field status cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "cursor-invalid" | "limit-invalid" | "q-invalid" | "status-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    createContractor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Ada Lovelace",
+                 *       "email": "ada@example.com",
+                 *       "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                 *       "rate": {
+                 *         "amount": "4200.5",
+                 *         "currency": "USDC"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    name: string;
+                    email?: string;
+                    /** @description ledger address (G… or C…) */
+                    address?: string;
+                    rate?: {
+                        /** @description a positive decimal with at most 7 decimals */
+                        amount: string;
+                        /** @enum {string} */
+                        currency: "USDC";
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The contractor */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *       "name": "Ada Lovelace",
+                     *       "status": "ready",
+                     *       "createdAt": "2026-03-02T09:00:00.000Z",
+                     *       "email": "ada@example.com",
+                     *       "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *       "pvk": "1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f",
+                     *       "rate": {
+                     *         "amount": "4200.5",
+                     *         "currency": "USDC"
+                     *       },
+                     *       "lastPaidAt": "2026-03-02T09:05:06.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Contractor"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `address-invalid`: The field address cannot be used.
+             *     - `amount-invalid`: The field amount cannot be used.
+             *     - `amount-required`: The field amount is missing.
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `currency-invalid`: The field currency cannot be used.
+             *     - `currency-required`: The field currency is missing.
+             *     - `email-invalid`: The field email cannot be used.
+             *     - `name-invalid`: The field name cannot be used.
+             *     - `name-required`: The field name is missing.
+             *     - `rate-invalid`: The field rate cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "address-invalid" | "amount-invalid" | "amount-required" | "body-incomplete" | "body-invalid" | "currency-invalid" | "currency-required" | "email-invalid" | "name-invalid" | "name-required" | "rate-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `address-taken`: Another contractor has this address.
+             *     - `contractors-full`: The organisation has as many contractors as it may have.
+             *     - `email-taken`: Another contractor has this email.
+             *     - `organisation-dissolved`: The organisation was dissolved a moment ago: sign in again.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "address-taken" | "contractors-full" | "email-taken" | "organisation-dissolved";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    importContractors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rows": [
+                 *         {
+                 *           "name": "Ada Lovelace",
+                 *           "email": "ada@example.com",
+                 *           "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                 *           "amount": 4200.5
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    rows: {
+                        name: string;
+                        email?: string;
+                        /** @description ledger address (G… or C…) */
+                        address?: string;
+                        amount?: number | string;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description Who was imported, and which rows (from 1) were not */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "imported": [
+                     *         {
+                     *           "id": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *           "name": "Ada Lovelace",
+                     *           "status": "ready",
+                     *           "createdAt": "2026-03-02T09:00:00.000Z",
+                     *           "email": "ada@example.com",
+                     *           "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *           "pvk": "1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f",
+                     *           "rate": {
+                     *             "amount": "4200.5",
+                     *             "currency": "USDC"
+                     *           },
+                     *           "lastPaidAt": "2026-03-02T09:05:06.000Z"
+                     *         }
+                     *       ],
+                     *       "errors": [
+                     *         {
+                     *           "row": 2,
+                     *           "reason": "name required"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        imported: components["schemas"]["Contractor"][];
+                        errors: {
+                            row: number;
+                            reason: string;
+                        }[];
+                    };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `rows-invalid`: The field rows cannot be used.
+             *     - `rows-required`: The field rows is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "rows-invalid" | "rows-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `organisation-dissolved`: The organisation was dissolved a moment ago: sign in again.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "organisation-dissolved";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getContractor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the contractor */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The contractor */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *       "name": "Ada Lovelace",
+                     *       "status": "ready",
+                     *       "createdAt": "2026-03-02T09:00:00.000Z",
+                     *       "email": "ada@example.com",
+                     *       "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *       "pvk": "1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f",
+                     *       "rate": {
+                     *         "amount": "4200.5",
+                     *         "currency": "USDC"
+                     *       },
+                     *       "lastPaidAt": "2026-03-02T09:05:06.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Contractor"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "contractor-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    removeContractor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the contractor */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11"
+                     *     }
+                     */
+                    "application/json": {
+                        id: string;
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "contractor-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    changeContractor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the contractor */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Ada Lovelace",
+                 *       "email": "ada@example.com",
+                 *       "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                 *       "rate": {
+                 *         "amount": "4200.5",
+                 *         "currency": "USDC"
+                 *       },
+                 *       "status": "inactive"
+                 *     }
+                 */
+                "application/json": {
+                    name?: string;
+                    email?: string | null;
+                    address?: string | null;
+                    rate?: {
+                        /** @description a positive decimal with at most 7 decimals */
+                        amount: string;
+                        /** @enum {string} */
+                        currency: "USDC";
+                    } | null;
+                    /** @enum {string} */
+                    status?: "invited" | "onboarding" | "ready" | "inactive";
+                };
+            };
+        };
+        responses: {
+            /** @description The contractor as it is now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *       "name": "Ada Lovelace",
+                     *       "status": "inactive",
+                     *       "createdAt": "2026-03-02T09:00:00.000Z",
+                     *       "email": "ada@example.com",
+                     *       "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *       "pvk": "1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f",
+                     *       "rate": {
+                     *         "amount": "4200.5",
+                     *         "currency": "USDC"
+                     *       },
+                     *       "lastPaidAt": "2026-03-02T09:05:06.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Contractor"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `address-invalid`: The field address cannot be used.
+             *     - `amount-invalid`: The field amount cannot be used.
+             *     - `amount-required`: The field amount is missing.
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `currency-invalid`: The field currency cannot be used.
+             *     - `currency-required`: The field currency is missing.
+             *     - `email-invalid`: The field email cannot be used.
+             *     - `name-invalid`: The field name cannot be used.
+             *     - `name-required`: The field name is missing.
+             *     - `rate-invalid`: The field rate cannot be used.
+             *     - `status-invalid`: The field status cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "address-invalid" | "amount-invalid" | "amount-required" | "body-incomplete" | "body-invalid" | "currency-invalid" | "currency-required" | "email-invalid" | "name-invalid" | "name-required" | "rate-invalid" | "status-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `account-unproven`: The address is not an account that the caller has signed in with.
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "account-unproven" | "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "contractor-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `address-taken`: Another contractor has this address.
+             *     - `email-taken`: Another contractor has this email.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "address-taken" | "email-taken";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    inviteContractor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the contractor */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The link */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "inviteUrl": "https://pay.example/invite/NWYwYzdlMGEtM2M1NS00YTZlLjE.c2lnbmF0dXJl"
+                     *     }
+                     */
+                    "application/json": {
+                        inviteUrl: string;
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "contractor-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `contractor-accepted`: A user is linked to the contractor already.
+             *     - `contractor-inactive`: The contractor is inactive.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "contractor-accepted" | "contractor-inactive";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Too soon after the last time.
+             *
+             *     - `invite-limit`: The organisation has had as many invites mailed today as it may.
+             */
+            429: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "invite-limit";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `mail-unavailable`: The mail could not be sent: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "mail-unavailable" | "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    acceptInvite: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the last part of the link */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller’s contractor record */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *       "name": "Ada Lovelace",
+                     *       "status": "ready",
+                     *       "createdAt": "2026-03-02T09:00:00.000Z",
+                     *       "email": "ada@example.com",
+                     *       "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *       "pvk": "1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f",
+                     *       "rate": {
+                     *         "amount": "4200.5",
+                     *         "currency": "USDC"
+                     *       },
+                     *       "lastPaidAt": "2026-03-02T09:05:06.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Contractor"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `invite-for-other`: The invite is for another email or another account.
+             *     - `own-invite`: The invite comes from the caller’s own organisation.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "invite-for-other" | "own-invite" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `invite-not-found`: The invite is void or has expired.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "invite-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `address-taken`: Another contractor has this address.
+             *     - `invite-accepted`: The invite has been accepted already.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "address-taken" | "invite-accepted";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    listBatches: {
+        parameters: {
+            query?: {
+                /** @description how many at most */
+                limit?: number;
+                /** @description where to go on: from the Link header of the page before */
+                cursor?: string;
+                /** @description those in this status */
+                status?: "draft" | "ready" | "started" | "completed" | "failed";
+                /** @description those with this in their name, in any case */
+                q?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Up to 1,000 of them, or as many as `limit` says */
+            200: {
+                headers: {
+                    /** @description The next page, if there is one (RFC 8288) */
+                    Link?: string;
+                    /** @description How many there are in all, when `limit` is given */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "batches": [
+                     *         {
+                     *           "id": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20",
+                     *           "name": "March 2026",
+                     *           "status": "completed",
+                     *           "payoutCount": 1,
+                     *           "settledCount": 1,
+                     *           "failedCount": 0,
+                     *           "createdAt": "2026-03-02T09:00:00.000Z",
+                     *           "startedAt": "2026-03-02T09:05:00.000Z",
+                     *           "completedAt": "2026-03-02T09:05:06.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        batches: components["schemas"]["Batch"][];
+                    };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `cursor-invalid`: The field cursor cannot be used.
+             *     - `limit-invalid`: The field limit cannot be used.
+             *     - `q-invalid`: The field q cannot be used.
+             *     - `status-invalid`: The field status cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "cursor-invalid" | "limit-invalid" | "q-invalid" | "status-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    createBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "March 2026"
+                 *     }
+                 */
+                "application/json": {
+                    name: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The batch, a draft with nothing in it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20",
+                     *       "name": "March 2026",
+                     *       "status": "draft",
+                     *       "payoutCount": 1,
+                     *       "settledCount": 0,
+                     *       "failedCount": 0,
+                     *       "createdAt": "2026-03-02T09:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Batch"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `name-invalid`: The field name cannot be used.
+             *     - `name-required`: The field name is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "name-invalid" | "name-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `organisation-dissolved`: The organisation was dissolved a moment ago: sign in again.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "organisation-dissolved";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The batch */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20",
+                     *       "name": "March 2026",
+                     *       "status": "completed",
+                     *       "payoutCount": 1,
+                     *       "settledCount": 1,
+                     *       "failedCount": 0,
+                     *       "createdAt": "2026-03-02T09:00:00.000Z",
+                     *       "startedAt": "2026-03-02T09:05:00.000Z",
+                     *       "completedAt": "2026-03-02T09:05:06.000Z",
+                     *       "payouts": [
+                     *         {
+                     *           "id": "c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44",
+                     *           "batchId": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20",
+                     *           "contractorId": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *           "status": "paid",
+                     *           "createdAt": "2026-03-02T09:00:00.000Z",
+                     *           "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *           "txHash": "3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c",
+                     *           "encryptedAmount": "b3BhcXVlIHRvIHRoZSBzZXJ2aWNl",
+                     *           "paidAt": "2026-03-02T09:05:06.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        id: string;
+                        name: string;
+                        /** @enum {string} */
+                        status: "draft" | "ready" | "started" | "completed" | "failed";
+                        /** @description payouts that are not canceled */
+                        payoutCount: number;
+                        /** @description those of them that are paid */
+                        settledCount: number;
+                        /** @description those of them that failed; they can be sent again */
+                        failedCount: number;
+                        /** Format: date-time */
+                        createdAt: string;
+                        /** Format: date-time */
+                        startedAt?: string;
+                        /** Format: date-time */
+                        completedAt?: string;
+                        payouts: components["schemas"]["Payout"][];
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `batch-not-found`: No batch of the caller has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    removeBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20"
+                     *     }
+                     */
+                    "application/json": {
+                        id: string;
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `batch-not-found`: No batch of the caller has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `batch-sent`: A payout of the batch has been sent, so the batch stays.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-sent";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    instructBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "instructions": [
+                 *         {
+                 *           "contractorId": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                 *           "encryptedAmount": "b3BhcXVlIHRvIHRoZSBzZXJ2aWNl"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    instructions: {
+                        contractorId: string;
+                        /** @description opaque to the service, 1 to 4096 characters; without a good one the row is an error */
+                        encryptedAmount?: string;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description The payouts, and the instructions that became none */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "payouts": [
+                     *         {
+                     *           "id": "c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44",
+                     *           "batchId": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20",
+                     *           "contractorId": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *           "status": "draft",
+                     *           "createdAt": "2026-03-02T09:00:00.000Z",
+                     *           "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *           "encryptedAmount": "b3BhcXVlIHRvIHRoZSBzZXJ2aWNl"
+                     *         }
+                     *       ],
+                     *       "errors": [
+                     *         {
+                     *           "contractorId": "c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44",
+                     *           "reason": "contractor not found"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        payouts: components["schemas"]["Payout"][];
+                        errors: {
+                            contractorId: string;
+                            /** @enum {string} */
+                            reason: "contractor not found" | "contractor is not ready" | "contractor already in this batch" | "encryptedAmount required" | "encryptedAmount must have at most 4096 characters" | "encryptedAmount must not hold control characters" | "encryptedAmount must not hold a secret seed";
+                        }[];
+                    };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `contractor-id-invalid`: The field contractor-id cannot be used.
+             *     - `contractor-id-required`: The field contractor-id is missing.
+             *     - `instructions-invalid`: The field instructions cannot be used.
+             *     - `instructions-required`: The field instructions is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "contractor-id-invalid" | "contractor-id-required" | "instructions-invalid" | "instructions-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `batch-not-found`: No batch of the caller has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `batch-locked`: The batch is not a draft any more.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-locked";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    lockBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The batch */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20",
+                     *       "name": "March 2026",
+                     *       "status": "ready",
+                     *       "payoutCount": 1,
+                     *       "settledCount": 0,
+                     *       "failedCount": 0,
+                     *       "createdAt": "2026-03-02T09:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Batch"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `batch-not-found`: No batch of the caller has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `batch-locked`: The batch is not a draft any more.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-locked";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getBatchProgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the batch */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its status and counters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "started",
+                     *       "settledCount": 0,
+                     *       "failedCount": 0,
+                     *       "payoutCount": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BatchProgress"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `batch-not-found`: No batch of the caller has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    listPayouts: {
+        parameters: {
+            query?: {
+                /** @description how many at most */
+                limit?: number;
+                /** @description where to go on: from the Link header of the page before */
+                cursor?: string;
+                /** @description those of this batch */
+                batchId?: string;
+                /** @description those of this contractor */
+                contractorId?: string;
+                /** @description those in this status */
+                status?: "draft" | "ready" | "pending" | "paid" | "failed" | "canceled";
+                /** @description those made at this moment or later */
+                from?: string;
+                /** @description those made before this moment */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Up to 1,000 of them, or as many as `limit` says */
+            200: {
+                headers: {
+                    /** @description The next page, if there is one (RFC 8288) */
+                    Link?: string;
+                    /** @description How many there are in all, when `limit` is given */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "payouts": [
+                     *         {
+                     *           "id": "c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44",
+                     *           "batchId": "0d9b5c52-7f2e-4b6b-8a52-8c1f3a9e7d20",
+                     *           "contractorId": "5f0c7e0a-3c55-4a6e-9d0e-2f6a1f7b8c11",
+                     *           "status": "paid",
+                     *           "createdAt": "2026-03-02T09:00:00.000Z",
+                     *           "address": "GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6",
+                     *           "txHash": "3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c",
+                     *           "encryptedAmount": "b3BhcXVlIHRvIHRoZSBzZXJ2aWNl",
+                     *           "paidAt": "2026-03-02T09:05:06.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        payouts: components["schemas"]["Payout"][];
+                    };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `cursor-invalid`: The field cursor cannot be used.
+             *     - `from-invalid`: The field from cannot be used.
+             *     - `limit-invalid`: The field limit cannot be used.
+             *     - `status-invalid`: The field status cannot be used.
+             *     - `to-invalid`: The field to cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "cursor-invalid" | "from-invalid" | "limit-invalid" | "status-invalid" | "to-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    cancelPayout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the payout */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is canceled */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44"
+                     *     }
+                     */
+                    "application/json": {
+                        id: string;
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `payout-not-found`: No payout of the caller has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "payout-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `payout-sent`: The payout is on its way, paid or canceled.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "payout-sent";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description You */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sub": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2",
+                     *       "kind": "ledger",
+                     *       "roles": [
+                     *         "employer"
+                     *       ],
+                     *       "needsOnboarding": false,
+                     *       "employer": {
+                     *         "orgId": "9e3b1d77-26a4-4e0f-9a61-0b2c4d8f5a66",
+                     *         "orgName": "Analytical Engines"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    nameOrganisation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "orgName": "Analytical Engines"
+                 *     }
+                 */
+                "application/json": {
+                    orgName: string;
+                };
+            };
+        };
+        responses: {
+            /** @description You */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sub": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2",
+                     *       "kind": "ledger",
+                     *       "roles": [
+                     *         "employer"
+                     *       ],
+                     *       "needsOnboarding": false,
+                     *       "employer": {
+                     *         "orgId": "9e3b1d77-26a4-4e0f-9a61-0b2c4d8f5a66",
+                     *         "orgName": "Analytical Engines"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `org-name-invalid`: The field org-name cannot be used.
+             *     - `org-name-required`: The field org-name is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "org-name-invalid" | "org-name-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    joinIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "session": "eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description a session of the same person’s other identity */
+                    session: string;
+                };
+            };
+        };
+        responses: {
+            /** @description You */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sub": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2",
+                     *       "kind": "ledger",
+                     *       "roles": [
+                     *         "employer"
+                     *       ],
+                     *       "needsOnboarding": false,
+                     *       "employer": {
+                     *         "orgId": "9e3b1d77-26a4-4e0f-9a61-0b2c4d8f5a66",
+                     *         "orgName": "Analytical Engines"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `session-invalid`: The field session cannot be used.
+             *     - `session-required`: The field session is missing.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "body-incomplete" | "body-invalid" | "session-invalid" | "session-required";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `employer-required`: Only an employer may do this.
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "employer-required" | "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `organisation-in-use`: The organisation of the other session has records.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "organisation-in-use";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getVault: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The vault, and what it holds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "vault": "CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC",
+                     *       "held": "125000.0000000"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description the address (G… or C…) whose balance backs the confidential ones */
+                        vault: string;
+                        /** @description what it holds of the asset, with seven decimals */
+                        held: string;
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `not-wired`: The operation is not done by the service.
+             *     - `vault-not-configured`: The service knows no bridge vault.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-wired" | "vault-not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    fund: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The deposit stands on the ledger */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "hash": "3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description hash of the deposit on the ledger, 64 hex digits */
+                        hash: string;
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `account-missing`: The caller has no account on the ledger that could be funded.
+             *     - `account-unregistered`: The account is not registered with the confidential token.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "account-missing" | "account-unregistered";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Too soon after the last time.
+             *
+             *     - `faucet-cooldown`: The account was funded a moment ago.
+             */
+            429: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "faucet-cooldown";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `deposit-failed`: The deposit failed on the ledger: nothing was granted.
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "deposit-failed" | "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `faucet-not-configured`: The service has no faucet key.
+             *     - `not-wired`: The operation is not done by the service.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "faucet-not-configured" | "not-wired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `deposit-open`: It is not known yet whether the deposit has arrived.
+             *     - `faucet-busy`: The faucet is busy, and nothing was granted: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "deposit-open" | "faucet-busy" | "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    startJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "amounts": [
+                 *         10000000,
+                 *         25000000
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description base units of each transfer
+                     * @default [
+                     *       10000000,
+                     *       20000000,
+                     *       30000000
+                     *     ]
+                     */
+                    amounts?: number[];
+                };
+            };
+        };
+        responses: {
+            /** @description The job has begun */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "jobId": "7a1e2f0c-0a43-4ac1-8f0e-6d5b1c9e2f33",
+                     *       "status": "running"
+                     *     }
+                     */
+                    "application/json": {
+                        jobId: string;
+                        /** @constant */
+                        status: "running";
+                    };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `amounts-invalid`: The field amounts cannot be used.
+             *     - `body-incomplete`: The body ended before all of it had come.
+             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "amounts-invalid" | "body-incomplete" | "body-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not for this caller.
+             *
+             *     - `provider-mismatch`: A user of another identity provider has this id.
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "provider-mismatch";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It contradicts what is there.
+             *
+             *     - `job-running`: A batch job of the caller is running; `jobId` names it.
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "job-running";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is of another type.
+             *
+             *     - `unsupported-media`: The body is of another type than the operation takes.
+             */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `batch-disabled`: Batch execution is switched off.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "batch-disabled";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description from the answer that began it */
+                jobId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The job */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "jobId": "7a1e2f0c-0a43-4ac1-8f0e-6d5b1c9e2f33",
+                     *       "status": "running",
+                     *       "createdAt": 1772442300000,
+                     *       "results": [
+                     *         {
+                     *           "i": 0,
+                     *           "hash": "3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c",
+                     *           "status": "SUCCESS"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BatchJob"];
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description It does not exist, or belongs to another organisation.
+             *
+             *     - `job-not-found`: No batch job of the caller has this id.
+             */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "job-not-found";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "unavailable";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    withdraw: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `not-wired`: The operation is not done by the service.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-wired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    disclose: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             *     - `session-expired`: The session is over: sign in again.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing" | "session-expired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `not-wired`: The operation is not done by the service.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-wired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is up */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ok": true,
+                     *       "network": "testnet",
+                     *       "idp": true,
+                     *       "relay": true,
+                     *       "sponsor": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getReadiness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All is well */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ok": true,
+                     *       "database": {
+                     *         "ok": true
+                     *       },
+                     *       "ledger": {
+                     *         "ok": true,
+                     *         "latestLedger": 1204331,
+                     *         "age": 3
+                     *       },
+                     *       "sponsor": {
+                     *         "ok": true,
+                     *         "address": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2",
+                     *         "availableXlm": "9998.1234500"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Something is not there */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "ok": false,
+                     *       "database": {
+                     *         "ok": true
+                     *       },
+                     *       "ledger": {
+                     *         "ok": false,
+                     *         "problem": "the ledger cannot be reached"
+                     *       },
+                     *       "sponsor": {
+                     *         "ok": true,
+                     *         "address": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2",
+                     *         "availableXlm": "9998.1234500"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Prometheus text format 0.0.4 */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example # HELP payroll_transfers_total Sponsored transfers whose outcome is known, by outcome.
+                     *     # TYPE payroll_transfers_total counter
+                     *     payroll_transfers_total{status="succeeded"} 128
+                     *     # HELP payroll_http_requests_total Requests to the interface, by method, route and status, of this process.
+                     *     # TYPE payroll_http_requests_total counter
+                     *     payroll_http_requests_total{method="POST",route="/transfer",status="200"} 128
+                     */
+                    "text/plain; version=0.0.4; charset=utf-8": string;
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `metrics-not-configured`: The operator has set no METRICS_TOKEN.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "metrics-not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    sweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there was to do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "transfers": 0,
+                     *       "envelopes": 0,
+                     *       "contractors": 2,
+                     *       "items": 0,
+                     *       "challenges": 14,
+                     *       "tables": 0
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description open transfers that were looked up; null if that chore failed */
+                        transfers: number | null;
+                        /** @description signed envelopes of long ended transfers that were erased; null if that chore failed */
+                        envelopes: number | null;
+                        /** @description contractors that became ready; null if that chore failed */
+                        contractors: number | null;
+                        /** @description items of jobs that are open; each has a message for the relays; null if that chore failed */
+                        items: number | null;
+                        /** @description used challenges that were forgotten; null if that chore failed */
+                        challenges: number | null;
+                        /** @description tables of the embedded database that were analyzed; null if that chore failed */
+                        tables: number | null;
+                    };
+                };
+            };
+            /**
+             * @description The bearer token is missing, has expired or is not one of this service.
+             *
+             *     - `bearer-invalid`: The bearer token is not one of this service.
+             *     - `bearer-missing`: The request has no bearer token.
+             */
+            401: {
+                headers: {
+                    /** @description How to authenticate */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "bearer-invalid" | "bearer-missing";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Not done here, or not configured.
+             *
+             *     - `cron-not-configured`: The operator has set no CRON_SECRET.
+             */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "cron-not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    getDocument: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OpenAPI 3.1 */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "openapi": "3.1.0",
+                     *       "info": {
+                     *         "title": "Confidential payroll",
+                     *         "version": "1.0.0"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        openapi: string;
+                        info: {
+                            version: string;
+                        } & {
+                            [key: string]: unknown;
+                        };
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something failed.
+             *
+             *     - `internal`: The service failed unexpectedly.
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+}
