@@ -8,14 +8,31 @@ const config: NextConfig = {
   skipTrailingSlashRedirect: true,
   // Keeps PGlite's WebAssembly out of the public assets, and the SDK and what speaks to sockets out of the bundler.
   serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', '@vercel/postgres', 'pg', 'ws'],
+  // Files that are read, not imported: the viewer of /docs.
+  outputFileTracingIncludes: {
+    '/docs/**': ['./lib/api/viewer/*.{js,css}', './node_modules/swagger-ui-dist/swagger-ui{-bundle.js,.css}'],
+  },
   // For an image: a folder that runs without npm. `next start` serves the ordinary build and warns of this one.
   ...(process.env.BUILD_STANDALONE && { output: 'standalone' }),
   headers: async () => [
     {
+      source: '/:path*',
+      headers: [
+        { key: 'X-Content-Type-Options', value: 'nosniff' },
+        { key: 'Referrer-Policy', value: 'same-origin' },
+      ],
+    },
+    {
+      // Compressed once and sent as they are: see lib/api/viewer/files.ts.
+      source: '/docs/:version/:file(swagger-ui-bundle\\.js|swagger-ui\\.css)',
+      headers: [{ key: 'Content-Encoding', value: 'gzip' }],
+    },
+    {
       source: '/api/:path*',
       headers: [
         { key: 'Cache-Control', value: 'no-store' },
-        { key: 'X-Content-Type-Options', value: 'nosniff' },
+        // An answer of the interface is no page: nothing in it may load or run, and nothing may frame it.
+        { key: 'Content-Security-Policy', value: "default-src 'none'; frame-ancestors 'none'" },
       ],
     },
   ],

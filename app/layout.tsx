@@ -1,4 +1,5 @@
 import type { Metadata, Viewport } from 'next'
+import { connection } from 'next/server'
 import type { ReactNode } from 'react'
 import './globals.css'
 
@@ -11,7 +12,9 @@ export const metadata: Metadata = {
 export const viewport: Viewport = { colorScheme: 'light dark' }
 
 /** The frame of every page. */
-export default function Layout({ children }: { children: ReactNode }) {
+export default async function Layout({ children }: { children: ReactNode }) {
+  // The nonce of the policy is another one for each request, so no page can be made at build time.
+  await connection()
   return (
     <html lang="en">
       <body>{children}</body>

@@ -1,0 +1,28 @@
+/** Shows the document. Nothing is asked of another origin: no validator, no fonts, no telemetry. */
+const viewer = document.getElementById('viewer')
+
+window.payrollViewer = window.SwaggerUIBundle({
+  url: '/api/openapi.json',
+  domNode: viewer,
+  // A link inside the button that unfolds an operation cannot be reached by keyboard.
+  deepLinking: false,
+  displayRequestDuration: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  persistAuthorization: false,
+  syntaxHighlight: { activated: false },
+  tryItOutEnabled: true,
+  validatorUrl: null,
+})
+
+/** Names and levels that Swagger UI leaves out, for those who do not see the page. */
+function label() {
+  viewer.querySelector('#servers')?.setAttribute('aria-label', 'Server')
+  for (const heading of viewer.querySelectorAll('.opblock-tag')) heading.setAttribute('aria-level', '2')
+  for (const heading of viewer.querySelectorAll('.opblock-section-header h4, .opblock-body h5, .models > h4')) {
+    heading.setAttribute('role', 'heading')
+    heading.setAttribute('aria-level', '3')
+  }
+}
+
+new MutationObserver(label).observe(viewer, { childList: true, subtree: true })

@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto'
+
+/** An answer that is made once and sent many times. */
+export interface Prepared {
+  bytes: Uint8Array<ArrayBuffer>
+  etag: string
+  type: string
+}
+
+/** Prepares bytes or a text to be sent as `type`. */
+export function prepare(content: string | Uint8Array, type: string): Prepared {
+  const bytes = new Uint8Array(Buffer.from(content))
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  return { bytes, etag, type }
+}
+
+/** The answer for `request`: 304 if it has the bytes already (RFC 9110 §13.1.2). */
+export function answerPrepared(request: Request, { bytes, etag, type }: Prepared, given: HeadersInit = {}): Response {
+  const headers = new Headers(given)
+  headers.set('ETag', etag)
+  const known = request.headers.get('if-none-match')?.split(',') ?? []
+  if (known.some((tag) => tag.trim().replace(/^W\//, '') === etag)) return new Response(null, { status: 304, headers })
+  headers.set('Content-Type', type)
+  return new Response(bytes, { headers })
+}
