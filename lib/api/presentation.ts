@@ -92,10 +92,16 @@ function pathSchema(parameters: Record<string, { description: string; example: s
   return z.object(Object.fromEntries(fields))
 }
 
+/** An operation that is never done says so where tools look for its success. */
+const NEVER_DONE: ZodOpenApiResponseObject = {
+  description: 'Every answer is a refusal',
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } },
+}
+
 function presentResponses(operation: Operation) {
   const { answer, otherAnswers = {} } = operation
   return Object.fromEntries([
-    ...(answer ? [['200', presentAnswer(answer)]] : []),
+    answer ? ['200', presentAnswer(answer)] : ['default', NEVER_DONE],
     ...[...refusalsOf(operation)].map(([status, codes]) => [String(status), presentRefusals(status, codes)]),
     ...Object.entries(otherAnswers).map(([status, other]) => [
       status,

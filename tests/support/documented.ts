@@ -71,6 +71,8 @@ export function requireDocumented({ method, path, status, headers, body }: Excha
 /** The name of every answer in the document. */
 export const DOCUMENTED_ANSWERS: DocumentedAnswer[] = PATHS.flatMap(({ path, item }) =>
   Object.entries(item as Record<string, Described>).flatMap(([method, { responses }]) =>
-    Object.keys(responses).map((status) => `${method.toUpperCase()} ${path} ${status}`),
+    Object.keys(responses)
+      .filter((status) => status !== 'default')
+      .map((status) => `${method.toUpperCase()} ${path} ${status}`),
   ),
 )

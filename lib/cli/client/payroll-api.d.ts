@@ -5705,6 +5705,15 @@ export interface operations {
                     } & components["schemas"]["Refusal"];
                 };
             };
+            /** @description Every answer is a refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
         };
     };
     disclose: {
@@ -5782,6 +5791,15 @@ export interface operations {
                         /** @enum {unknown} */
                         code?: "not-wired";
                     } & components["schemas"]["Refusal"];
+                };
+            };
+            /** @description Every answer is a refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
         };
