@@ -90,7 +90,7 @@ test.each([
   ],
   ["client.GET('/payouts', { params: { query: { status: 'settled' } } })", '\'"settled"\' is not assignable'],
   ["client.GET('/batches/{id}')", 'Expected 2 arguments'],
-  ["client.POST('/everybody/pay')", '/everybody/pay'],
+  ["client.POST('/everybody/pay')", 'error TS'],
   ["take(client.GET('/me')).then((me) => me.salary)", "Property 'salary' does not exist"],
 ])('%s does not compile', async (call, complaint) => {
   expect(await compile(`${call}\n`)).toContain(complaint)

@@ -17,6 +17,8 @@ window.payrollViewer = window.SwaggerUIBundle({
 
 /** Names and levels that Swagger UI leaves out, for those who do not see the page. */
 function label() {
+  // The page has a main part of its own.
+  for (const part of viewer.querySelectorAll('main')) part.setAttribute('role', 'none')
   viewer.querySelector('#servers')?.setAttribute('aria-label', 'Server')
   for (const heading of viewer.querySelectorAll('.opblock-tag')) heading.setAttribute('aria-level', '2')
   for (const heading of viewer.querySelectorAll('.opblock-section-header h4, .opblock-body h5, .models > h4')) {
