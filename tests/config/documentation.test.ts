@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { errorCodesPage } from '#lib/api/error-codes-page.ts'
 import { configurationPage, environmentExample } from '#lib/config/documentation.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { SECTIONS } from '#lib/config/variables.ts'
@@ -8,6 +9,7 @@ import { containsSecretSeed } from '#lib/text/plain-text.ts'
 
 test.each([
   ['docs/configuration.md', configurationPage],
+  ['docs/error-codes.md', errorCodesPage],
   ['.env.example', environmentExample],
 ])('%s is what `npm run docs` writes', (file, text) => {
   expect(readFileSync(file, 'utf8')).toBe(text())

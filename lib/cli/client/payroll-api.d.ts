@@ -864,6 +864,24 @@ export interface operations {
                 };
             };
             /**
+             * @description Too soon after the last time.
+             *
+             *     - `rate-limited`: There were too many requests from this address.
+             */
+            429: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "rate-limited";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -973,6 +991,24 @@ export interface operations {
                 };
             };
             /**
+             * @description Too soon after the last time.
+             *
+             *     - `rate-limited`: There were too many requests from this address.
+             */
+            429: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "rate-limited";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -1070,6 +1106,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Too soon after the last time.
+             *
+             *     - `rate-limited`: There were too many requests from this address.
+             */
+            429: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "rate-limited";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1201,6 +1255,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Too soon after the last time.
+             *
+             *     - `rate-limited`: There were too many requests from this address.
+             */
+            429: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "rate-limited";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1359,6 +1431,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "unsupported-media";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Too soon after the last time.
+             *
+             *     - `rate-limited`: There were too many requests from this address.
+             */
+            429: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "rate-limited";
                     } & components["schemas"]["Refusal"];
                 };
             };

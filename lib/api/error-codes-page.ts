@@ -1,0 +1,19 @@
+import { FIELDS, REFUSALS } from '#lib/http/refusal.ts'
+
+/** The page of all error codes, made of the table that the service answers from. */
+export function errorCodesPage(): string {
+  const fields = FIELDS.map((field) => `\`${field}\``).join(', ')
+  const sections = Object.entries(REFUSALS).map(([status, codes]) => {
+    const rows = Object.entries(codes).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`)
+    return [`## ${status}`, '', '| code | meaning |', '|---|---|', ...rows].join('\n')
+  })
+  return `# Error codes
+
+Made by \`npm run docs\` from the table in lib/http/refusal.ts.
+
+A field of a body or a query that is missing is \`<field>-required\`, one that cannot be used \`<field>-invalid\`, both with
+status 400. The fields: ${fields}.
+
+${sections.join('\n\n')}
+`
+}
