@@ -56,11 +56,11 @@ function pageText(version: string, issuer: string | undefined): string {
     <link rel="stylesheet" href="${file('viewer.css')}">
   </head>
   <body data-issuer="${issuer ?? ''}">
-    <main>
-      <h1 class="page-title">API reference</h1>${issuer === undefined ? '' : testing}
+    <div>
+      <header><h1 class="page-title">API reference</h1></header>${issuer === undefined ? '' : testing}
       <div id="viewer"></div>
       <noscript><p>The reference needs JavaScript. The document itself is at <a href="/api/openapi.json">/api/openapi.json</a>.</p></noscript>
-    </main>
+    </div>
     <script src="${file('swagger-ui-bundle.js')}" defer></script>
     <script src="${file('viewer.js')}" type="module"></script>
     ${issuer === undefined ? '' : `<script src="${file('test-session.js')}" type="module"></script>`}

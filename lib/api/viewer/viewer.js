@@ -15,10 +15,18 @@ window.payrollViewer = window.SwaggerUIBundle({
   validatorUrl: null,
 })
 
+const REGIONS = [
+  ['.information-container', 'About'],
+  ['.scheme-container', 'Server and authorization'],
+]
+
 /** Names and levels that Swagger UI leaves out, for those who do not see the page. */
 function label() {
-  // The page has a main part of its own.
-  for (const part of viewer.querySelectorAll('main')) part.setAttribute('role', 'none')
+  for (const [part, name] of REGIONS) {
+    const region = viewer.querySelector(part)
+    region?.setAttribute('role', 'region')
+    region?.setAttribute('aria-label', name)
+  }
   viewer.querySelector('#servers')?.setAttribute('aria-label', 'Server')
   for (const heading of viewer.querySelectorAll('.opblock-tag')) heading.setAttribute('aria-level', '2')
   for (const heading of viewer.querySelectorAll('.opblock-section-header h4, .opblock-body h5, .models > h4')) {
