@@ -7,6 +7,7 @@ import { loadProver, proverSettings } from '#lib/prover/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
 import { closingLines, type Outcome } from './demo/outcome.ts'
 import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './demo/payment.ts'
 import {
@@ -38,8 +39,7 @@ const PAYROLL: readonly Payee[] = [
 const say = (line = '') => console.log(line)
 
 /** Runs one payroll through the service. */
-async function runPayroll(base: string, deploymentUrl: string): Promise<Outcome> {
-  const prover = await loadProver(proverSettings(environment()), say)
+async function runPayroll(base: string, deploymentUrl: string, prover: Prover): Promise<Outcome> {
   // Six registrations, and a transfer to each contractor.
   const proofs = 1 + 2 * PAYROLL.length
   const network = await openTestNetwork(
@@ -140,10 +140,13 @@ async function main(): Promise<void> {
   const end = async () => await serving?.stop()
   process.once('SIGINT', end)
   process.once('SIGTERM', end)
-  const outcome = await runPayroll(base, `http://localhost:${DEVNET_PORT}/deployment.json`).catch(async (error) => {
-    await end()
-    throw error
-  })
+  const prover = await loadProver(proverSettings(environment()), say)
+  const outcome = await runPayroll(base, `http://localhost:${DEVNET_PORT}/deployment.json`, prover)
+    .catch(async (error) => {
+      await end()
+      throw error
+    })
+    .finally(() => prover.destroy?.())
   const hasFailed = outcome.failures.length > 0
   say()
   for (const line of closingLines(outcome)) (hasFailed ? console.error : say)(line)

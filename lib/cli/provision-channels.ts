@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
 import type { Environment } from '#lib/config/environment.ts'
+import { loadProver, proverSettings } from '#lib/prover/loading.ts'
 import { ensureXlm, type Funder } from '#lib/provisioning/accounts.ts'
 import type { DeployedToken } from '#lib/provisioning/token.ts'
 import type { Provisioning } from '#lib/provisioning/wanted.ts'
@@ -54,11 +55,13 @@ export async function provisionChannels(
   const off = { BATCH_ENABLED: false, CHANNEL_SEEDS: unfit }
   const place = { DATABASE_URL: given.databaseUrl, DATA_DIR: directory }
   const service = await startService({ ...environment, ...off, ...place })
+  const prover = await loadProver(proverSettings(environment), say)
   try {
-    const relay = await composeRelay(service)
+    const relay = await composeRelay(service, { prover })
     const needs = { auditorId: document.auditor.id, funds: given.funds }
     await prepareChannels(relay, service.faucet, (address, step) => say(`channel  ${address}, ${step}`), needs)
   } finally {
+    await prover.destroy?.()
     await service.close()
     rmSync(directory, { recursive: true, force: true })
   }

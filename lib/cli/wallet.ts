@@ -65,8 +65,14 @@ async function run(name: string | undefined): Promise<string> {
 /** The network with a prover for it. What is said of proofs goes to standard error, apart from the answer. */
 function openNetwork(): Promise<TestNetwork> {
   // No command makes more than one proof, and most make none.
-  const prove: Prover['prove'] = async (statement) =>
-    (await loadProver(proverSettings(environment()), console.error)).prove(statement)
+  const prove: Prover['prove'] = async (statement) => {
+    const prover = await loadProver(proverSettings(environment()), console.error)
+    try {
+      return await prover.prove(statement)
+    } finally {
+      await prover.destroy?.()
+    }
+  }
   return openTestNetwork(values.network, announceProofs({ prove }, 1, console.error))
 }
 

@@ -19,7 +19,7 @@ export interface Backend {
    * damaged; the next task loads another.
    */
   run<T>(task: (api: Barretenberg) => Promise<T>): Promise<T>
-  /** Ends the worker and frees its memory. What is running rejects. */
+  /** Ends the worker, which otherwise keeps the process alive. What is running rejects. */
   destroy(): Promise<void>
 }
 
@@ -88,8 +88,6 @@ async function start(options: BackendOptions, tellDeath: (reason: string) => voi
   worker.once('exit', () => tellDeath('ended in the middle'))
   try {
     await api.srsInitSrs(new RawBuffer(g1), g1.length / 64, new RawBuffer(g2))
-    // Between two tasks the worker keeps no process alive; during one, the time limit does.
-    worker.unref()
     return api
   } catch (error) {
     await worker.terminate()

@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { Account, Keypair, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
@@ -17,6 +19,7 @@ import { invoke, scAddress, scAmount } from '#lib/wallet/spending.ts'
 import { type SignedCall, simulateCall } from '#lib/wallet/transaction.ts'
 import { keypair } from './network-fixture.ts'
 
+const run = promisify(execFile)
 const passphrase = 'Standalone Network ; February 2017'
 
 let devnet: Devnet
@@ -111,6 +114,15 @@ test('a payment with real proofs: registered, paid, withdrawn', async () => {
   await refused(employer.signer, 'withdraw', [from, to, scAmount(101n), given])
   await apply(call)
   expect((await opened(employer)).value).toBe(600n)
+})
+
+test('the wallet command proves, says so, and ends', async () => {
+  const network = `${devnet.url}/deployment.json`
+  const { stdout, stderr } = await run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', network], {
+    env: { ...process.env, DEVNET_PROOFS: 'real' },
+  })
+  expect(stdout.trim()).toMatch(/^S[A-Z2-7]{55}$/)
+  expect(stderr).toContain('proving 1 of 1')
 })
 
 describe('a proof does not hold', () => {
