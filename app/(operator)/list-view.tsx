@@ -31,7 +31,7 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   /** further fields of the search form */
   fields?: ReactNode
   /** where the list can be had as a CSV file, and of what */
-  csv?: { path: string; of: string }
+  csv?: { path: string; query?: Query; of: string }
   /** stands between the title and the list */
   before?: ReactNode
   /** what to say, and to do next, where there is nothing at all */
@@ -63,7 +63,7 @@ export function ListView<Row>(props: ListViewProps<Row>) {
             <p role="status">{totalOf(list, props.nouns, isFiltered || isTab)}</p>
             {csv && list.total > 0 && (
               <a
-                href={addressOf(csv.path, withoutPage(query))}
+                href={addressOf(csv.path, { ...withoutPage(query), ...csv.query })}
                 download
                 className="text-accent underline-offset-4 hover:underline"
               >

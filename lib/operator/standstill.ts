@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, lt, or, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -14,11 +14,29 @@ const JOB_STILL_AFTER_MS = 10 * 60_000
 
 const MOST = 20
 
-/** The transfers that have been open for longer than one can be valid, the oldest first. */
+/** Whether it was paid only the employer can settle: the service never pays it again by itself. */
+const UNDECIDABLE = {
+  what: 'Whether a payout was paid can no longer be told',
+  why: 'the history of the RPC begins after the transfer, so that its payout stays pending',
+  remedy: 'Look for the hash on an explorer of the network, and tell the employer, who cancels the payout.',
+}
+
+function describeOpen(resultCode: string | null) {
+  const said = resultCode === null ? '' : `the network last said ${resultCode}; `
+  return {
+    what: 'A transfer is open for longer than it can be valid',
+    why: `${said}the RPC has not yet shown what became of it`,
+    remedy:
+      'See that the RPC follows the network and keeps its history; the service decides by itself as soon as it answers.',
+  }
+}
+
+/** The transfers that were not decided in the time in which one can be valid, the oldest first. */
 export async function listOldOpenTransfers(db: Database, now: Date): Promise<Attention[]> {
   const rows = await db
     .select({
       hash: firstInnerHash,
+      status: transferRows.status,
       createdAt: transferRows.createdAt,
       resultCode: refusalCode,
       organisation: organisations.id,
@@ -35,7 +53,10 @@ export async function listOldOpenTransfers(db: Database, now: Date): Promise<Att
     .leftJoin(contractors, eq(contractors.id, payouts.contractor))
     .where(
       and(
-        inArray(transferRows.status, [...TRANSFER_VIEWS.open]),
+        or(
+          inArray(transferRows.status, [...TRANSFER_VIEWS.open]),
+          and(eq(transferRows.status, 'unknown'), eq(payouts.status, 'pending')),
+        ),
         lt(transferRows.createdAt, new Date(now.getTime() - OPEN_TOO_LONG_MS)),
       ),
     )
@@ -45,11 +66,8 @@ export async function listOldOpenTransfers(db: Database, now: Date): Promise<Att
     key: `open ${row.hash}`,
     level: 'bad',
     since: row.createdAt,
-    what: 'A transfer is open for longer than it can be valid',
-    why: `${row.resultCode === null ? '' : `the network last said ${row.resultCode}; `}the RPC has not yet shown what became of it`,
     actor: 'operator',
-    remedy:
-      'See that the RPC follows the network and keeps its history; the service decides by itself as soon as it answers.',
+    ...(row.status === 'unknown' ? UNDECIDABLE : describeOpen(row.resultCode)),
     ...(row.organisation && { organisation: { id: row.organisation, name: row.organisationName ?? '' } }),
     ...(row.batch && { batch: { id: row.batch, name: row.batchName ?? '' } }),
     ...(row.contractor && { contractors: [{ id: row.contractor, name: row.contractorName ?? '' }] }),

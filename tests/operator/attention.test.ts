@@ -166,3 +166,14 @@ test('an open page is told that a record has changed, and whether something is o
   )
   expect((await readPulse(db)).version).not.toBe(after.version)
 })
+
+test('a payout whose transfer can no longer be decided waits for a person', async () => {
+  const id = await batch('Lost', 'started', 900, [1, 0, 0])
+  await payout(id, 'Hedy', { status: 'pending', transfer: 'unknown', at: 800, settled: 700 })
+  const { items } = await readAttention(db, [], NOW)
+  const [item] = items.filter(({ batch: of }) => of?.name === 'Lost')
+  expect([item?.what, item?.contractors?.map(({ name }) => name)]).toEqual([
+    'Whether a payout was paid can no longer be told',
+    ['Hedy'],
+  ])
+})

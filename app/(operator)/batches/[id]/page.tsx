@@ -51,7 +51,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       nouns={['payout', 'payouts']}
       searches="contractor, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      csv={{ path: addressOf('/payouts.csv', { batch: id }), of: 'Payouts of the batch' }}
+      csv={{ path: '/payouts.csv', query: { batch: id }, of: 'Payouts of the batch' }}
       before={found?.batch && <BatchSummary batch={found.batch} now={service.now()} />}
       columns={payoutColumns(network, service.now())}
       keyOf={(payout) => payout.id}
