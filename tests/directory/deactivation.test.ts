@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
@@ -45,7 +46,7 @@ async function payInEveryStatus(contractor: string): Promise<void> {
       contractor,
       status,
       encryptedAmount: 'sealed',
-      ...(status === 'pending' && { transfer: hash }),
+      ...(status === 'pending' && { transfer: randomUUID() }),
       ...(status === 'paid' && { txHash: hash, paidAt: NOW }),
     })
   }
