@@ -13,7 +13,6 @@ import { bookTransfer } from '#lib/sponsor/books.ts'
 import { openControlledAddresses } from '#lib/sponsor/controlled-addresses.ts'
 import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
-import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { guardNetwork } from '#lib/stellar/network-guard.ts'
 import { openSubmission, type Submission } from '#lib/submission/submission.ts'
@@ -21,6 +20,7 @@ import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
 import { provideService, type Service } from './services.ts'
 import { composeSettings, type Embedded, type Settings } from './settings.ts'
+import { fundSponsor } from './sponsor-funding.ts'
 import { checkSurroundings } from './start-checks.ts'
 
 /** A service and the way to end it. */
@@ -193,12 +193,6 @@ async function startLedger(
     provider: { issuer, audience, jwksUrl: `${issuer}/jwks`, algorithms: ['ES256'], emailClaim: 'email' },
     friendbotUrl: devnet.friendbotUrl,
   }
-}
-
-/** The embedded ledger's friendbot fills the sponsor's account when it is empty. */
-async function fundSponsor(sponsor: Sponsor, friendbotUrl: string): Promise<void> {
-  if ((await sponsor.readBalance()) > 0n) return
-  await requestFriendbot(friendbotUrl, sponsor.keypair.publicKey())
 }
 
 /**

@@ -1,0 +1,29 @@
+import { setTimeout } from 'node:timers/promises'
+import { Refusal } from '#lib/http/refusal.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+
+/** How often the embedded ledger is asked at a start. It runs in this process, so it answers once others have had a turn. */
+const ATTEMPTS = 20
+const PAUSE_MS = 500
+
+/**
+ * Has the embedded ledger's friendbot fill the sponsor's account when it is empty. On a busy machine the ledger may answer
+ * too late at first: the start waits for what it has started itself.
+ */
+export async function fundSponsor(
+  sponsor: Pick<Sponsor, 'readBalance' | 'keypair'>,
+  friendbotUrl: string,
+  pauseMs = PAUSE_MS,
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      if ((await sponsor.readBalance()) > 0n) return
+      return await requestFriendbot(friendbotUrl, sponsor.keypair.publicKey())
+    } catch (error) {
+      const isLate = error instanceof Refusal && error.code === 'unavailable'
+      if (!isLate || attempt === ATTEMPTS) throw error
+      await setTimeout(pauseMs)
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Keypair } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { Refusal } from '#lib/http/refusal.ts'
+import { fundSponsor } from '#lib/server/sponsor-funding.ts'
+
+const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(5))
+const asked: (string | undefined)[] = []
+const friendbot = createServer((request, response) => {
+  asked.push(request.url)
+  response.end('{}')
+})
+let url = ''
+beforeAll(async () => {
+  await new Promise<void>((resolve) => friendbot.listen(0, '127.0.0.1', () => resolve()))
+  url = `http://127.0.0.1:${(friendbot.address() as AddressInfo).port}/friendbot`
+})
+afterAll(() => friendbot.close())
+beforeEach(() => {
+  asked.length = 0
+})
+
+/** A sponsor whose ledger answers so often too late, and then this. */
+function sponsorAfter(failures: number, balance: bigint, error: Error = new Refusal('unavailable', 'not yet')) {
+  let reads = 0
+  const readBalance = async () => {
+    reads += 1
+    if (reads <= failures) throw error
+    return balance
+  }
+  return { sponsor: { keypair, readBalance }, reads: () => reads }
+}
+
+test('an empty account is filled, once the ledger of the service itself answers', async () => {
+  const { sponsor, reads } = sponsorAfter(3, 0n)
+  await fundSponsor(sponsor, url, 1)
+  expect([reads(), asked]).toEqual([4, [`/friendbot?addr=${keypair.publicKey()}`]])
+})
+
+test('an account with something in it is left alone', async () => {
+  await fundSponsor(sponsorAfter(0, 1n).sponsor, url, 1)
+  expect(asked).toEqual([])
+})
+
+test('a ledger that never answers ends the start, and so does any other failure at once', async () => {
+  const never = sponsorAfter(Number.POSITIVE_INFINITY, 0n)
+  await expect(fundSponsor(never.sponsor, url, 1)).rejects.toMatchObject({ code: 'unavailable' })
+  expect(never.reads()).toBe(20)
+  const broken = sponsorAfter(1, 0n, new Error('a bug'))
+  await expect(fundSponsor(broken.sponsor, url, 1)).rejects.toThrow('a bug')
+  expect(broken.reads()).toBe(1)
+})
