@@ -1,29 +1,34 @@
 import { join } from 'node:path'
 import { environment } from '#lib/config/environment.ts'
 import { generateIdentityKey, identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
+import { runCommand } from './command.ts'
 
-const { DATA_DIR, DEVNET_PORT, DEVNET_PROFILE, DEVNET_CLOSE_MS, DEVNET_LAG, DEVNET_PASSPHRASE, DEVNET_PROOFS } =
-  environment()
+const USAGE = `npm run devnet
 
-// Its tokens are good until it ends: for a ledger that stands alone, nobody keeps the issuer's key.
-const key = await generateIdentityKey()
-let answerIdentity: ReturnType<typeof identityIssuer> | undefined
-const devnet = await startDevnet({
-  directory: join(DATA_DIR, 'ledger'),
-  port: DEVNET_PORT,
-  profile: DEVNET_PROFILE,
-  ...(DEVNET_CLOSE_MS !== undefined && { closeMs: DEVNET_CLOSE_MS }),
-  lag: DEVNET_LAG,
-  passphrase: DEVNET_PASSPHRASE,
-  proofs: DEVNET_PROOFS,
-  identity: (request, response) => void answerIdentity?.(request, response),
-}).catch((error: unknown) => {
-  // A folder or a port that another process has: there is no more to it.
-  console.error(error instanceof Error ? error.message : error)
-  process.exit(1)
-})
-answerIdentity = identityIssuer({ issuer: `${devnet.url}/idp`, audience: 'confidential-payroll', key })
-console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...
+Runs the embedded ledger alone, until SIGTERM, and prints what a service needs to use it. Its variables (DEVNET_…) are in
+docs/configuration.md.`
+
+await runCommand({ usage: USAGE, options: {}, run: serveLedger })
+
+async function serveLedger(): Promise<void> {
+  const { DATA_DIR, DEVNET_PORT, DEVNET_PROFILE, DEVNET_CLOSE_MS, DEVNET_LAG, DEVNET_PASSPHRASE, DEVNET_PROOFS } =
+    environment()
+
+  // Its tokens are good until it ends: for a ledger that stands alone, nobody keeps the issuer's key.
+  const key = await generateIdentityKey()
+  let answerIdentity: ReturnType<typeof identityIssuer> | undefined
+  const devnet = await startDevnet({
+    directory: join(DATA_DIR, 'ledger'),
+    port: DEVNET_PORT,
+    profile: DEVNET_PROFILE,
+    ...(DEVNET_CLOSE_MS !== undefined && { closeMs: DEVNET_CLOSE_MS }),
+    lag: DEVNET_LAG,
+    passphrase: DEVNET_PASSPHRASE,
+    proofs: DEVNET_PROOFS,
+    identity: (request, response) => void answerIdentity?.(request, response),
+  })
+  answerIdentity = identityIssuer({ issuer: `${devnet.url}/idp`, audience: 'confidential-payroll', key })
+  console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...
 deployment   ${devnet.url}/deployment.json
 test issuer  ${devnet.url}/idp  (audience confidential-payroll)
 
@@ -38,9 +43,10 @@ A service that is to use this ledger:
 Keys and funded accounts for its fees and its relays, written to .env with most of this, are made by
   FAUCET_SEED=${devnet.issuerSecret} npm run setup -- --deployment ${devnet.url}/deployment.json --env .env`)
 
-const stop = async () => {
-  await devnet.close()
-  process.exit(0)
+  const stop = async () => {
+    await devnet.close()
+    process.exit(0)
+  }
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
 }
-process.once('SIGINT', stop)
-process.once('SIGTERM', stop)

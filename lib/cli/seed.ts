@@ -1,10 +1,10 @@
-import { parseArgs } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
 import { DirectoryInUse, dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
 import { openStore, transact } from '#lib/db/connection.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
+import { runCommand } from './command.ts'
 import { hasBatch, plannedBatches, seedBatches } from './seed/batches.ts'
 import { seedDirectory } from './seed/directory.ts'
 import { openSource } from './seed/random.ts'
@@ -22,8 +22,6 @@ the service first; a PostgreSQL (DATABASE_URL) can be filled while it runs.
   --help     this text
 `
 
-const { values } = parseArgs({ options: { more: { type: 'string', default: '0' }, help: { type: 'boolean' } } })
-
 /** Seeds are for looking at: a network that others use is left alone. */
 function requireLocal({ STELLAR_NETWORK, VERCEL }: Environment): void {
   if (STELLAR_NETWORK !== 'local' || VERCEL) {
@@ -31,10 +29,10 @@ function requireLocal({ STELLAR_NETWORK, VERCEL }: Environment): void {
   }
 }
 
-async function main(): Promise<void> {
+async function seed(given: string): Promise<void> {
   const configuration = environment()
   requireLocal(configuration)
-  const more = Number(values.more)
+  const more = Number(given)
   if (!Number.isSafeInteger(more) || more < 0) throw new Error('--more takes a whole number.')
   const { DATABASE_URL, DATA_DIR } = configuration
   const unlock = DATABASE_URL ? () => undefined : lockDirectory(DATA_DIR)
@@ -71,11 +69,14 @@ async function sponsorOf({ SPONSOR_SEED, DATABASE_URL, DATA_DIR }: Environment):
   return Keypair.fromSecret((await keepKeys(DATA_DIR, generateIdentityKey)).sponsorSeed).publicKey()
 }
 
-if (values.help) console.log(USAGE)
-else
-  await main().catch((error: unknown) => {
-    const inUse =
-      error instanceof DirectoryInUse ? 'The service is running: stop it first, and start it afterwards.' : ''
-    console.error(inUse || (error instanceof Error ? error.message : error))
-    process.exitCode = 1
-  })
+await runCommand({
+  usage: USAGE,
+  options: { more: { type: 'string', default: '0' } },
+  run: ({ more }) => seed(more),
+  explain: (error) =>
+    error instanceof DirectoryInUse
+      ? 'The service is running: stop it first, and start it afterwards.'
+      : error instanceof Error
+        ? error.message
+        : error,
+})
