@@ -20,6 +20,7 @@ export interface ProverOptions {
 
 /** Makes UltraHonk proofs in a worker that is loaded for the first proof. Proofs are made one after the other. */
 export interface RealProver extends Prover {
+  readonly verificationKeys: NonNullable<Prover['verificationKeys']>
   /**
    * Makes each verification key anew and compares it with the one in the folder, which takes some seconds.
    * @throws ProverFault that names the circuit whose key, bytecode and reference string do not belong together

@@ -3,6 +3,7 @@ import { measureHostile } from './hostile.ts'
 import { measureLedger } from './ledger.ts'
 import { measurePolling } from './polling.ts'
 import { startPostgres } from './postgres.ts'
+import { measureProver } from './prover.ts'
 import { measureRelay } from './relay.ts'
 import { measureSep10 } from './sep10.ts'
 import { setStage } from './stage.ts'
@@ -37,6 +38,7 @@ const PARTS: Record<string, (databaseUrl: string) => Promise<void>> = {
   service: measureService,
   relay: async (databaseUrl) => tellAll(await measureRelay(databaseUrl)),
   ledger: async () => tellAll(await measureLedger()),
+  prover: async () => tellAll(await measureProver()),
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
   hostile: measureHostile,
 }

@@ -255,6 +255,17 @@ describe('a prover that fails', () => {
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
+  test('because memory is short, says so, and the next task has another', async () => {
+    const acir = gunzipSync(
+      Buffer.from(JSON.parse(await readFile(`${CIRCUITS}/transfer.json`, 'utf8')).bytecode, 'base64'),
+    )
+    const options = { referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 }
+    const small = openBackend({ ...options, pages: 320 })
+    onTestFinished(small.destroy)
+    await expect(small.run((api) => api.acirWriteVkUltraKeccakHonk(acir))).rejects.toThrow(/^the prover /)
+    await expect(small.run((api) => api.getNumThreads())).resolves.toBe(1)
+  })
+
   test('because a task throws, hands the error on, and the next task has another', async () => {
     const backend = start()
     await expect(backend.run(() => Promise.reject(new Error('unreachable')))).rejects.toThrow('unreachable')
