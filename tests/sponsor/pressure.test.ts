@@ -10,7 +10,7 @@ let service: TestService<'embedded'>
 const payers: Payer[] = []
 
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', closeMs: 0, variables: { TRANSFER_WAIT: '100' } })
+  service = await openTestService({ ledger: 'embedded', closeMs: 0, variables: { TRANSFER_WAIT: '250' } })
   const closing = keepClosing()
   for (let count = 0; count < PAYERS; count += 4) {
     payers.push(...(await Promise.all(Array.from({ length: 4 }, () => service.ledger.endowPayer(0n)))))
@@ -21,12 +21,19 @@ const keepClosing = () => setInterval(service.ledger.devnet.closeLedger, 200)
 
 afterAll(() => service.close())
 
-test('more transfers at once than the network has room for: each is sent again until it is paid, once', async () => {
+test('more transfers at once than the network has room for: each is sent again until it is paid, once', {
+  timeout: 300_000,
+}, async () => {
   const { network, proxy } = service.ledger
   const prepared = await Promise.all(
     payers.map(async (payer, index) => {
       const to = payers[(index + 1) % PAYERS]?.address ?? ''
-      const { signedXdr } = await buildTransfer(network, payer, { to, amount: 0n, opening: payer.opening })
+      const { signedXdr } = await buildTransfer(
+        network,
+        payer,
+        { to, amount: 0n, opening: payer.opening },
+        { seconds: 300 },
+      )
       return { session: await service.wallet(payer.address), body: { signedXDR: signedXdr } }
     }),
   )
