@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util'
 import { composeOperator } from '#lib/auth/operator.ts'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { environment } from '#lib/config/environment.ts'
@@ -128,9 +129,16 @@ function describe({ status, settledCount, payoutCount }: BatchProgress): string 
   return `batch ${status.padEnd(9)}  ${'■'.repeat(settledCount)}${'□'.repeat(payoutCount - settledCount)}  ${settledCount}/${payoutCount} paid`
 }
 
+const USAGE = `npm run demo -- [--once]
+
+Pays five contractors through the service, on the embedded ledger: through the one that answers, or one that it starts.
+
+  --once   ends the service afterwards`
+
 async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { once: { type: 'boolean', default: false }, help: { type: 'boolean' } } })
+  if (values.help) return console.log(USAGE)
   const { PUBLIC_URL: base, DEVNET_PORT } = environment()
-  const once = process.argv.includes('--once')
   let serving: Serving | undefined
   if (await answers(base)) say(`Using the service that answers at ${base}`)
   else {
@@ -151,7 +159,7 @@ async function main(): Promise<void> {
   say()
   for (const line of closingLines(outcome)) (hasFailed ? console.error : say)(line)
   if (hasFailed) process.exitCode = 1
-  if (once || hasFailed) return await end()
+  if (values.once || hasFailed) return await end()
   if (!serving) return
   say(`\nThe service goes on at ${base}/api (try ${base}/api/health). Ctrl-C ends it.`)
   say(`The dashboard is at ${base}/overview, its password ${await dashboardPassword()}`)

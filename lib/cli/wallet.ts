@@ -32,6 +32,7 @@ const COMMANDS = ['new', 'address', 'session', 'balance', 'merge', 'transfer', '
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
+    help: { type: 'boolean' },
     secret: { type: 'string' },
     to: { type: 'string' },
     amount: { type: 'string' },
@@ -42,6 +43,7 @@ const { positionals, values } = parseArgs({
 
 /** The client side on the command line: keys and amounts stay in this process. */
 async function run(name: string | undefined): Promise<string> {
+  if (values.help) return USAGE
   const command = COMMANDS.find((known) => known === name)
   if (command === undefined) throw new Error(USAGE)
   if (command === 'new') return (await enrol(await openNetwork())).signer.secret()
