@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
-import { requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
+import { decodeOwn, requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
 import { EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 
@@ -52,6 +52,8 @@ export const TRANSFER_OPERATIONS = [
     failure: 'transfer failed',
     handle: async ({ service, ready: payer, body }) => {
       const { submission, sponsor, settings } = service
+      // What is wrong with the transaction itself is told while the database is away, too.
+      decodeOwn(submission.network.passphrase, { payer, signedXDR: body.signedXDR })
       const context = { db: await service.database(), submission, sponsor, patience: settings.transferWait }
       return await sponsorTransfer(context, { payer, ...body })
     },

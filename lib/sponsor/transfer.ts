@@ -63,11 +63,23 @@ export async function sponsorTransfer(
   context: SponsorContext,
   { payer, signedXDR, payoutId }: TransferRequest & { payer: string },
 ): Promise<TransferResult> {
-  const inner = decodeInner(signedXDR, context.submission.network.passphrase)
+  const inner = decodeOwn(context.submission.network.passphrase, { payer, signedXDR })
+  return presentOutcome(inner.hashHex, await submit(context, inner, payoutId === undefined ? {} : { payoutId }))
+}
+
+/**
+ * The transaction that `payer` has signed. It needs neither database nor ledger.
+ * @throws Refusal `signed-xdr-invalid`, `source-mismatch`
+ */
+export function decodeOwn(
+  passphrase: string,
+  { payer, signedXDR }: { payer: string; signedXDR: string },
+): InnerTransaction {
+  const inner = decodeInner(signedXDR, passphrase)
   if (inner.source !== payer) {
     throw new Refusal('source-mismatch', 'transaction source is not your session account')
   }
-  return presentOutcome(inner.hashHex, await submit(context, inner, payoutId === undefined ? {} : { payoutId }))
+  return inner
 }
 
 /** A transfer of a relay's channel account, which pays an item of a user's batch job. */

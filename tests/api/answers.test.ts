@@ -96,6 +96,22 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   })
 })
 
+test('what is wrong with a request is told while the database is away, too', async () => {
+  const payee = await town.employ()
+  const built = await buildTransfer(town.network, ada, { to: payee.address, amount: 0n, opening: ada.opening })
+  await setting.elsewhere({ DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }, async () => {
+    expect(await statusOf('POST', '/transfer', as(ada, { signedXDR: 'nonsense' }))).toBe(400)
+    expect(await statusOf('POST', '/transfer', as(payee, { signedXDR: built.signedXdr }))).toBe(403)
+    expect(await statusOf('POST', '/transfer', as(ada, { signedXDR: built.signedXdr }))).toBe(500)
+    expect(await statusOf('POST', '/auth/sep10/verify', { body: { transaction: 'nonsense' } })).toBe(400)
+    expect(await statusOf('POST', '/auth/idp', { body: {} })).toBe(400)
+    expect(await statusOf('POST', '/batch', as(ada, { amounts: [0] }))).toBe(400)
+    expect(await statusOf('PATCH', '/me', as(ada, { orgName: '' }))).toBe(400)
+    expect(await statusOf('GET', '/payouts?cursor=x', as(ada))).toBe(400)
+    expect(await statusOf('GET', '/me', as(ada))).toBe(503)
+  })
+})
+
 test('sessions of wallets', async () => {
   const wallet = Keypair.random()
   expect(await statusOf('GET', '/auth/sep10/challenge')).toBe(400)
