@@ -238,7 +238,7 @@ describe('paths and methods', () => {
   })
 
   test.each([
-    ['POST', '/api/auth/idp', 413],
+    ['POST', '/api/auth/idp', 501],
     ['POST', '/api/auth/sep10/verify', 413],
     ['POST', '/api/funding/faucet', 401],
     ['POST', '/api/nowhere', 404],
