@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type NextRequest, NextResponse } from 'next/server'
-import { environment } from '#lib/config/environment.ts'
+import { environment, isConfigurationError } from '#lib/config/environment.ts'
 import { contentSecurityPolicy, requireHttps } from '#lib/http/page-headers.ts'
 
 /** Gives every page its policy, with a nonce of its own, which Next puts on the scripts that it writes. */
@@ -10,8 +10,19 @@ export function proxy(request: NextRequest): NextResponse {
   headers.set('Content-Security-Policy', policy)
   const response = NextResponse.next({ request: { headers } })
   response.headers.set('Content-Security-Policy', policy)
-  requireHttps(response.headers, environment().PUBLIC_URL)
+  const address = publicUrl()
+  if (address !== undefined) requireHttps(response.headers, address)
   return response
+}
+
+/** Undefined where a variable is wrong or missing: the pages say which, and need no address for it. */
+function publicUrl(): string | undefined {
+  try {
+    return environment().PUBLIC_URL
+  } catch (error) {
+    if (isConfigurationError(error)) return undefined
+    throw error
+  }
 }
 
 // A proxy over /api would cut bodies off without a word. The viewer of /docs has a policy of its own.

@@ -41,7 +41,9 @@ export function Chart(props: ChartProps) {
         <ul aria-label="Legend" className="flex flex-wrap gap-x-3 text-xs text-soft">
           {legend.map(({ word, fill }) => (
             <li key={word}>
-              <span aria-hidden="true" className="mr-1.5 inline-block size-2 rounded-xs" style={{ background: fill }} />
+              <svg viewBox="0 0 8 8" aria-hidden="true" className="mr-1.5 inline size-2">
+                <rect width="8" height="8" rx="1.5" fill={fill} />
+              </svg>
               {word}
             </li>
           ))}
