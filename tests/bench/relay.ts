@@ -37,6 +37,7 @@ export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
     DATABASE_URL: databaseUrl,
     SESSION_SECRET: 'a secret for one run of the benchmark',
     STELLAR_RPC_URL: devnet.rpcUrl,
+    DEVNET_PROOFS: 'stand-in',
     CONFIDENTIAL_TOKEN: devnet.deployment.contracts.token,
     SPONSOR_SEED: sponsor.secret(),
     FAUCET_SEED: devnet.issuerSecret,

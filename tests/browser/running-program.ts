@@ -26,6 +26,7 @@ export async function runProgram(variables: Record<string, string> = {}): Promis
     DATA_DIR: directory,
     PUBLIC_URL: base,
     OPERATOR_PASSWORD: PASSWORD,
+    DEVNET_PROOFS: 'stand-in',
     ...variables,
   })
   return {
