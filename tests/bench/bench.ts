@@ -1,10 +1,11 @@
+import { freePort } from '../support/port.ts'
 import { type Figure, measureDirectory } from './directory.ts'
 import { measureHostile } from './hostile.ts'
 import { measureLedger } from './ledger.ts'
 import { measurePolling } from './polling.ts'
 import { startPostgres } from './postgres.ts'
 import { measureProver } from './prover.ts'
-import { measureRelay } from './relay.ts'
+import { measureProvingRelay, measureRelay } from './relay.ts'
 import { measureSep10 } from './sep10.ts'
 import { setStage } from './stage.ts'
 import { type Measure, measureChain, measureCrowd } from './transfers.ts'
@@ -36,7 +37,7 @@ async function measureService(databaseUrl: string): Promise<void> {
 /** The parts of the benchmark, in their order; `npm run bench -- hostile` runs one of them alone. */
 const PARTS: Record<string, (databaseUrl: string) => Promise<void>> = {
   service: measureService,
-  relay: async (databaseUrl) => tellAll(await measureRelay(databaseUrl)),
+  relay: async (databaseUrl) => tellAll([...(await measureRelay(databaseUrl)), await measureProvingRelay(databaseUrl)]),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
@@ -45,7 +46,7 @@ const PARTS: Record<string, (databaseUrl: string) => Promise<void>> = {
 
 const [, , only] = process.argv
 const names = only === undefined ? Object.keys(PARTS) : [only]
-const postgres = await startPostgres(3955)
+const postgres = await startPostgres(await freePort())
 try {
   for (const name of names) {
     const part = PARTS[name]

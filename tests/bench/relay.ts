@@ -22,23 +22,45 @@ const TRANSFERS = 10
 const JOBS = 50
 const EACH = 3
 
-/** The relay: ledgers that a job takes with so many channels, and what a second host brings. */
+/** The relay: ledgers that a job takes with so many channels, what it asks, and what a second host brings. */
 export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
-  const devnet = await startDevnet({
-    directory: null,
-    port: 0,
-    closeMs: 1000,
-    passphrase: 'Standalone Network ; February 2017',
+  return await onLedger(databaseUrl, { proofs: 'stand-in', closeMs: 1000 }, async (service, variables) => {
+    const seeds = variables.CHANNEL_SEEDS.split(',')
+    const withChannels = (count: number) => ({ ...variables, CHANNEL_SEEDS: seeds.slice(0, count).join() })
+    const figures: Figure[] = []
+    for (const channels of [1, 5, CHANNELS]) {
+      figures.push(await measureJob(service, channels, withChannels(channels)))
+    }
+    figures.push(await measureQuestions(service, variables))
+    return [...figures, ...(await measureHosts(service, withChannels(CHANNELS)))]
   })
+}
+
+/** The same with real proofs. */
+export async function measureProvingRelay(databaseUrl: string): Promise<Figure> {
+  return await onLedger(databaseUrl, { proofs: 'real', closeMs: 5000, channels: 2 }, (service, variables) =>
+    measureProvingAhead(service, { ...variables, CHANNEL_SEEDS: variables.CHANNEL_SEEDS.split(',')[0] ?? '' }),
+  )
+}
+
+/** What runs on a ledger of its own: a service with a sponsor, a faucet, and channels that are fit to pay. */
+async function onLedger<Result>(
+  databaseUrl: string,
+  given: { proofs: 'real' | 'stand-in'; closeMs: number; channels?: number },
+  measure: (service: RunningService, variables: Record<string, string> & { CHANNEL_SEEDS: string }) => Promise<Result>,
+): Promise<Result> {
+  const { proofs, closeMs, channels = QUIET_CHANNELS } = given
+  const passphrase = 'Standalone Network ; February 2017'
+  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, proofs })
   const sponsor = Keypair.random()
   await fetch(`${devnet.friendbotUrl}?addr=${sponsor.publicKey()}`)
-  const seeds = Array.from({ length: QUIET_CHANNELS }, () => Keypair.random().secret())
+  const seeds = Array.from({ length: channels }, () => Keypair.random().secret())
   const variables = {
     DATABASE_URL: databaseUrl,
     SESSION_SECRET: 'a secret for one run of the benchmark',
     STELLAR_RPC_URL: devnet.rpcUrl,
-    DEVNET_PROOFS: 'stand-in',
     CONFIDENTIAL_TOKEN: devnet.deployment.contracts.token,
+    DEVNET_PROOFS: proofs,
     SPONSOR_SEED: sponsor.secret(),
     FAUCET_SEED: devnet.issuerSecret,
     BATCH_ENABLED: 'true',
@@ -49,19 +71,40 @@ export async function measureRelay(databaseUrl: string): Promise<Figure[]> {
   const service = await startService(readEnvironment(variables))
   try {
     await prepareChannels(await composeRelay(service), service.faucet, () => undefined)
-    const figures: Figure[] = []
-    for (const channels of [1, 5, CHANNELS]) {
-      figures.push(
-        await measureJob(service, channels, { ...variables, CHANNEL_SEEDS: seeds.slice(0, channels).join() }),
-      )
-    }
-    const hosts = await measureHosts(service, { ...variables, CHANNEL_SEEDS: seeds.slice(0, CHANNELS).join() })
-    return [...figures, await measureQuestions(service, variables), ...hosts]
+    return await measure(service, variables)
   } finally {
     await service.close()
     await devnet.close()
   }
 }
+
+/** Items of a job whose proofs are real, on ledgers as far apart as those of testnet. */
+const PROVED = 5
+
+/** Whether proving adds ledgers to a job, though one channel pays its items one after the other. */
+async function measureProvingAhead(service: RunningService, variables: Record<string, string>): Promise<Figure> {
+  const host = await startHost(variables)
+  try {
+    await finish(service, await hand(service, 1))
+    const job = await finish(service, await hand(service, PROVED))
+    const ledgers = await ledgersOf(service, job)
+    return {
+      name: `a job of ${PROVED} with 1 channel, real proofs, 5 s ledgers`,
+      found: job.error ?? `${span(ledgers)} ledgers, ${ledgers.length} transfers`,
+      goal: `${PROVED + 1} ledgers`,
+    }
+  } finally {
+    await host.stop()
+  }
+}
+
+async function ledgersOf(service: RunningService, { results }: PresentedJob): Promise<number[]> {
+  const paid = results.filter(({ status }) => status === 'SUCCESS')
+  const found = await Promise.all(paid.map(({ hash }) => lookUp(service.network, hash)))
+  return found.flatMap((one) => (one.status === 'SUCCESS' ? [one.ledger] : []))
+}
+
+const span = (ledgers: readonly number[]) => Math.max(...ledgers) - Math.min(...ledgers) + 1
 
 async function measureJob(
   service: RunningService,
@@ -72,12 +115,10 @@ async function measureJob(
   try {
     // The first job takes the channels' balances from the ledger's events, once for ever.
     await finish(service, await hand(service, CHANNELS))
-    const { results } = await finish(service, await hand(service, TRANSFERS))
-    const found = await Promise.all(results.map(({ hash }) => lookUp(service.network, hash)))
-    const ledgers = found.flatMap((one) => (one.status === 'SUCCESS' ? [one.ledger] : []))
+    const ledgers = await ledgersOf(service, await finish(service, await hand(service, TRANSFERS)))
     return {
       name: `a job of ${TRANSFERS} with ${channels} channel${channels === 1 ? '' : 's'}`,
-      found: `${Math.max(...ledgers) - Math.min(...ledgers) + 1} ledgers, ${ledgers.length} transfers`,
+      found: `${span(ledgers)} ledgers, ${ledgers.length} transfers`,
       goal: `${Math.ceil(TRANSFERS / channels) + 1} ledgers`,
     }
   } finally {
