@@ -74,7 +74,7 @@ test('the script works as printed', async () => {
   const file = join(root, `.readme-${process.pid}.ts`)
   await writeFile(file, script ?? '')
   try {
-    const { stdout } = await run(process.execPath, [file], { cwd: root })
+    const { stdout } = await run(process.execPath, [file], { cwd: root, env: { ...process.env, ...variables() } })
     expect(stdout).toContain("status: 'SUCCESS'")
     expect(stdout).toContain('received, in base units: 125000000n')
   } finally {
