@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { prover } from '#lib/devnet/devnet.ts'
+import { ProverFault } from '#lib/prover/circuits.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { captureLog } from '../support/console.ts'
 import { startChild } from './relay-child.ts'
@@ -82,6 +83,39 @@ test('a prover that fails delays a job; what it complains of is not logged', asy
     expect(await fixture.received(payee)).toBe(8_642_097_531n)
     expect(lines.some((line) => line.includes('the prover failed: RangeError'))).toBe(true)
     expect(lines.filter((line) => line.includes('8642097531'))).toEqual([])
+  } finally {
+    await host.close()
+  }
+})
+
+test("a relay whose keys are not those of the network's verifier pays nothing, and says which circuit differs", async () => {
+  const foreign = {
+    ...prover,
+    verificationKeys: { ...prover.verificationKeys, transfer: new Uint8Array(1_760).fill(1) },
+  } as typeof prover
+  await expect(startWith(foreign)).rejects.toThrow(
+    "PROVER_CIRCUITS: the network's verifier has another key for the circuit transfer",
+  )
+})
+
+test('a prover that hangs, dies, or is short of memory delays a job, which is paid once, and the log says why', async () => {
+  const lines = captureLog()
+  const faults = ['took longer than 120 s', 'ended in the middle', 'failed: memory']
+  const left = faults.map((fault) => new ProverFault(`the prover ${fault}`))
+  const prove: typeof prover.prove = async (statement) => {
+    const fault = left.shift()
+    if (fault) throw fault
+    return await prover.prove(statement)
+  }
+  const host = await startWith({ ...prover, prove })
+  const client = await fixture.client()
+  const payee = await fixture.payee()
+  await fixture.hire(client, [payee.signer.publicKey()])
+  const { jobId } = (await fixture.post(client, { amounts: [77] })).body as { jobId: string }
+  try {
+    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(await fixture.received(payee)).toBe(77n)
+    for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
   } finally {
     await host.close()
   }
