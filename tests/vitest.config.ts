@@ -18,7 +18,7 @@ const ABOUT_SERVERS = [
   'tests/**/{crash,embedded,outages,plans,restart}.test.ts',
   'tests/auth/sign-in.test.ts',
   'tests/directory/{audit,claims-interleaved}.test.ts',
-  'tests/operator/reading.test.ts',
+  'tests/operator/{attention,lists,reading}.test.ts',
   'tests/relay/{commands,hosts}.test.ts',
   'tests/sponsor/quota.test.ts',
 ]

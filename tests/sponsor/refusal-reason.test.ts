@@ -1,17 +1,28 @@
 import { expect, test } from 'vitest'
 import { REFUSAL_REASONS, type RefusalReason, SponsorRefusal, sponsorRefused } from '#lib/sponsor/refusal-reason.ts'
 import { CLAIM_CASES } from '../directory/claim-cases.ts'
+import { RIVAL_CASES } from '../submission/rival-cases.ts'
 import { MESSAGES } from './messages.ts'
 import { PAYER_CASES } from './payer-cases.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { QUOTA_CASES } from './quota-cases.ts'
 import { SIGNATURE_CASES } from './signature-cases.ts'
-import { FOOTPRINT_CASES, HOST_ERRORS, RESOURCE_CASES } from './simulation-cases.ts'
+import { FEE_CASES, FOOTPRINT_CASES, HOST_ERRORS, RESOURCE_CASES } from './simulation-cases.ts'
 
 const reasons = Object.keys(REFUSAL_REASONS) as RefusalReason[]
 
 test('every reason is the outcome of a case in some table', () => {
-  const tables = [POLICY_CASES, PAYER_CASES, SIGNATURE_CASES, RESOURCE_CASES, FOOTPRINT_CASES, QUOTA_CASES, CLAIM_CASES]
+  const tables = [
+    POLICY_CASES,
+    PAYER_CASES,
+    SIGNATURE_CASES,
+    RESOURCE_CASES,
+    FOOTPRINT_CASES,
+    FEE_CASES,
+    QUOTA_CASES,
+    CLAIM_CASES,
+    RIVAL_CASES,
+  ]
   const asserted = new Set<string>(tables.flat().flatMap(({ reason }) => (reason ? [reason] : [])))
   if (HOST_ERRORS.length > 0) asserted.add('would-fail')
   expect(reasons.filter((reason) => !asserted.has(reason))).toEqual([])
@@ -21,7 +32,11 @@ test.each(reasons)('%s: the words that callers read', (reason) => {
   const refusal = sponsorRefused(reason)
   expect(refusal).toBeInstanceOf(SponsorRefusal)
   expect(refusal).toMatchObject({ code: reason, reason, message: MESSAGES[reason] })
-  expect(sponsorRefused(reason, { detail: 'a detail' }).message).toBe(`${MESSAGES[reason]}: a detail`)
+  expect(sponsorRefused(reason, { detail: 'a detail' }).message).toBe(
+    MESSAGES[reason].includes('<time>')
+      ? MESSAGES[reason].replace('<time>', 'a detail')
+      : `${MESSAGES[reason]}: a detail`,
+  )
 })
 
 test('no two reasons read alike', () => {

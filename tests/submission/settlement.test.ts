@@ -28,6 +28,7 @@ import { seededRandom } from '../sponsor/random.ts'
 import { FAILURE, OWN, SUCCESS } from '../sponsor/records.ts'
 import { thrownBy } from '../sponsor/refused.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { RIVAL_CASES } from './rival-cases.ts'
 
 const NOW = new Date('2026-05-01T12:00:00Z')
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
@@ -84,23 +85,19 @@ describe('recordEnvelope', () => {
     const { id } = await record('1')
     expect(await rival('2')).toMatchObject({ kind: 'joined', transfer: { id } })
     expect(await rival('3')).toMatchObject({ kind: 'joined', transfer: { id } })
-    expect(await reasonOf(rival('4'))).toEqual(['too-many-envelopes', expect.any(String)])
     expect(await rival('3')).toMatchObject({ kind: 'known', transfer: { id } })
     expect(await findEnvelopes(db, id)).toHaveLength(3)
   })
 
-  test('to another recipient: refused', async () => {
+  test.each(RIVAL_CASES)('$name is refused', async ({ rivals, given, reason, detail }) => {
     await record('1')
-    expect(await reasonOf(rival('2', { recipient: 'another' }))).toEqual(['other-recipient', expect.any(String)])
+    for (const name of ['2', '3'].slice(0, rivals)) await rival(name, { maxTime: 1_777_636_900 })
+    expect(await reasonOf(rival('4', given))).toEqual([reason, expect.stringContaining(detail)])
+    expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('of another number: refused, with the time until which the account is busy', async () => {
+  test('once the first is settled, the next number begins a transfer', async () => {
     await record('1')
-    await rival('2', { maxTime: 1_777_636_900 })
-    expect(await reasonOf(rival('3', { sequenceNumber: 9n }))).toEqual([
-      'another-open',
-      'sponsor refused: another transfer of this account is open until 2026-05-01T12:01:40.000Z',
-    ])
     await settle('1', SUCCESS)
     expect(await rival('3', { sequenceNumber: 9n })).toMatchObject({ kind: 'begun' })
   })
