@@ -56,7 +56,7 @@ describe('the images', () => {
   })
 })
 
-test('a build that takes along what it reads takes nothing of the project’s folder but the migrations', () => {
+test('a build that takes along what it reads takes nothing of the project’s folder but the migrations and the viewer', () => {
   // What a standalone build copies: the traces stand beside every entry of any build.
   const traces = globSync('.next/server/**/*.nft.json')
   expect(traces).toContain('.next/server/instrumentation.js.nft.json')
@@ -66,7 +66,12 @@ test('a build that takes along what it reads takes nothing of the project’s fo
   })
   const own = new Set(traced.filter((file) => !/^(node_modules|\.next)\//.test(file)))
   expect(own).toContain('drizzle/migrations/meta/_journal.json')
-  expect([...own].filter((file) => !/^(drizzle\/migrations\/|package\.json$)/.test(file))).toEqual([])
+  expect(own).toContain('lib/api/viewer/viewer.js')
+  expect(
+    [...own].filter(
+      (file) => !/^(drizzle\/migrations\/|lib\/api\/viewer\/[\w-]+\.(js|css)$|package\.json$)/.test(file),
+    ),
+  ).toEqual([])
   // Only relays and clients prove, and only the embedded ledger verifies: no function on Vercel carries 30 MB for it.
   expect(traced.filter((file) => /node_modules\/@(aztec|noir-lang)\//.test(file))).toEqual([])
 })

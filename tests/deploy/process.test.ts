@@ -165,7 +165,7 @@ describe('CORS', () => {
       expect(allowed.status).toBe(204)
       expect(allowed.headers).toMatchObject({
         'access-control-allow-origin': FRONTEND,
-        'access-control-allow-headers': 'authorization, content-type',
+        'access-control-allow-headers': 'authorization, content-type, x-request-id',
         vary: expect.stringMatching(/\borigin\b/i),
       })
       const other = await preflight(path, ELSEWHERE)
@@ -207,7 +207,7 @@ describe('CORS', () => {
     expect(refused.status).toBe(401)
     expect(refused.headers).toMatchObject({
       'access-control-allow-origin': FRONTEND,
-      'access-control-expose-headers': 'Link, Retry-After, WWW-Authenticate',
+      'access-control-expose-headers': 'Link, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count',
       'www-authenticate': 'Bearer',
     })
   })
@@ -343,12 +343,10 @@ describe('programs that must not start', () => {
     await clone.drop()
   })
 
-  test.each([
-    ['a short secret', 'SESSION_SECRET', { SESSION_SECRET: 'short' }],
-    ['the embedded database on Vercel', 'DATABASE_URL', { VERCEL: '1', DATABASE_URL: '' }],
-  ])('%s', async (_, variable, wrong) => {
-    const { code, said } = await run(serve, { ...ground.variables, PORT: String(await freePort()), ...wrong })
+  test('a short secret', async () => {
+    const variables = { ...ground.variables, PORT: String(await freePort()), SESSION_SECRET: 'short' }
+    const { code, said } = await run(serve, variables)
     expect(code).toBe(1)
-    expect(said).toContain(`${variable}: `)
+    expect(said).toContain('SESSION_SECRET: ')
   })
 })

@@ -145,7 +145,7 @@ test('standard output has the environment when it is asked for, and nothing else
   expect(stdout.split('\n').every((line) => /^(|# .*|[A-Z_]+=.+)$/.test(line))).toBe(true)
   const told = readVariables(stdout)
   expect(told).toMatchObject({ SPONSOR_SEED: sponsor, CONFIDENTIAL_TOKEN: network.token, BATCH_ENABLED: 'true' })
-  expect(stderr).toContain('grant settled')
+  expect(stderr).toContain('transfer settled')
   const { code: again, stdout: same } = await run(['--channels', '1', '--env', '-'], told)
   expect([again, same]).toEqual([0, stdout])
 })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { dataPath } from '#lib/config/data-directory.ts'
 import { answerPrepared, type Prepared, prepare } from '#lib/http/prepared.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'
@@ -40,7 +40,8 @@ export function loadViewer(): Promise<Viewer> {
 
 async function readViewer(): Promise<Viewer> {
   const entries = FILES.map(async ({ name, path, type, compressed }) => {
-    const bytes = await readFile(resolve(path))
+    // A path that the build could follow would carry the whole project into the functions of /docs.
+    const bytes = await readFile(dataPath(process.cwd(), path))
     return [name, prepare(compressed ? gzipSync(bytes) : bytes, type)] as const
   })
   const files = new Map(await Promise.all(entries))
