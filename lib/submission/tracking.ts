@@ -94,13 +94,15 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     // The account first: what it shows as used must have had its chance to be known by hash.
     const { account, latestLedger } = await readAccount(address)
     const answers = await lookUpHashes(network, entry, latestLedger)
-    const decision = decide({
-      sequenceNumber,
-      recordedLedger,
-      maxTime: maxTimeOf(entry.envelopes),
-      answers,
-      account: { number: account?.seqNum, latestLedger },
-    })
+    const maxTime = maxTimeOf(entry.envelopes)
+    const decideBy = (number: bigint | undefined, ledger: number) =>
+      decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number, latestLedger: ledger } })
+    let decision = decideBy(account?.seqNum, latestLedger)
+    // Where history is gone, the account must be known of a ledger after every maxTime, and ledgers close meanwhile.
+    if (!decision && answers.every(({ closedAt }) => closedAt > maxTime)) {
+      const later = await readAccount(address)
+      decision = decideBy(later.account?.seqNum, later.latestLedger)
+    }
     return decision ? await settle(entry, decision) : false
   }
 

@@ -152,7 +152,8 @@ test('an RPC that no longer remembers proves nothing: the grant is not returned,
     return {
       rewrite: (found) => {
         if (found.status === 'NOT_FOUND') return found
-        return { ...notFound(found), latestLedgerCloseTime: future, oldestLedger: found.latestLedger }
+        const { latestLedger } = found
+        return { ...notFound(found), latestLedger, latestLedgerCloseTime: future, oldestLedger: latestLedger }
       },
     }
   })
