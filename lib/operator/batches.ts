@@ -1,4 +1,4 @@
-import { and, asc, count, eq, type SQL, sql } from 'drizzle-orm'
+import { and, asc, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
@@ -6,7 +6,7 @@ import { newestFirst } from '#lib/http/paging.ts'
 import { explainTransfer } from './explanation.ts'
 import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
 import { containing } from './search.ts'
-import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
+import { envelopeRows, firstInnerHash, outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 
 /** A payout moves when it is sent and when its transfer is settled. */
 const PROGRESSED_AT = sql<Date>`greatest(${batches.startedAt}, (
@@ -99,7 +99,7 @@ const PAYOUT_COLUMNS = {
   contractorId: contractors.id,
   status: payouts.status,
   address: payouts.address,
-  transfer: payouts.transfer,
+  innerHash: firstInnerHash,
   txHash: payouts.txHash,
   error: payouts.error,
   createdAt: payouts.createdAt,
@@ -110,8 +110,10 @@ const PAYOUT_COLUMNS = {
 /** A payout of a batch; what is paid is sealed, and not even read. */
 export type PayoutLine = Pick<
   typeof payouts.$inferSelect,
-  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'contractorId' | 'outcome'>
+  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'contractorId' | 'innerHash' | 'outcome'>
 > & {
+  /** what the client signed to pay it; null until then */
+  innerHash: string | null
   contractor: string
   contractorId: string
   /** what the error means, where there is more to say */
@@ -121,10 +123,12 @@ export type PayoutLine = Pick<
 /** The payouts of a batch, in the order of their instructions. */
 export async function listPayoutsOf(db: Database, batch: string, request: ListRequest): Promise<List<PayoutLine>> {
   const { q, status } = request
-  const within = and(
-    eq(payouts.batch, batch),
-    containing(q, contractors.name, contractors.email, payouts.address, payouts.txHash, payouts.transfer),
-  )
+  const signed = db
+    .select({ transfer: envelopeRows.transfer })
+    .from(envelopeRows)
+    .where(containing(q, envelopeRows.innerHash, envelopeRows.outerHash))
+  const own = containing(q, contractors.name, contractors.email, payouts.address, payouts.txHash)
+  const within = and(eq(payouts.batch, batch), own && or(own, inArray(payouts.transfer, signed)))
   const ofContractor = eq(contractors.id, payouts.contractor)
   const counted = await db
     .select({ value: payouts.status, count: count() })

@@ -23,10 +23,19 @@ export function explainTransfer(transfer: {
   status: TransferStatus
   resultCode: string | null
   contractError: number | null
+  /** the code with which the network refused to take it */
+  refusalCode: string | null
+  /** before its maxTime: its sequence number was used by something else */
+  endedEarly: boolean
 }): string {
-  const { status, resultCode, contractError } = transfer
+  const { status, resultCode, contractError, refusalCode, endedEarly } = transfer
   if (status === 'succeeded' || status === 'open') return ''
-  if (status === 'expired') return 'it expired before it reached the ledger, and nothing was paid'
+  if (status === 'expired') {
+    const why = refusalCode === null ? '' : `the network refused it: ${inWords(refusalCode)}; `
+    return endedEarly
+      ? `${why}another transaction of the account used its sequence number, and nothing was paid`
+      : `${why}it expired before it reached the ledger, and nothing was paid`
+  }
   if (status === 'unknown') return 'no history is left that tells whether it was paid'
   return explainResult({ resultCode, contractError })
 }

@@ -1,6 +1,6 @@
-import { gte, inArray, sql } from 'drizzle-orm'
+import { and, gte, inArray, sql } from 'drizzle-orm'
 import type { Database } from '#lib/db/connection.ts'
-import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { notOfFaucet, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
 /** The times that charts can show, each in parts of one length. Days begin at midnight UTC. */
 export const RANGES = {
@@ -31,8 +31,13 @@ export interface Traffic {
   slowSeconds: number | undefined
 }
 
-/** The transfers of a range, in one query. */
-export async function readTraffic(db: Database, now: Date, range: Range = '24h'): Promise<Traffic> {
+/** The transfers of a range, in one query; the deposits of `faucet` are none. */
+export async function readTraffic(
+  db: Database,
+  now: Date,
+  range: Range = '24h',
+  faucet: string | undefined = undefined,
+): Promise<Traffic> {
   const { parts, seconds } = RANGES[range]
   const current = Math.floor(now.getTime() / 1000 / seconds)
   const first = current - parts + 1
@@ -56,7 +61,7 @@ export async function readTraffic(db: Database, now: Date, range: Range = '24h')
       slowSeconds: percentile(0.95),
     })
     .from(transferRows)
-    .where(gte(createdAt, new Date(first * seconds * 1000)))
+    .where(and(gte(createdAt, new Date(first * seconds * 1000)), notOfFaucet(faucet)))
     .groupBy(sql`grouping sets ((${part}), ())`)
   const byPart = new Map(rows.map((row) => [row.part, row]))
   const all = byPart.get(null)

@@ -1,4 +1,4 @@
-import { eq, type SQL, sql } from 'drizzle-orm'
+import { eq, ne, type SQL, sql } from 'drizzle-orm'
 import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { envelopes, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
@@ -33,9 +33,20 @@ export const firstOuterHash = ofFirstEnvelope(sql`coalesce(${envelopes.outerHash
 /** The code with which the network last refused what was first signed. */
 export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 
+/** Whether a transfer ended while what was signed for it was still valid. */
+export const endedEarly = sql<boolean>`coalesce((select bool_or(${envelopes.maxTime} = 0
+  or ${envelopes.maxTime} > extract(epoch from ${transfers.settledAt}))
+  from ${envelopes} where ${envelopes.transfer} = ${transfers.id}), false)`
+
+/** The condition that a transfer is not one of the faucet's deposits, for which nobody has asked the sponsor. */
+export const notOfFaucet = (faucet: string | undefined): SQL | undefined =>
+  faucet === undefined ? undefined : ne(transferRows.account, faucet)
+
 /** What tells why a transfer is where it is. */
 export const outcomeOf = {
   status: transferRows.status,
+  refusalCode,
+  endedEarly,
   resultCode: transferRows.resultCode,
   contractError: transferRows.contractError,
 }

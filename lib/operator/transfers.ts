@@ -8,9 +8,12 @@ import { newestFirst } from '#lib/http/paging.ts'
 import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
 import { containing, type Sought, wholeNameOf } from './search.ts'
 import {
+  endedEarly,
   envelopeRows,
   firstInnerHash,
   firstOuterHash,
+  notOfFaucet,
+  refusalCode,
   TRANSFER_VIEWS,
   type TransferState,
   type TransferView,
@@ -27,6 +30,8 @@ const COLUMNS = {
   status: transferRows.status,
   resultCode: transferRows.resultCode,
   contractError: transferRows.contractError,
+  refusalCode,
+  endedEarly,
   bid: transferRows.bid,
   feeCharged: transferRows.feeCharged,
   ledger: transferRows.ledger,
@@ -50,6 +55,8 @@ export interface TransferLine
       | 'innerHash'
       | 'outerHash'
       | 'ledgerHash'
+      | 'refusalCode'
+      | 'endedEarly'
       | 'organisationName'
       | 'batch'
       | 'batchName'
@@ -60,6 +67,8 @@ export interface TransferLine
   innerHash: string
   outerHash: string
   ledgerHash: string | null
+  refusalCode: string | null
+  endedEarly: boolean
   state: TransferState
   organisationName: string | null
   /** the batch of the payout that it pays, and whom that is for; null where it pays none */
@@ -75,6 +84,8 @@ export interface TransferRequest extends Omit<ListRequest, 'status'> {
   view: TransferView | ''
   /** id of a contractor whose payouts it pays */
   contractor: string
+  /** the faucet's account, whose deposits are found by their hash alone */
+  faucet?: string | undefined
 }
 
 /** What the sponsor agreed to pay for, of all organisations, newest first. */
@@ -121,10 +132,12 @@ function ofView(view: TransferView | ''): SQL | undefined {
   return view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view]])
 }
 
-function filtered(db: Database, { organisation, contractor }: TransferRequest): SQL | undefined {
+function filtered(db: Database, { organisation, contractor, faucet, q }: TransferRequest): SQL | undefined {
   const isPossible = contractor === '' || isId(contractor)
   const paid = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.contractor, contractor))
+  const sought = wholeNameOf(q)
   return and(
+    sought && 'hash' in sought ? undefined : notOfFaucet(faucet),
     ofOrganisation(transferRows.organisation, organisation),
     contractor === '' ? undefined : isPossible ? inArray(transferRows.payout, paid) : sql`false`,
   )

@@ -176,6 +176,16 @@ describe('a search finds', () => {
     expect((await transfers({ q: hash.slice(30) })).rows.map(({ innerHash }) => innerHash)).toContain(hashOf('a', n))
   })
 
+  test('a deposit of the faucet by its hash alone', async () => {
+    const faucet = ACCOUNT(1)
+    for (const q of ['', faucet, 'contractor 12', hashOf('a', 9).slice(30)]) {
+      expect((await transfers({ q })).total).toBeGreaterThan(0)
+      expect((await transfers({ q, faucet })).total).toBe(0)
+    }
+    expect((await transfers({ q: hashOf('a', 9), faucet })).total).toBe(1)
+    expect((await transfers({ faucet: ACCOUNT(2) })).total).toBe(ALL)
+  })
+
   test('a transfer by whom it pays, and names its batch and its job', async () => {
     const { rows } = await transfers({ q: 'contractor 12', view: 'succeeded' })
     expect(rows).toMatchObject([
@@ -257,7 +267,15 @@ test.each([
   [{ status: 'failed', resultCode: 'txFailed', contractError: 9999 }, /^contract error 9999$/],
   [{ status: 'failed', resultCode: 'txNew', contractError: null }, /^txNew$/],
   [{ status: 'expired', resultCode: null, contractError: null }, /^it expired .* nothing was paid$/],
+  [
+    { status: 'expired', resultCode: null, contractError: null, refusalCode: 'txBadSeq' },
+    /^the network refused it: the sequence number.*\(txBadSeq\); it expired .* nothing was paid$/,
+  ],
+  [
+    { status: 'expired', resultCode: null, contractError: null, endedEarly: true },
+    /^another transaction of the account used its sequence number, and nothing was paid$/,
+  ],
   [{ status: 'unknown', resultCode: null, contractError: null }, /^no history is left/],
 ] as const)('%j is explained', (transfer, words) => {
-  expect(explainTransfer(transfer)).toMatch(words)
+  expect(explainTransfer({ refusalCode: null, endedEarly: false, ...transfer })).toMatch(words)
 })

@@ -27,7 +27,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/transfers', query))
   const network = settings.network.name
-  const found = await readIfReachable(database, (db) => readFound(db, query))
+  const found = await readIfReachable(database, (db) => readFound(db, query, settings.faucet?.keypair.publicKey()))
   const { organisation = '', contractor = '' } = query
   const page = {
     here: '/transfers',
@@ -70,12 +70,12 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
 }
 
 /** A refused transfer pays nobody, so that refusals have no contractor. */
-async function readFound(db: Db, query: Query) {
+async function readFound(db: Db, query: Query, faucet: string | undefined) {
   const { q = '', organisation = '', contractor = '' } = query
   const view = TABS.find(([value]) => value === query.view)?.[0] ?? ''
   const page = pageNumber(query)
   const isRefused = view === 'refused'
-  const transfers = await listTransfers(db, { q, organisation, contractor, view: isRefused ? '' : view, page })
+  const transfers = await listTransfers(db, { q, organisation, contractor, faucet, view: isRefused ? '' : view, page })
   const counts = new Map(transfers.counts).set('refused', await countRefusals(db, { q, organisation }))
   return {
     transfers,

@@ -52,9 +52,10 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
       const why = explainTransfer(transfer)
       return (
         <>
-          <Status of="transfer" is={transfer.state} />
+          {/* The space lets the time wrap where the table has no room for it beside the status. */}
+          <Status of="transfer" is={transfer.state} />{' '}
           {transfer.settledAt && transfer.state === 'succeeded' && (
-            <span className="ml-2 text-xs whitespace-nowrap text-faint max-sm:hidden">
+            <span className="ml-1 inline-block text-xs whitespace-nowrap text-faint max-sm:hidden">
               {between(transfer.createdAt, transfer.settledAt)}
             </span>
           )}
@@ -97,18 +98,22 @@ function Parties({ transfer, network }: Shown) {
       </span>
       {quotaAccount && (
         <div className="text-xs text-faint">
-          {job ? (
-            <Link
-              href={addressOf('/jobs', { q: job })}
-              prefetch={false}
-              className="text-soft underline underline-offset-4 hover:text-accent"
-            >
-              relay job
-            </Link>
-          ) : (
-            'relay'
-          )}
-          , for <Address value={quotaAccount} network={network} />
+          <p>
+            {job ? (
+              <Link
+                href={addressOf('/jobs', { q: job })}
+                prefetch={false}
+                className="text-soft underline underline-offset-4 hover:text-accent"
+              >
+                relay job
+              </Link>
+            ) : (
+              'relay'
+            )}
+            , for
+          </p>
+          {/* On a line of its own it begins where it began when it is shown whole, also under a double click. */}
+          <Address value={quotaAccount} network={network} />
         </div>
       )}
     </>

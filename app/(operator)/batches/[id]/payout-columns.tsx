@@ -34,9 +34,9 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
   {
     head: 'Transaction',
     from: 'md',
-    cell: ({ txHash, transfer }) => {
+    cell: ({ txHash, innerHash }) => {
       if (txHash) return <TransactionHash hash={txHash} network={network} />
-      return transfer ? <InnerHash hash={transfer} /> : '–'
+      return innerHash ? <InnerHash hash={innerHash} /> : '–'
     },
   },
   {
