@@ -111,6 +111,7 @@ test('the hashes of a row open by keyboard, and stay open while the page is kept
   await page.keyboard.press('Enter')
   await expect(seen(row.getByTitle(hash))).toHaveCount(1)
   const fresh = page.waitForResponse((response) => response.url().includes('_rsc='))
+  await payroll.ask('POST', '/batches', { name: 'A change' })
   await fresh
   await page.waitForTimeout(500)
   await expect(seen(row.getByTitle(hash))).toHaveCount(1)
