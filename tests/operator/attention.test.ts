@@ -49,7 +49,7 @@ async function payout(
          organisation, payout, created_at, settled_at)
        VALUES ($2, $1, 'G', 'S', 1, 1, 'd', 1, $3, CASE WHEN $3 IN ('succeeded', 'failed') THEN $1 END, $4, $5, $6, $7)
        RETURNING id
-     ) INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time) SELECT $1, 'outer ' || $1, id, 1, 0 FROM t`,
+     ) INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time) SELECT $1, 'outer ' || $1, id, 1, 1 FROM t`,
     [
       hash,
       rows[0].transfer,
