@@ -27,6 +27,8 @@ export async function startPostgres(): Promise<PostgresServer> {
     port,
     persistent: true,
     createPostgresUser: process.getuid?.() === 0,
+    // The same in every environment: what a search takes for the same letter depends on the locale.
+    initdbFlags: ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--encoding=UTF8'],
     postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off'],
     onLog: () => undefined,
     onError: () => undefined,
