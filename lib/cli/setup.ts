@@ -16,7 +16,7 @@ was interrupted. With --env - the environment goes to standard output, and keys 
 
 Keys from the environment are used: SPONSOR_SEED, FAUCET_SEED (the issuer of the token's asset, or an account that holds
 some; for a token over XLM one is made), SESSION_SECRET, CHANNEL_SEEDS, RELAY_PRIVATE_KEY. Channels of a real network are
-registered by RELAY_PROVER. DATABASE_URL, if it is set, remembers their balances for the relays.`
+registered with proofs made by the circuits in PROVER_CIRCUITS. DATABASE_URL, if it is set, remembers their balances for the relays.`
 
 const STANDARD_OUTPUT = '-'
 

@@ -84,7 +84,8 @@ const envelopeOf = ({ hashHex: innerHash }: InnerTransaction, { maxTime }: Inten
   outerHash: bump?.hash ?? null,
   signed: bump?.envelope ?? null,
   bid: bump?.bid ?? 0n,
-  maxTime: Number(maxTime),
+  // A client may send its own transaction with any 64-bit maxTime.
+  maxTime: Math.min(Number(maxTime), Number.MAX_SAFE_INTEGER),
 })
 
 /** The payout stays with the transfer: a rival may name one only where there is none. */

@@ -50,7 +50,10 @@ export function decide({ sequenceNumber, recordedLedger, maxTime, answers, accou
   if (answers.length === 0) return undefined
   const [failed] = records
   const ended: Decision = failed ? { status: 'failed', ...settled(failed, records) } : { status: 'expired' }
-  const reachesBack = answers.every(({ oldestLedger }) => oldestLedger <= recordedLedger)
+  // A network that was restored with lower numbers knows a ledger of this number, and not this ledger.
+  const reachesBack = answers.every(
+    ({ oldestLedger, latestLedger }) => oldestLedger <= recordedLedger && recordedLedger <= latestLedger,
+  )
   const isUsed = account?.number !== undefined && account.number >= sequenceNumber
   if (isUsed && reachesBack && answers.every(({ latestLedger }) => latestLedger >= account.latestLedger)) return ended
   const isOver = answers.every(({ closedAt }) => closedAt > maxTime)

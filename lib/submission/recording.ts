@@ -80,7 +80,7 @@ async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): P
 async function join(
   tx: Database,
   open: Transfer,
-  { sequenceNumber, recipient }: NewTransfer,
+  { sequenceNumber, recipient, sponsor = null }: NewTransfer,
   envelope: NewEnvelope,
 ): Promise<Recording> {
   const rivals = await findEnvelopes(tx, open.id)
@@ -90,7 +90,8 @@ async function join(
     reason,
     until: Math.max(...rivals.map(({ maxTime }) => maxTime)),
   })
-  if (open.sequenceNumber !== sequenceNumber) return refused('another-open')
+  // The books of a transfer are one sponsor's: after a change of its key the next transfer has the new one.
+  if (open.sequenceNumber !== sequenceNumber || open.sponsor !== sponsor) return refused('another-open')
   if (open.recipient !== recipient) return refused('other-recipient')
   if (rivals.length >= MOST_ENVELOPES) return refused('too-many-envelopes')
   if (!(await addEnvelope(tx, open, envelope))) return await joinKnown(tx, envelope)

@@ -31,7 +31,13 @@ const used = { number: 8n, latestLedger: 60 }
 const unused = { number: 7n, latestLedger: 80 }
 const forgetful = over({ oldestLedger: RECORDED + 1 })
 
+/** The network began anew: its history is whole, and has ledgers of lower numbers alone. */
+const restored = over({ latestLedger: RECORDED - 1 })
+
 const CASES: [string, Partial<Evidence>, string][] = [
+  ['ledgers of lower numbers, every maxTime passed', { answers: [restored, restored] }, 'open'],
+  ['ledgers of lower numbers, the number used', { answers: [restored, restored], account: used }, 'unknown'],
+  ['ledgers of lower numbers, the number unused', { answers: [restored, restored], account: unused }, 'expired'],
   ['nothing is known', {}, 'open'],
   ['no hash was looked up', { answers: [], account: used }, 'open'],
   ['rule 1: one hash is found, the other unknown', { answers: [unknown(), found(SUCCESS)] }, 'succeeded'],

@@ -4,7 +4,7 @@ interface RivalCase {
   name: string
   /** how many envelopes have joined the first one already */
   rivals: number
-  given: { recipient?: string; sequenceNumber?: bigint }
+  given: { recipient?: string; sequenceNumber?: bigint; sponsor?: string }
   reason: RefusalReason
   /** what the message says beyond the reason's words */
   detail: string
@@ -26,5 +26,12 @@ export const RIVAL_CASES: readonly RivalCase[] = [
     given: { sequenceNumber: 9n },
     reason: 'another-open',
     detail: 'until 2026-05-01T12:01:40.000Z',
+  },
+  {
+    name: 'an envelope that another sponsor has signed',
+    rivals: 0,
+    given: { sponsor: 'another sponsor' },
+    reason: 'another-open',
+    detail: 'until',
   },
 ]
