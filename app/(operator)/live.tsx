@@ -92,7 +92,7 @@ export function Live({ version, isOpen }: Pulse) {
   )
 }
 
-/** Undefined when there is no answer. Whoever is signed out finds out by reading the page again. */
+/** Undefined when there is no answer. A page whose session has ended says so when it is read again. */
 async function askPulse(ending: AbortSignal): Promise<Pulse | undefined> {
   try {
     const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)])

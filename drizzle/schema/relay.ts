@@ -1,16 +1,6 @@
 import { sql } from 'drizzle-orm'
-import {
-  check,
-  foreignKey,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core'
+import { check, foreignKey, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { instant } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
 /** A job is `running` until every item has ended; `failed` if one of them did. */
@@ -29,8 +19,6 @@ export type ItemStatus = (typeof ITEM_STATUSES)[number]
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
-const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 3 })
-
 /** A batch that the relay pays. No amount is anywhere in it but sealed to the relay. */
 export const batchJobs = pgTable(
   'batch_jobs',
@@ -44,8 +32,8 @@ export const batchJobs = pgTable(
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
     /** why the first of the failed items failed */
     error: text('error'),
-    createdAt: moment('created_at').notNull(),
-    endedAt: moment('ended_at'),
+    createdAt: instant('created_at').notNull(),
+    endedAt: instant('ended_at'),
   },
   (table) => [
     check('batch_jobs_status', sql`${table.status} in ('running', 'completed', 'failed')`),
@@ -86,10 +74,10 @@ export const batchItems = pgTable(
     /** the hash that stands on the ledger, or the last that was tried */
     hash: text('hash'),
     error: text('error'),
-    queuedAt: moment('queued_at').notNull(),
+    queuedAt: instant('queued_at').notNull(),
     /** given to the sponsor, for the first time */
-    sentAt: moment('sent_at'),
-    settledAt: moment('settled_at'),
+    sentAt: instant('sent_at'),
+    settledAt: instant('settled_at'),
   },
   (table) => [
     primaryKey({ columns: [table.job, table.position] }),
@@ -139,9 +127,9 @@ export const relayChannels = pgTable(
     nextJob: uuid('next_job'),
     nextPosition: integer('next_position'),
     /** when a relay last said that it has the channel's key */
-    seenAt: moment('seen_at').notNull(),
+    seenAt: instant('seen_at').notNull(),
     /** when the channel's events were last read */
-    readAt: moment('read_at'),
+    readAt: instant('read_at'),
   },
   (table) => [
     primaryKey({ columns: [table.token, table.address] }),

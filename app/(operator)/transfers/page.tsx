@@ -69,7 +69,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   )
 }
 
-/** A refused transfer pays nobody, so that refusals have no contractor. */
+/** A refused transfer has no payout, so refusals have no contractor. */
 async function readFound(db: Db, query: Query, faucet: string | undefined) {
   const { q = '', organisation = '', contractor = '' } = query
   const view = TABS.find(([value]) => value === query.view)?.[0] ?? ''
