@@ -1,5 +1,6 @@
-import { joinedIdentity, joinIdentity } from '#lib/directory/identities.ts'
+import { joinedIdentity, joinIdentity, verifyJoined } from '#lib/directory/identities.ts'
 import { describeMe, meChanges, meShape, nameOwnOrganisation } from '#lib/directory/me.ts'
+import { admitUser } from '#lib/directory/user.ts'
 import { EXAMPLE, ME_EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 
@@ -38,16 +39,18 @@ export const ME_OPERATIONS = [
     method: 'POST',
     path: '/me/identities',
     group: 'Me',
-    caller: 'user',
+    caller: 'session',
     extension: true,
     summary: 'Bring your other identity into your organisation',
     description: 'A wallet and an email of one person: the session of the other one proves that it is yours.',
     body: { schema: joinedIdentity, example: { session: EXAMPLE.session } },
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
-    refusals: ['employer-required', 'organisation-in-use'],
-    handle: async ({ service, user, body, now }) => {
+    refusals: ['employer-required', 'organisation-in-use', 'provider-mismatch'],
+    handle: async ({ service, session, body, now }) => {
+      // Both sessions are judged before the database is asked.
+      const other = await verifyJoined(service.settings.sessions, body.session, now)
       const db = await service.database()
-      const joined = await joinIdentity(db, service.settings.sessions, user, body.session, now)
+      const joined = await joinIdentity(db, await admitUser(db, session, now), other, now)
       return await describeMe(db, service.settings.invites, joined, now)
     },
   }),

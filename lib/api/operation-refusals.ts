@@ -15,6 +15,7 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
     ...refusals,
     'too-large',
     'internal',
+    'not-configured',
     ...(selfContained ? [] : (['unavailable'] as const)),
   ])
   const byStatus = Map.groupBy(codes, (code) => statusWithin(operation, code))

@@ -103,11 +103,18 @@ function presentResponses(operation: Operation) {
   return Object.fromEntries([
     answer ? ['200', presentAnswer(answer)] : ['default', NEVER_DONE],
     ...[...refusalsOf(operation)].map(([status, codes]) => [String(status), presentRefusals(status, codes)]),
-    ...Object.entries(otherAnswers).map(([status, other]) => [
-      status,
-      { ...presentAnswer(other), headers: HEADERS[Number(status)] },
-    ]),
+    ...Object.entries(otherAnswers).map(([status, other]) => {
+      const codes = refusalsOf(operation).get(Number(status)) ?? []
+      return [status, { ...presentAnswer(orRefusal(other, codes)), headers: HEADERS[Number(status)] }]
+    }),
   ])
+}
+
+/** An answer under whose status there are refusals, too. */
+function orRefusal(other: Answered<z.ZodType>, codes: readonly RefusalCode[]): Answered<z.ZodType> {
+  if (codes.length === 0) return other
+  const schema = z.union([other.schema, refusalShape.extend({ code: z.enum(codes) })])
+  return { ...other, schema, description: [`${other.description}.`, '', ...linesOf(codes)].join('\n') }
 }
 
 function presentAnswer(answer: Answered<z.ZodType>): ZodOpenApiResponseObject {
@@ -119,11 +126,12 @@ function presentAnswer(answer: Answered<z.ZodType>): ZodOpenApiResponseObject {
   }
 }
 
+const linesOf = (codes: readonly RefusalCode[]) => codes.map((code) => `- \`${code}\`: ${meaningOf(code)}`)
+
 function presentRefusals(status: number, codes: readonly RefusalCode[]): ZodOpenApiResponseObject {
-  const lines = codes.map((code) => `- \`${code}\`: ${meaningOf(code)}`)
   const schema = { allOf: [{ $ref: '#/components/schemas/Refusal' }], properties: { code: { enum: [...codes] } } }
   return {
-    description: [`${TITLES[status] ?? 'An error'}.`, '', ...lines].join('\n'),
+    description: [`${TITLES[status] ?? 'An error'}.`, '', ...linesOf(codes)].join('\n'),
     ...(HEADERS[status] && { headers: HEADERS[status] }),
     content: { 'application/json': { schema } },
   }

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { ignoreBody, readJson, readJsonOrForm, readQuery } from '#lib/http/body.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { type Handler, type ResourceOptions, resource } from '#lib/http/resource.ts'
-import { service } from '#lib/server/services.ts'
+import { configuredService } from '#lib/server/missing-variables.ts'
 import { admit, identify } from './caller.ts'
 import { Answer, type Asked, type Method, type Operation } from './operation.ts'
 
@@ -30,7 +30,7 @@ function handlerOf(operation: Operation): Handler<unknown> {
   return async (request, context) => {
     // Before anything is read or computed for a client that asks without end.
     if (operation.refusals?.includes('rate-limited')) requireRequestLeft(request.headers)
-    const running = await service()
+    const running = await configuredService()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
     const known = await identify(operation.caller, running, request, params)
     const ready = operation.requires?.(running, known)

@@ -26,19 +26,27 @@ export const joinedIdentity = z.object({
 })
 
 /**
+ * The identity that the session in the body is of.
+ * @throws Refusal session-invalid
+ */
+export async function verifyJoined(settings: SessionSettings, token: string, now: Date): Promise<Session> {
+  try {
+    return await verifySession(settings, token, now)
+  } catch (cause) {
+    if (!(cause instanceof Refusal)) throw cause
+    // The caller's own session is good; this one is a field of the body.
+    throw new Refusal('session-invalid', 'session must be a valid session', { cause })
+  }
+}
+
+/**
  * Brings a second identity of the same person, proved by a session of it, into the user's organisation. What is there
  * already stays: the call may be repeated. A contractor who has no organisation founds one: without it, who came by email
  * could never prove an account.
- * @throws Refusal malformed for a session that is none; conflict when the other identity's organisation has records
+ * @throws Refusal organisation-in-use when the other identity's organisation has records
  */
-export async function joinIdentity(
-  db: Database,
-  settings: SessionSettings,
-  user: User,
-  token: string,
-  now: Date,
-): Promise<User> {
-  const other = await admitUser(db, await otherSession(settings, token, now), now)
+export async function joinIdentity(db: Database, user: User, joined: Session, now: Date): Promise<User> {
+  const other = await admitUser(db, joined, now)
   const { kind, sub } = other.identity
   await transact(db, async (tx) => {
     await lockIdentities(tx, [user.identity, other.identity])
@@ -71,14 +79,4 @@ export async function provenAccounts(db: Database, { identity, organisation }: U
     .where(and(eq(identities.organisation, organisation.id), eq(identities.kind, 'ledger')))
     .orderBy(identities.createdAt, identities.sub)
   return [...new Set([...own, ...joined.map(({ sub }) => sub)])]
-}
-
-async function otherSession(settings: SessionSettings, token: string, now: Date): Promise<Session> {
-  try {
-    return await verifySession(settings, token, now)
-  } catch (cause) {
-    if (!(cause instanceof Refusal)) throw cause
-    // The caller's own session is good; this one is a field of the body.
-    throw new Refusal('session-invalid', 'session must be a valid session', { cause })
-  }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { and, asc, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
 import { z } from 'zod'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, type ItemStatus, type JobStatus } from '#drizzle/schema/relay.ts'
@@ -78,11 +78,26 @@ export async function startJob(
   await transact(db, async (tx) => {
     const job = { id, userKind: kind, userSub: sub, relayKey: queue.relayKey, createdAt: now }
     const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
-    if (!written) throw new Refusal('job-running', 'a batch job is running already')
+    if (!written) {
+      const details = { jobId: await newestJobOf(tx, client.identity) }
+      throw new Refusal('job-running', 'a batch job is running already', { details })
+    }
     await tx.insert(batchItems).values(items)
     await queue.send(tx, items)
   })
   return { jobId: id, status: 'running' }
+}
+
+/** The job that stood in the way of another one is the user's newest, whether it still runs or has just ended. */
+async function newestJobOf(db: Database, { kind, sub }: Client['identity']): Promise<string> {
+  const [newest] = await db
+    .select({ id: batchJobs.id })
+    .from(batchJobs)
+    .where(and(eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
+    .orderBy(desc(batchJobs.createdAt))
+    .limit(1)
+  if (!newest) throw new Error('no job stands in the way')
+  return newest.id
 }
 
 /** A job as its user sees it. `createdAt` is epoch milliseconds; `i` is a position in the amounts, from 0. */

@@ -1,5 +1,6 @@
 import { isConfigurationError, isSet } from '#lib/config/environment.ts'
-import { service } from './services.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { type Service, service } from './services.ts'
 
 /** A variable without which a payroll cannot be run, and how to come by it. */
 export interface MissingVariable {
@@ -31,9 +32,29 @@ const NEEDED: readonly MissingVariable[] = [
   },
 ]
 
+/** How long the operator takes at the least to set a variable, in seconds. */
+const RETRY_AFTER = 60
+
+/**
+ * The service of this process, for a request of the interface.
+ * @throws Refusal `not-configured` where a variable has kept it from starting
+ */
+export async function configuredService(): Promise<Service> {
+  return await service().catch((error: unknown) => {
+    if (!isConfigurationError(error)) throw error
+    const missing = unsetVariables().map(({ variable }) => variable)
+    throw new Refusal('not-configured', `the service is not configured: ${error.message}`, {
+      retryAfter: RETRY_AFTER,
+      ...(missing.length > 0 && { details: { missing: missing.join(', ') } }),
+    })
+  })
+}
+
+const unsetVariables = () => NEEDED.filter(({ variable }) => !isSet(variable))
+
 /** Why the service of this process did not start, if it did not; and what is missing before a payroll can be run. */
 export async function findMissingVariables(): Promise<{ problem: string | undefined; missing: MissingVariable[] }> {
-  const unset = NEEDED.filter(({ variable }) => !isSet(variable))
+  const unset = unsetVariables()
   try {
     const { settings } = await service()
     // The embedded default brings keys of its own.

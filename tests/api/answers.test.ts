@@ -7,6 +7,7 @@ import type { Operation } from '#lib/api/operation.ts'
 import { refusalsOf } from '#lib/api/operation-refusals.ts'
 import { OPERATIONS } from '#lib/api/operations.ts'
 import { mintSession } from '#lib/auth/session.ts'
+import { ConfigurationError } from '#lib/config/environment.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { provideService } from '#lib/server/services.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
@@ -107,6 +108,7 @@ test('what is wrong with a request is told while the database is away, too', asy
     expect(await statusOf('POST', '/auth/idp', { body: {} })).toBe(400)
     expect(await statusOf('POST', '/batch', as(ada, { amounts: [0] }))).toBe(400)
     expect(await statusOf('PATCH', '/me', as(ada, { orgName: '' }))).toBe(400)
+    expect(await statusOf('POST', '/me/identities', as(ada, { session: 'nonsense' }))).toBe(400)
     expect(await statusOf('GET', '/payouts?cursor=x', as(ada))).toBe(400)
     expect(await statusOf('GET', '/me', as(ada))).toBe(503)
   })
@@ -351,10 +353,11 @@ test('a user of another provider with the same sub: 403', async () => {
   const { sessions } = town.service.settings
   const identity = { kind: 'idp', sub: 'eve', issuer: 'https://other.example' } as const
   const token = await mintSession(sessions, identity, new Date())
-  await setting.signIn('eve')
+  const eve = await setting.signIn('eve')
+  const bodies: Record<string, unknown> = { joinIdentity: { session: eve.session } }
   const lookingUp = OPERATIONS.filter((operation) => refusalsOf(operation).get(403)?.includes('provider-mismatch'))
   for (const operation of lookingUp.filter(({ caller }) => caller !== 'anybody')) {
-    const sent = { token, body: operation.body?.example }
+    const sent = { token, body: bodies[operation.id] ?? operation.body?.example }
     expect(await statusOf(operation.method, exampleOf(operation), sent)).toBe(403)
   }
 })
@@ -378,7 +381,11 @@ test('jobs of the relay', async () => {
   const client = await setting.signIn('client')
   expect(await statusOf('POST', '/batch', as(client, { amounts: [0] }))).toBe(400)
   const { body } = await ask('POST', '/batch', as(client, { amounts: [10_000_000, 1] }))
-  expect(await statusOf('POST', '/batch', as(client))).toBe(409)
+  const second = await ask('POST', '/batch', as(client))
+  expect([second.status, second.body]).toEqual([
+    409,
+    { error: 'a batch job is running already', code: 'job-running', jobId: body.jobId },
+  ])
   expect(await statusOf('GET', `/batch/${body.jobId}`, as(client))).toBe(200)
   expect(await statusOf('GET', `/batch/${body.jobId}`, as(ada))).toBe(404)
   await setting.elsewhere({ BATCH_ENABLED: 'false' }, async () => {
@@ -418,6 +425,24 @@ test('a service that did not start', async () => {
   provideService(failed)
   for (const operation of OPERATIONS) {
     expect(await statusOf(operation.method, exampleOf(operation))).toBe(500)
+  }
+  provideService(Promise.resolve(town.service))
+})
+
+test('a service that lacks a variable says which, and what else is missing', async () => {
+  const failed = Promise.reject(new ConfigurationError('SESSION_SECRET', 'is needed on Vercel'))
+  failed.catch(() => undefined)
+  provideService(failed)
+  const error = 'the service is not configured: SESSION_SECRET: is needed on Vercel'
+  const missing = 'SESSION_SECRET, OPERATOR_PASSWORD, CONFIDENTIAL_TOKEN, SPONSOR_SEED'
+  for (const operation of OPERATIONS) {
+    const { status, body, headers } = await ask(operation.method, exampleOf(operation))
+    if (operation.failure)
+      expect([status, body]).toEqual([500, { error: operation.failure, code: 'not-configured', missing }])
+    else {
+      expect([status, body]).toEqual([503, { error, code: 'not-configured', missing }])
+      expect(headers.get('retry-after')).toBe('60')
+    }
   }
   provideService(Promise.resolve(town.service))
 })

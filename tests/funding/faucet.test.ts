@@ -81,7 +81,7 @@ test('a user of an identity provider who has joined a wallet is given to that', 
   const now = town.service.now()
   const joan = await admitUser(town.db, await verifySession(sessions, session, now), now)
   const wallet = await town.mint({ kind: 'ledger', sub: person.address })
-  await joinIdentity(town.db, sessions, joan, wallet, now)
+  await joinIdentity(town.db, joan, await verifySession(sessions, wallet, now), now)
   expect(await town.ask(session)).toMatchObject({ status: 200 })
   expect(await town.deposits(person.address)).toHaveLength(1)
 })

@@ -246,6 +246,14 @@ describe('CORS', () => {
     }
   })
 
+  test('where a variable keeps the service from starting, everybody may read which', async () => {
+    vi.resetModules()
+    vi.stubEnv('SESSION_SECRET', 'short')
+    const { resource: unconfigured } = await import('#lib/http/resource.ts')
+    const response = await unconfigured({ GET: async () => ({}) }).GET(new Request(url), {})
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
+  })
+
   test('what is for our own pages alone is for nobody else’s, whatever CORS_ORIGINS says', async () => {
     const own = resource({ GET: async () => ({}) }, { readers: 'ourselves' })
     for (const method of ['GET', 'POST', 'OPTIONS'] as const) {

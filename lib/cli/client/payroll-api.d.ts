@@ -897,6 +897,24 @@ export interface operations {
                     } & components["schemas"]["Refusal"];
                 };
             };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
         };
     };
     signInWithWallet: {
@@ -1027,6 +1045,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -1038,7 +1057,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1140,6 +1159,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1295,6 +1332,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -1306,7 +1344,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1487,6 +1525,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -1498,7 +1537,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1692,6 +1731,7 @@ export interface operations {
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `transfer-expired`: The transfer was never applied and never will be: build a new one.
              *     - `transfer-failed`: The transfer failed on the ledger; `hash` names the transaction.
              *     - `transfer-open`: It is not decided yet: send the same `signedXDR` again.
@@ -1707,7 +1747,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "internal" | "transfer-expired" | "transfer-failed" | "transfer-open" | "transfer-refused" | "transfer-replaced" | "transfer-unknown" | "unavailable";
+                        code?: "internal" | "not-configured" | "transfer-expired" | "transfer-failed" | "transfer-open" | "transfer-refused" | "transfer-replaced" | "transfer-unknown" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1874,6 +1914,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -1885,7 +1926,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2084,6 +2125,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -2095,7 +2137,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2298,6 +2340,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -2309,7 +2352,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2440,6 +2483,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -2451,7 +2495,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2573,6 +2617,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -2584,7 +2629,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2804,6 +2849,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -2815,7 +2861,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2973,6 +3019,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `mail-unavailable`: The mail could not be sent: try again.
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -2984,7 +3031,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "mail-unavailable" | "unavailable";
+                        code?: "mail-unavailable" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -3133,6 +3180,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -3144,7 +3192,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -3291,6 +3339,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -3302,7 +3351,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -3471,6 +3520,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -3482,7 +3532,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -3641,6 +3691,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -3652,7 +3703,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -3790,6 +3841,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -3801,7 +3853,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4017,6 +4069,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -4028,7 +4081,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4170,6 +4223,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -4181,7 +4235,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4304,6 +4358,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -4315,7 +4370,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4468,6 +4523,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -4479,7 +4535,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4617,6 +4673,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -4628,7 +4685,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4737,6 +4794,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -4748,7 +4806,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4903,6 +4961,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -4914,7 +4973,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5087,6 +5146,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -5098,7 +5158,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5205,6 +5265,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -5216,7 +5277,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5374,6 +5435,7 @@ export interface operations {
              *
              *     - `deposit-open`: It is not known yet whether the deposit has arrived.
              *     - `faucet-busy`: The faucet is busy, and nothing was granted: try again.
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -5385,7 +5447,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "deposit-open" | "faucet-busy" | "unavailable";
+                        code?: "deposit-open" | "faucet-busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5578,6 +5640,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -5589,7 +5652,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5701,6 +5764,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
             503: {
@@ -5712,7 +5776,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "unavailable";
+                        code?: "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5792,6 +5856,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "not-wired";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5883,6 +5965,24 @@ export interface operations {
                     } & components["schemas"]["Refusal"];
                 };
             };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
             /** @description Every answer is a refusal */
             default: {
                 headers: {
@@ -5950,6 +6050,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -6023,7 +6141,11 @@ export interface operations {
                     } & components["schemas"]["Refusal"];
                 };
             };
-            /** @description Something is not there */
+            /**
+             * @description Something is not there.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
             503: {
                 headers: {
                     /** @description Seconds */
@@ -6048,7 +6170,19 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": components["schemas"]["Readiness"];
+                    "application/json": components["schemas"]["Readiness"] | ({
+                        /** @description what went wrong, for people */
+                        error: string;
+                        /** @enum {string} */
+                        code: "not-configured";
+                        /** @description every bad field, where there are several */
+                        fields?: {
+                            path: string;
+                            message: string;
+                        }[];
+                    } & {
+                        [key: string]: unknown;
+                    });
                 };
             };
         };
@@ -6143,6 +6277,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "metrics-not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -6256,6 +6408,24 @@ export interface operations {
                     } & components["schemas"]["Refusal"];
                 };
             };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
         };
     };
     getDocument: {
@@ -6323,6 +6493,24 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "internal";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description Something that the service needs cannot be reached, or is not well.
+             *
+             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "not-configured";
                     } & components["schemas"]["Refusal"];
                 };
             };
