@@ -17,6 +17,6 @@ export interface Deployment extends TokenOnNetwork {
   /** Contract strkey of the registry of auditors that the token was made with. */
   auditor: string
   prover: Prover
-  /** By default that of node:crypto. */
+  /** By default that of the system. */
   random?: RandomSource
 }

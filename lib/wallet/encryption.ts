@@ -41,9 +41,10 @@ export function encryptTransfer(
   const secret = sharedSecret(witness.rE, transfer.viewingKey)
   const transferred = { value: amount, blinding: hash(TAG.transferBlinding, secret, salt) }
   // Most often one auditor serves both sides, and its shared secret is the dearest step of all.
-  const recipientAuditor = Buffer.from(transfer.auditorRecipient).equals(transfer.auditorSender)
-    ? senderAuditor.secret
-    : sharedSecret(witness.rE, transfer.auditorRecipient)
+  const recipientAuditor =
+    Buffer.compare(transfer.auditorRecipient, transfer.auditorSender) === 0
+      ? senderAuditor.secret
+      : sharedSecret(witness.rE, transfer.auditorRecipient)
   const [hideAmount, hideBlinding] = lanes(TAG.auditorRecipient, recipientAuditor, salt)
   const payload = {
     ...fields,

@@ -1,4 +1,5 @@
-import { hkdfSync } from 'node:crypto'
+import { hkdf } from '@noble/hashes/hkdf.js'
+import { sha512 } from '@noble/hashes/sha2.js'
 import type { Keypair } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
@@ -40,11 +41,12 @@ export function addressToField(strkey: string): bigint {
 export function deriveKeys(signer: Keypair, token: string): ConfidentialKeys {
   const account = signer.publicKey()
   const root = signer.signMessage(`${DOMAIN}\n${token}\n${account}`)
+  const salt = Buffer.from(DOMAIN, 'ascii')
   const bound = Buffer.concat([encodeField(addressToField(token)), encodeField(addressToField(account))])
   for (let counter = 0; ; counter += 1) {
     const suffix = Buffer.alloc(4)
     suffix.writeUInt32LE(counter)
-    const sk = fieldFrom(new Uint8Array(hkdfSync('sha512', root, DOMAIN, Buffer.concat([bound, suffix]), 32)))
+    const sk = fieldFrom(hkdf(sha512, root, salt, Buffer.concat([bound, suffix]), 32))
     const keys = sk === undefined ? undefined : keysOf(sk, token)
     if (keys) return keys
   }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { Address, Operation, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { ConfidentialAccount } from './account.ts'
@@ -96,7 +95,7 @@ export async function proveCall(deployment: Deployment, payload: Payload, statem
  * its balance has moved on since the opening was learnt: synchronise and try again.
  */
 export function startFrom(account: ConfidentialAccount, holder: Holder, opening: Opening): Start {
-  if (!Buffer.from(account.spendingKey).equals(holder.keys.spendingKey)) {
+  if (Buffer.compare(account.spendingKey, holder.keys.spendingKey) !== 0) {
     throw new Refusal('conflict', 'the account is registered with other confidential keys')
   }
   if (!opens(opening, account.spendable)) throw new Refusal('conflict', 'the confidential balance has changed')
@@ -136,7 +135,7 @@ export const scAddress = (strkey: string): xdr.ScVal => new Address(strkey).toSc
 export const scAmount = (amount: bigint): xdr.ScVal =>
   xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: amount >> 64n, lo: amount & 0xffff_ffff_ffff_ffffn }))
 
-export const systemRandom = (size: number): Uint8Array => new Uint8Array(randomBytes(size))
+export const systemRandom = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
 
 function commitmentOf(payload: Payload): Uint8Array {
   const commitment = payload.c_spend_new
