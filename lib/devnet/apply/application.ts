@@ -1,4 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { readAccount, withSequence, writeAccount } from '../state/account.ts'
 import { metaChanges } from '../state/entry.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
@@ -40,8 +41,8 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
       ? applyContractCall(inner, state, ledger, changesBefore)
       : applyOperations(inner, state, ledger, changesBefore)
   } catch (cause) {
-    // A bug here must not keep every later ledger from closing: core answers txINTERNAL_ERROR too.
-    console.error(cause)
+    // A fault of this code must not keep every later ledger from closing: core answers txINTERNAL_ERROR, too.
+    log('error', 'transaction failed within', { hash: envelope.hash, failure: describeFailure(cause) })
     return rejected(inner, { code: 'txInternalError' }, changesBefore)
   }
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
 import { openArchive } from '../state/archive.ts'
-import { recordChange } from '../state/entry-record.ts'
 import type { History } from '../state/history.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { openPast, type Past } from '../state/past.ts'
@@ -12,10 +11,8 @@ import type { Moment } from '../transaction/preconditions.ts'
 import { openQueue, type Verdict } from '../transaction/queue.ts'
 import { NO_TRANSACTIONS, type TransactionSet } from '../transaction/transaction-set.ts'
 import { applyLedger, orderOf } from './close.ts'
-import { transactionSet } from './close-meta.ts'
 import { configSettings, upgrade } from './config-settings.ts'
-import { makeHeader } from './header.ts'
-import { type ClosedLedger, recordLedger, recordPhases } from './ledger-record.ts'
+import { type Draft, draftWaiting, type Tip, writeDraft } from './draft.ts'
 
 /** The network as one node knows it. */
 export interface Ledger {
@@ -58,14 +55,6 @@ export interface LedgerOptions {
   readonly genesis: (ledger: LedgerContext) => StoredEntry[]
 }
 
-interface Tip {
-  readonly hash: Uint8Array
-  /** stroops */
-  readonly feePool: bigint
-  readonly sequence: number
-  readonly closeTime: number
-}
-
 /** Seconds past now that a transaction must at least be valid for: two closes of 5 s (core's upper bound offset). */
 const CLOSE_TIME_SLACK = 10
 
@@ -87,31 +76,17 @@ export function openLedger(options: LedgerOptions): Ledger {
   const momentAfter: Ledger['momentAfter'] = ({ sequence, closeTime }) => {
     return { sequence: sequence + 1, closeTime, latest: Math.max(0, seconds() - closeTime) + CLOSE_TIME_SLACK }
   }
-  const keep = (ledger: LedgerContext, layer: State, set: TransactionSet, did: ReturnType<typeof applyLedger>) => {
-    const phases = recordPhases(set)
-    const changes = layer.changes().map(recordChange)
-    const { transactions } = did
-    const feePool = tip.feePool + did.fees
-    const { header, hash } = makeHeader({
-      previousHash: tip.hash,
-      sequence: ledger.sequence,
-      closeTime: ledger.closeTime,
-      feePool,
-      transactions: transactionSet(
-        tip.hash,
-        phases,
-        transactions.map(({ envelope }) => xdr.TransactionEnvelope.fromXdr(envelope.xdr, 'base64')),
-      ),
-      results: transactions.map(
-        ({ envelope, result }) => new xdr.TransactionResultPair({ transactionHash: envelope.hash, result }),
-      ),
-      changes: changes.map(([key, data]) => `${key}:${data}`),
-    })
-    const { sequence, closeTime } = ledger
-    const closed: ClosedLedger = { sequence, closeTime, hash, header, phases, transactions, changes }
-    if (tip.sequence > 0) past.note(layer.changes())
-    archive.keep(recordLedger(closed), layer)
-    tip = { hash, feePool, sequence, closeTime }
+  const draft = (ledger: LedgerContext, set: TransactionSet): Draft => {
+    const layer = state.fork()
+    expiry.evict(layer, ledger.sequence)
+    upgrade(layer, settings, ledger.sequence)
+    return writeDraft({ ledger, tip, layer, set, did: applyLedger(set, layer, ledger) })
+  }
+  const keep = ({ layer, record, tip: next }: Draft) => {
+    const changes = layer.changes()
+    archive.keep(record, layer)
+    if (tip.sequence > 0) past.note(changes)
+    tip = next
   }
 
   if (state.entries().next().done) {
@@ -119,7 +94,8 @@ export function openLedger(options: LedgerOptions): Ledger {
     const layer = state.fork()
     for (const entry of options.genesis(ledger)) layer.put(entry)
     upgrade(layer, settings, ledger.sequence)
-    keep(ledger, layer, NO_TRANSACTIONS, { transactions: [], fees: 0n })
+    const did = { transactions: [], fees: 0n }
+    keep(writeDraft({ ledger, tip, layer, set: NO_TRANSACTIONS, did }))
   } else {
     const { hash, header, sequence, closeTime } = history.latest()
     const { feePool } = xdr.LedgerHeader.fromXdr(header, 'base64')
@@ -141,12 +117,13 @@ export function openLedger(options: LedgerOptions): Ledger {
     },
     close() {
       const ledger = contextOf({ sequence: tip.sequence + 1, closeTime: Math.max(tip.closeTime, seconds()) })
-      const taken = queue.take(state, { ...ledger, latest: 0 })
-      const layer = state.fork()
-      expiry.evict(layer, ledger.sequence)
-      upgrade(layer, settings, ledger.sequence)
-      keep(ledger, layer, taken, applyLedger(taken, layer, ledger))
-      queue.shift(orderOf(taken))
+      const closed = draftWaiting({
+        take: () => queue.take(state, { ...ledger, latest: 0 }),
+        draft: (set) => draft(ledger, set),
+        drop: queue.drop,
+      })
+      keep(closed)
+      queue.shift(orderOf(closed.set))
       const { resolve } = waiting
       waiting = Promise.withResolvers()
       resolve()

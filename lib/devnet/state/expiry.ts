@@ -5,7 +5,7 @@ import type { Change, State, StoredEntry } from './state.ts'
 export interface Expiry {
   note(entry: StoredEntry): void
   follow(changes: readonly Change[]): void
-  /** Takes what is no longer live in ledger `sequence` out of `state`. */
+  /** Takes what is no longer live in ledger `sequence` out of `state`. A ledger may be drafted more than once. */
   evict(state: State, sequence: number): void
 }
 
@@ -26,7 +26,7 @@ export function openExpiry(): Expiry {
         // An entry whose life was extended since is noted under its new ledger as well.
         if (state.get(key)?.liveUntil === sequence - 1) state.remove(key)
       }
-      due.delete(sequence - 1)
+      due.delete(sequence - 2)
     },
   }
 }

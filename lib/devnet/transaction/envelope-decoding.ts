@@ -3,13 +3,20 @@ import { xdr } from '@stellar/stellar-sdk'
 export type PlainEnvelope = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTx' }>
 export type FeeBumpEnvelope = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTxFeeBump' }>
 
+/**
+ * How deeply the parts of an envelope may be nested. The SDK decodes and encodes 1,500 levels, and a ledger's close meta
+ * wraps an envelope in some more.
+ */
+const MAX_DEPTH = 1_450
+
 /** What is not exactly one TransactionEnvelope in base64. */
 export class UnreadableEnvelope extends Error {}
 
 /** V0 becomes V1, as in stellar-core before any check. @throws UnreadableEnvelope */
 export function decodeEnvelope(bytes: Uint8Array): PlainEnvelope | FeeBumpEnvelope {
   try {
-    const decoded = xdr.TransactionEnvelope.fromXdr(bytes)
+    const { schema } = xdr.TransactionEnvelope
+    const decoded = xdr.TransactionEnvelope.fromXdrObject(schema.decode(bytes, { maxDepth: MAX_DEPTH }))
     return decoded.type === 'envelopeTypeTxV0' ? upgrade(decoded.v0) : decoded
   } catch (cause) {
     throw new UnreadableEnvelope('not a transaction envelope', { cause })

@@ -1,3 +1,4 @@
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { availableBalance, readAccount } from '../state/account.ts'
 import type { State } from '../state/state.ts'
 import { type Envelope, inclusionFee } from './envelope.ts'
@@ -18,6 +19,8 @@ export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
   /** What the next ledger takes. What has become invalid is banned; what finds no room stays. */
   take(state: State, moment: Moment): TransactionSet
+  /** Takes an envelope out and bans it. */
+  drop(envelope: Envelope): void
   /** After a ledger closed: what it applied is banned, what has waited too long is dropped. */
   shift(applied: readonly Envelope[]): void
 }
@@ -122,7 +125,7 @@ export function openQueue(limits: LedgerLimits): Queue {
     take(state, moment) {
       const phase = (kind: Kind) => {
         const waiting = Array.from(queues[kind].values(), ({ envelope }) => envelope)
-        const invalid = new Set(waiting.filter((envelope) => checkEnvelope(envelope, state, moment)))
+        const invalid = new Set(waiting.filter((envelope) => !isValid(envelope, state, moment)))
         for (const envelope of invalid) drop(envelope)
         return assemble(
           kind,
@@ -132,6 +135,8 @@ export function openQueue(limits: LedgerLimits): Queue {
       }
       return { classic: phase('classic'), soroban: phase('soroban') }
     },
+
+    drop,
 
     shift(applied) {
       bans.unshift(new Set())
@@ -145,6 +150,16 @@ export function openQueue(limits: LedgerLimits): Queue {
       }
       for (const room of Object.values(rooms)) room.forget()
     },
+  }
+}
+
+/** What cannot be judged is not valid: it must not keep every later ledger from closing. */
+function isValid(envelope: Envelope, state: State, moment: Moment): boolean {
+  try {
+    return checkEnvelope(envelope, state, moment) === undefined
+  } catch (cause) {
+    log('error', 'transaction dropped', { hash: envelope.hash, failure: describeFailure(cause) })
+    return false
   }
 }
 

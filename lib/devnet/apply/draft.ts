@@ -1,0 +1,105 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { recordChange } from '../state/entry-record.ts'
+import type { LedgerContext } from '../state/ledger-context.ts'
+import type { LedgerHead } from '../state/record.ts'
+import type { State } from '../state/state.ts'
+import type { Envelope } from '../transaction/envelope.ts'
+import { NO_TRANSACTIONS, type TransactionSet } from '../transaction/transaction-set.ts'
+import { type applyLedger, orderOf } from './close.ts'
+import { transactionSet } from './close-meta.ts'
+import { makeHeader } from './header.ts'
+import { recordLedger, recordPhases } from './ledger-record.ts'
+
+/** What the next ledger needs of the last one. */
+export interface Tip {
+  readonly hash: Uint8Array
+  /** stroops */
+  readonly feePool: bigint
+  readonly sequence: number
+  readonly closeTime: number
+}
+
+/** A ledger that is worked out whole and not kept yet. */
+export interface Draft {
+  /** holds what it changes */
+  readonly layer: State
+  readonly record: { readonly head: LedgerHead; readonly body: Buffer }
+  readonly set: TransactionSet
+  readonly tip: Tip
+}
+
+/** Writes down what a ledger did in `layer`. */
+export function writeDraft(given: {
+  readonly ledger: LedgerContext
+  readonly tip: Tip
+  readonly layer: State
+  readonly set: TransactionSet
+  readonly did: ReturnType<typeof applyLedger>
+}): Draft {
+  const { ledger, tip, layer, set, did } = given
+  const { sequence, closeTime } = ledger
+  const { transactions } = did
+  const phases = recordPhases(set)
+  const changes = layer.changes().map(recordChange)
+  const feePool = tip.feePool + did.fees
+  const { header, hash } = makeHeader({
+    previousHash: tip.hash,
+    sequence,
+    closeTime,
+    feePool,
+    transactions: transactionSet(
+      tip.hash,
+      phases,
+      transactions.map(({ envelope }) => xdr.TransactionEnvelope.fromXdr(envelope.xdr, 'base64')),
+    ),
+    results: transactions.map(
+      ({ envelope, result }) => new xdr.TransactionResultPair({ transactionHash: envelope.hash, result }),
+    ),
+    changes: changes.map(([key, data]) => `${key}:${data}`),
+  })
+  const record = recordLedger({ sequence, closeTime, hash, header, phases, transactions, changes })
+  return { layer, record, set, tip: { hash, feePool, sequence, closeTime } }
+}
+
+/**
+ * Drafts a ledger of what waits. A transaction that meets a fault of this code is dropped, since it would keep this
+ * ledger and every later one from closing.
+ */
+export function draftWaiting(steps: {
+  take: () => TransactionSet
+  /** @throws where a transaction meets a fault */
+  draft: (set: TransactionSet) => Draft
+  drop: (envelope: Envelope) => void
+}): Draft {
+  const { take, draft, drop } = steps
+  const set = take()
+  const envelopes = orderOf(set)
+  try {
+    return draft(set)
+  } catch (cause) {
+    if (envelopes.length === 0) throw cause
+    const faulty = envelopes.filter((envelope) => !succeeds(() => draft(alone(set, envelope))))
+    for (const envelope of faulty.length > 0 ? faulty : envelopes) {
+      log('error', 'transaction dropped', { hash: envelope.hash, failure: describeFailure(cause) })
+      drop(envelope)
+    }
+    return draftWaiting(steps)
+  }
+}
+
+function alone({ classic, soroban }: TransactionSet, envelope: Envelope): TransactionSet {
+  const stages = [[[envelope]]]
+  return envelope.inner.isSoroban
+    ? { ...NO_TRANSACTIONS, soroban: { ...soroban, stages } }
+    : { ...NO_TRANSACTIONS, classic: { ...classic, stages } }
+}
+
+function succeeds(step: () => unknown): boolean {
+  try {
+    step()
+    return true
+  } catch {
+    return false
+  }
+}

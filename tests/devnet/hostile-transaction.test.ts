@@ -1,0 +1,184 @@
+import {
+  Account,
+  Asset,
+  Contract,
+  type Keypair,
+  nativeToScVal,
+  Operation,
+  type Transaction,
+  TransactionBuilder,
+  xdr,
+} from '@stellar/stellar-sdk'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { type Deployment, makeGenesis } from '#lib/devnet/apply/genesis.ts'
+import { devnetKeys } from '#lib/devnet/apply/keys.ts'
+import { type Ledger, openLedger } from '#lib/devnet/apply/ledger.ts'
+import { codeKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
+import { verificationKeyKey } from '#lib/devnet/host/verifier-registry.ts'
+import { readAccount, withBalance, writeAccount } from '#lib/devnet/state/account.ts'
+import { accountKey } from '#lib/devnet/state/ledger-key.ts'
+import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/transaction/ledger-room.ts'
+import { STAND_IN_KEYS } from '#lib/prover/stand-in.ts'
+import { captureLog } from '../support/console.ts'
+import { issuer, keypair, openTestNetwork, passphrase, perturb, root } from './network-fixture.ts'
+
+const NATIVE = Asset.native().contractId(passphrase)
+const hostile = keypair('hostile')
+const honest = keypair('honest')
+const pay = () => Operation.payment({ destination: issuer.publicKey(), asset: Asset.native(), amount: '1' })
+const hashOf = (transaction: Transaction) => Buffer.from(transaction.hash()).toString('hex')
+
+/** A list in a list, and so on: 12 bytes for each. */
+function nest(depth: number): xdr.ScVal {
+  let value: xdr.ScVal = xdr.ScVal.scvVoid()
+  for (let level = 0; level < depth; level += 1) value = xdr.ScVal.scvVec([value])
+  return value
+}
+
+/** What a call declares that reads these entries. */
+function resources(readOnly: xdr.LedgerKey[]): xdr.SorobanTransactionData {
+  return new xdr.SorobanTransactionData({
+    ext: xdr.SorobanTransactionDataExt.v0(),
+    resourceFee: 5_000_000n,
+    resources: new xdr.SorobanResources({
+      footprint: new xdr.LedgerFootprint({ readOnly, readWrite: [] }),
+      instructions: 100_000_000,
+      diskReadBytes: 1_000,
+      writeBytes: 1_000,
+    }),
+  })
+}
+
+test('however deeply an argument is nested, it is refused, or it is in a ledger that can be told of', async () => {
+  const network = await openTestNetwork()
+  onTestFinished(network.stop)
+  await network.found(hostile, honest)
+  const draft = await network.draft(hostile, [pay()])
+  const call = (depth: number) => {
+    const operation = new Contract(NATIVE).call('transfer', nest(depth))
+    const ext = xdr.TransactionExt.sorobanData(resources([]))
+    return perturb(draft, { operations: [operation], ext, fee: 5_000_200 }, hostile)
+  }
+  const ask = async (method: string, params: object) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+    const headers = { 'content-type': 'application/json' }
+    return await (await fetch(network.devnet.rpcUrl, { method: 'POST', headers, body })).json()
+  }
+  // The client's own limit is 370 levels. From the deepest on, the first that is taken is the worst that can come.
+  let depth = 370
+  let sent = await ask('sendTransaction', { transaction: call(depth).toXdr() })
+  while (sent.error) {
+    expect(sent.error.code).toBe(-32602)
+    depth -= 1
+    sent = await ask('sendTransaction', { transaction: call(depth).toXdr() })
+  }
+  expect(depth).toBeGreaterThan(100)
+  const other = await network.build(honest, pay())
+  expect((await network.settle(other)).status).toBe('SUCCESS')
+  for (const xdrFormat of ['base64', 'json']) {
+    const found = await ask('getTransaction', { hash: sent.result.hash, xdrFormat })
+    expect(found.result).toMatchObject({ status: 'FAILED' })
+    for (const method of ['getLatestLedger', 'getLedgers', 'getTransactions']) {
+      expect(await ask(method, { startLedger: 2, xdrFormat })).not.toHaveProperty('error')
+    }
+  }
+})
+
+describe('a fault of the ledger’s own', () => {
+  let ledger: Ledger
+  let deployment: Deployment
+  let logged: string[]
+  beforeEach(() => {
+    logged = captureLog()
+    ledger = openLedger({
+      directory: null,
+      passphrase,
+      limits: NETWORK_LEDGER_LIMITS,
+      closeMs: 1_000,
+      memory: 0,
+      now: Date.now,
+      verify: () => {
+        throw new Error('unreachable')
+      },
+      genesis: (context) => {
+        const made = makeGenesis(context, devnetKeys(passphrase), STAND_IN_KEYS)
+        deployment = made.deployment
+        return made.entries
+      },
+    })
+  })
+  afterEach(() => {
+    vi.restoreAllMocks()
+    ledger.stop()
+  })
+
+  /** A signed transaction with the next sequence number of its source. */
+  function build(source: Keypair, operation: xdr.Operation): Transaction {
+    const sequence = readAccount(ledger.state, source.publicKey())?.seqNum ?? 0n
+    const account = new Account(source.publicKey(), String(sequence))
+    const options = { fee: '100', networkPassphrase: passphrase }
+    const transaction = new TransactionBuilder(account, options).addOperation(operation).setTimeout(0).build()
+    transaction.sign(source)
+    return transaction
+  }
+  const submit = (transaction: Transaction) => ledger.submit(transaction.toXdr()).verdict.status
+  const told = (transaction: Transaction) => ledger.history.find(hashOf(transaction))?.transaction.ok
+
+  test('in a call ends that call', () => {
+    const { verifier } = deployment.contracts
+    const instance = ledger.state.get(instanceKey(verifier).id)?.data
+    const executable = instance?.type === 'contractData' ? instance.contractData.val : undefined
+    if (executable?.type !== 'scvContractInstance') throw new Error('no verifier')
+    if (executable.instance.executable.type !== 'contractExecutableWasm') throw new Error('no code')
+    const code = codeKey(executable.instance.executable.wasmHash.value)
+    const read = [instanceKey(verifier), code, verificationKeyKey(verifier, 2)].map(({ key }) => key)
+    const bytes = (length: number) => xdr.ScVal.scvBytes(new Uint8Array(length))
+    const operation = new Contract(verifier).call(
+      'verify_proof',
+      nativeToScVal(2, { type: 'u32' }),
+      bytes(800),
+      bytes(14_592),
+    )
+    const ext = xdr.TransactionExt.sorobanData(resources(read))
+    const call = perturb(build(root, operation), { ext, fee: 5_000_200 }, root)
+    const payment = build(issuer, pay())
+    expect([call, payment].map(submit)).toEqual(['PENDING', 'PENDING'])
+    ledger.close()
+    expect([call, payment].map(told)).toEqual([false, true])
+    const found = ledger.history.find(hashOf(call))
+    if (!found) throw new Error('the call is in no ledger')
+    const { resultXdr } = ledger.history.body(found)
+    expect(xdr.TransactionResult.fromXdr(resultXdr, 'base64').result.type).toBe('txInternalError')
+    expect(logged.join()).toContain('unreachable')
+  })
+
+  test('outside of any call drops and bans the transaction that meets it', () => {
+    const { sequence } = ledger.context()
+    const holder = readAccount(ledger.state, root.publicKey())
+    if (!holder) throw new Error('no root account')
+    // It holds more than an entry can say, so no ledger can be written in which it pays.
+    writeAccount(ledger.state, withBalance(holder, 2n ** 64n), 1)
+    const [broken, sound] = [build(root, pay()), build(issuer, pay())]
+    expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])
+    ledger.close()
+    expect(ledger.context().sequence).toBe(sequence + 1)
+    expect([broken, sound].map(told)).toEqual([undefined, true])
+    expect(submit(broken)).toBe('TRY_AGAIN_LATER')
+    expect(logged.join()).toContain(hashOf(broken))
+    expect(logged.join()).not.toContain(hashOf(sound))
+  })
+  test('while its validity is judged again drops and bans it, too', () => {
+    const [broken, sound] = [build(root, pay()), build(issuer, pay())]
+    expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])
+    const { get } = ledger.state
+    const failing = vi.spyOn(ledger.state, 'get').mockImplementation((key) => {
+      if (key === accountKey(root.publicKey())) throw new Error('unreadable entry')
+      return get(key)
+    })
+    ledger.close()
+    failing.mockRestore()
+    expect([broken, sound].map(told)).toEqual([undefined, true])
+    expect(submit(broken)).toBe('TRY_AGAIN_LATER')
+    expect(logged.join()).toContain('unreadable entry')
+  })
+})
