@@ -11,11 +11,10 @@ import { ConfigurationError } from '#lib/config/environment.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { provideService } from '#lib/server/services.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
+import type { Method, Sent } from '../support/api-client.ts'
 import { DOCUMENTED_ANSWERS } from '../support/documented.ts'
-import type { SignedInPayer } from '../support/ground.ts'
-import type { Town } from '../support/town.ts'
-import { as, openSetting, type Setting, TOKENS } from './setting.ts'
-import type { Sent } from './visitor.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { as, type FullService, openFullService, TOKENS } from './full-service.ts'
 
 const UNSEEN = new Set(['POST /withdraw 413', 'POST /auditor/disclose 413'])
 
@@ -24,18 +23,16 @@ const NEVER_READ = new Set(['withdraw', 'disclose'])
 
 const NOBODY = '00000000-0000-4000-8000-000000000000'
 
-let setting: Setting
-let town: Town
+let service: FullService
 let ada: SignedInPayer
 beforeAll(async () => {
-  setting = await openSetting()
-  town = setting.town
-  ada = await town.employ()
+  service = await openFullService()
+  ada = await service.employ()
 }, 120_000)
-afterAll(() => setting?.close())
+afterAll(() => service?.close())
 
-const ask = (method: string, path: string, sent?: Sent) => setting.visitor.ask(method, path, sent)
-const statusOf = (method: string, path: string, sent?: Sent) => setting.statusOf(method, path, sent)
+const ask = (method: Method, path: string, sent?: Sent) => service.ask(method, path, sent)
+const statusOf = (method: Method, path: string, sent?: Sent) => service.statusOf(method, path, sent)
 
 const exampleOf = (operation: Operation) =>
   operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => operation.parameters?.[name]?.example ?? name)
@@ -58,16 +55,16 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   if (operation.caller !== 'anybody') {
     test('nobody knows the caller: 401', async () => {
       expect(await statusOf(method, path)).toBe(401)
-      expect(await statusOf(method, path, { token: 'nonsense' })).toBe(401)
+      expect(await statusOf(method, path, { session: 'nonsense' })).toBe(401)
     })
   }
 
   if (CALLERS[operation.caller].scheme === 'session') {
     test('a session that is over', async () => {
       const hourAgo = new Date(Date.now() - 3_700_000)
-      const { sessions } = town.service.settings
+      const { sessions } = service.running.settings
       const session = await mintSession(sessions, { kind: 'ledger', sub: ada.address }, hourAgo)
-      expect((await ask(method, path, { token: session })).body).toEqual({
+      expect((await ask(method, path, { session })).body).toEqual({
         error: 'session expired',
         code: 'session-expired',
       })
@@ -76,31 +73,35 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
 
   test('a body that is too large', async () => {
     if (method === 'GET') return
-    const sent = { token: token(), body: ' '.repeat(256 * 1024 + 1) }
+    const sent = { session: token(), body: ' '.repeat(256 * 1024 + 1) }
     expect(await statusOf(method, path, sent)).toBe(NEVER_READ.has(operation.id) ? 501 : 413)
   })
 
   if (operation.body) {
     test('bodies that are none', async () => {
-      expect(await statusOf(method, path, { token: token(), body: '{' })).toBe(400)
-      expect(await statusOf(method, path, { token: token(), body: '{}', type: 'text/plain' })).toBe(415)
+      expect(await statusOf(method, path, { session: token(), body: '{' })).toBe(400)
+      expect(await statusOf(method, path, { session: token(), body: '{}', type: 'text/plain' })).toBe(415)
       for (const body of ['null', '[]', '7', '"text"']) {
-        expect(await statusOf(method, path, { token: token(), body })).toBe(400)
+        expect(await statusOf(method, path, { session: token(), body })).toBe(400)
       }
     })
   }
 
   test('the database is away', async () => {
-    await setting.elsewhere({ DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }, async () => {
-      await ask(method, path, { token: token(), body: operation.body?.example })
+    await service.withVariables({ DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }, async () => {
+      await ask(method, path, { session: token(), body: operation.body?.example })
     })
   })
 })
 
 test('what is wrong with a request is told while the database is away, too', async () => {
-  const payee = await town.employ()
-  const built = await buildTransfer(town.network, ada, { to: payee.address, amount: 0n, opening: ada.opening })
-  await setting.elsewhere({ DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }, async () => {
+  const payee = await service.employ()
+  const built = await buildTransfer(service.ledger.network, ada, {
+    to: payee.address,
+    amount: 0n,
+    opening: ada.opening,
+  })
+  await service.withVariables({ DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }, async () => {
     expect(await statusOf('POST', '/transfer', as(ada, { signedXDR: 'nonsense' }))).toBe(400)
     expect(await statusOf('POST', '/transfer', as(payee, { signedXDR: built.signedXdr }))).toBe(403)
     expect(await statusOf('POST', '/transfer', as(ada, { signedXDR: built.signedXdr }))).toBe(500)
@@ -123,71 +124,71 @@ test('sessions of wallets', async () => {
   expect(await statusOf('GET', `/auth/sep10/challenge?account=${wallet.publicKey()}&home_domain=evil.example`)).toBe(
     400,
   )
-  const transaction = await setting.challengeOf(wallet)
+  const transaction = await service.challengeOf(wallet)
   expect(await statusOf('POST', '/auth/sep10/verify', { body: { transaction } })).toBe(200)
   expect(await statusOf('POST', '/auth/sep10/verify', { body: { transaction } })).toBe(400)
-  const form = new URLSearchParams({ transaction: await setting.challengeOf(wallet, '/auth/sep10') })
+  const form = new URLSearchParams({ transaction: await service.challengeOf(wallet, '/auth/sep10') })
   const type = 'application/x-www-form-urlencoded'
   expect(await statusOf('POST', '/auth/sep10', { body: form.toString(), type })).toBe(200)
-  const another = await setting.challengeOf(Keypair.random())
-  await setting.withoutLedger(async () => {
+  const another = await service.challengeOf(Keypair.random())
+  await service.withoutLedger(async () => {
     expect(await statusOf('POST', '/auth/sep10/verify', { body: { transaction: another } })).toBe(503)
     expect(await statusOf('POST', '/auth/sep10', { body: { transaction: another } })).toBe(503)
   })
 })
 
 test('sessions of the identity provider', async () => {
-  expect(await statusOf('POST', '/auth/idp', { body: { token: await setting.providerToken('ada') } })).toBe(200)
+  expect(await statusOf('POST', '/auth/idp', { body: { token: await service.providerToken('ada') } })).toBe(200)
   expect(await statusOf('POST', '/auth/idp', { body: { token: 'nonsense' } })).toBe(401)
-  await setting.elsewhere({ IDP_ISSUER: '', IDP_AUDIENCE: '' }, async () => {
+  await service.withVariables({ IDP_ISSUER: '', IDP_AUDIENCE: '' }, async () => {
     expect(await statusOf('POST', '/auth/idp', { body: { token: 'x' } })).toBe(501)
   })
-  const issuer = `${setting.provider.origin}/other`
-  setting.provider.documents.set('/other/.well-known/openid-configuration', {
-    body: { issuer, jwks_uri: `${setting.provider.origin}/jwks` },
+  const issuer = `${service.provider.origin}/other`
+  service.provider.documents.set('/other/.well-known/openid-configuration', {
+    body: { issuer, jwks_uri: `${service.provider.origin}/jwks` },
   })
-  await setting.elsewhere({ IDP_ISSUER: issuer }, async () => {
-    const token = await setting.providerToken('ada', undefined, issuer)
+  await service.withVariables({ IDP_ISSUER: issuer }, async () => {
+    const token = await service.providerToken('ada', undefined, issuer)
     expect(await statusOf('POST', '/auth/idp', { body: { token } })).toBe(403)
   })
-  await setting.elsewhere({ IDP_ISSUER: 'http://127.0.0.1:1' }, async () => {
-    expect(await statusOf('POST', '/auth/idp', { body: { token: await setting.providerToken('ada') } })).toBe(503)
+  await service.withVariables({ IDP_ISSUER: 'http://127.0.0.1:1' }, async () => {
+    expect(await statusOf('POST', '/auth/idp', { body: { token: await service.providerToken('ada') } })).toBe(503)
   })
 })
 
 test('transfers', async () => {
-  const payee = await town.employ()
+  const payee = await service.employ()
   const transfer = { to: payee.address, amount: 1_0000000n, opening: ada.opening }
-  const built = await buildTransfer(town.network, ada, transfer)
-  const late = await buildTransfer(town.network, ada, transfer, { seconds: 1000 })
-  const send = (body: object, token = ada.session) => statusOf('POST', '/transfer', { token, body })
+  const built = await buildTransfer(service.ledger.network, ada, transfer)
+  const late = await buildTransfer(service.ledger.network, ada, transfer, { seconds: 1000 })
+  const send = (body: object, session = ada.session) => statusOf('POST', '/transfer', { session, body })
   expect(await send({})).toBe(400)
   expect(await send({ signedXDR: 'nonsense' })).toBe(400)
   expect(await send({ signedXDR: built.signedXdr, payoutId: 7 })).toBe(400)
   expect(await send({ signedXDR: built.signedXdr }, payee.session)).toBe(403)
   expect(await send({ signedXDR: late.signedXdr })).toBe(422)
   expect(await send({ signedXDR: built.signedXdr, payoutId: NOBODY })).toBe(422)
-  expect(await send({ signedXDR: built.signedXdr }, (await setting.signIn('ada')).session)).toBe(501)
-  await setting.withoutLedger(async () => {
+  expect(await send({ signedXDR: built.signedXdr }, (await service.signIn('ada')).session)).toBe(501)
+  await service.withoutLedger(async () => {
     expect(await send({ signedXDR: built.signedXdr })).toBe(500)
   })
   expect(await send({ signedXDR: built.signedXdr })).toBe(200)
   // The proof is about a balance that has moved on: what the contract says of it is part of the message.
   const back = { ...transfer, to: ada.address, opening: payee.opening }
-  const source = await town.network.rpc.getAccount(payee.address)
-  const first = await buildTransfer(town.network, payee, back, { source })
-  const second = await buildTransfer(town.network, payee, back, { source })
+  const source = await service.ledger.network.rpc.getAccount(payee.address)
+  const first = await buildTransfer(service.ledger.network, payee, back, { source })
+  const second = await buildTransfer(service.ledger.network, payee, back, { source })
   expect(await send({ signedXDR: first.signedXdr }, payee.session)).toBe(200)
   const stale = await ask('POST', '/transfer', as(payee, { signedXDR: second.signedXdr }))
   expect([stale.status, stale.body.error]).toEqual([422, expect.stringContaining('would fail: ')])
 })
 
 test('contractors', async () => {
-  const [eve, walt] = [await setting.signIn('eve'), await setting.signIn('walt')]
+  const [eve, walt] = [await service.signIn('eve'), await service.signIn('walt')]
   const fields = { name: 'Grace', email: 'grace@example.com', address: ada.address }
-  const id = await setting.hire(eve, { ...fields, rate: { amount: '10.5', currency: 'USDC' } })
+  const id = await service.hire(eve, { ...fields, rate: { amount: '10.5', currency: 'USDC' } })
   expect(await statusOf('POST', '/contractors', as(eve, fields))).toBe(409)
-  const other = await setting.hire(eve, { name: 'Joan', email: 'joan@example.com' })
+  const other = await service.hire(eve, { name: 'Joan', email: 'joan@example.com' })
   const rows = [{ name: 'Mary', amount: 12.5 }, { name: 7 }, fields, null]
   const imported = await ask('POST', '/contractors/bulk', as(eve, { rows }))
   expect(imported.body.errors).toHaveLength(3)
@@ -220,9 +221,9 @@ test.each([
   ['/contractors/bulk', { rows: [{ name: 'Ann' }] }],
   ['/batches', { name: 'March' }],
 ])('POST %s by somebody whose organisation goes while the body comes: 409', async (path, body) => {
-  const boss = await setting.signIn('boss')
-  const late = await setting.signIn(`late ${path}`)
-  const contractor = await setting.hire(boss, { name: 'Late' })
+  const boss = await service.signIn('boss')
+  const late = await service.signIn(`late ${path}`)
+  const contractor = await service.hire(boss, { name: 'Late' })
   const { inviteUrl } = (await ask('POST', `/contractors/${contractor}/invite`, as(boss))).body
   const accept = `/invites/${String(inviteUrl).split('/').at(-1)}/accept`
   const meanwhile = async () => expect(await statusOf('POST', accept, as(late))).toBe(200)
@@ -234,8 +235,8 @@ test.each([
 })
 
 test('invites that are mailed', async () => {
-  const poster = await setting.signIn('poster')
-  const contractor = await setting.hire(poster, { name: 'Katherine', email: 'katherine@example.com' })
+  const poster = await service.signIn('poster')
+  const contractor = await service.hire(poster, { name: 'Katherine', email: 'katherine@example.com' })
   let isOpen = false
   const server = new SMTPServer({
     authOptional: true,
@@ -246,7 +247,7 @@ test('invites that are mailed', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
   const { port } = server.server.address() as AddressInfo
   const mail = { SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM: 'pay@pay.example', INVITE_LIMIT: '1' }
-  await setting.elsewhere(mail, async () => {
+  await service.withVariables(mail, async () => {
     for (const status of [503, 200, 429]) {
       expect(await statusOf('POST', `/contractors/${contractor}/invite`, as(poster))).toBe(status)
       isOpen = true
@@ -256,14 +257,14 @@ test('invites that are mailed', async () => {
 })
 
 test('a contractor who is no employer', async () => {
-  const [boss, stranger] = [await setting.signIn('boss'), await setting.signIn('stranger')]
-  const contractor = await setting.hire(boss, { name: 'Dorothy', email: 'dorothy@example.com' })
+  const [boss, stranger] = [await service.signIn('boss'), await service.signIn('stranger')]
+  const contractor = await service.hire(boss, { name: 'Dorothy', email: 'dorothy@example.com' })
   const { body } = await ask('POST', `/contractors/${contractor}/invite`, as(boss))
   const accept = `/invites/${String(body.inviteUrl).split('/').at(-1)}/accept`
-  const dorothy = await setting.signIn('dorothy', 'dorothy@example.com')
+  const dorothy = await service.signIn('dorothy', 'dorothy@example.com')
   expect((await ask('GET', '/me', as(dorothy))).body.invite).toBeDefined()
   expect(await statusOf('POST', accept, as(boss))).toBe(403)
-  expect(await statusOf('POST', accept, as(await setting.signIn('eve', 'eve@example.com')))).toBe(403)
+  expect(await statusOf('POST', accept, as(await service.signIn('eve', 'eve@example.com')))).toBe(403)
   expect(await statusOf('POST', '/invites/nonsense/accept', as(stranger))).toBe(404)
   expect(await statusOf('POST', accept, as(dorothy))).toBe(200)
   expect(await statusOf('POST', accept, as(dorothy))).toBe(409)
@@ -274,15 +275,15 @@ test('a contractor who is no employer', async () => {
   }
   expect(await statusOf('GET', `/contractors/${NOBODY}`, as(dorothy))).toBe(403)
   expect(await statusOf('PATCH', `/contractors/${contractor}`, as(dorothy, { name: 'D.' }))).toBe(403)
-  const joined = { session: (await setting.signIn('somebody')).session }
+  const joined = { session: (await service.signIn('somebody')).session }
   expect(await statusOf('POST', '/me/identities', as(dorothy, joined))).toBe(200)
   expect(await statusOf('POST', '/funding/faucet', as(dorothy))).toBe(409)
 })
 
 test('batches and payouts', async () => {
-  const [eve, walt] = [await setting.signIn('eve'), await setting.signIn('walt')]
-  const payee = await town.employ()
-  const contractorId = await setting.hire(eve, { name: 'Barbara', address: payee.address })
+  const [eve, walt] = [await service.signIn('eve'), await service.signIn('walt')]
+  const payee = await service.employ()
+  const contractorId = await service.hire(eve, { name: 'Barbara', address: payee.address })
   const id = String((await ask('POST', '/batches', as(eve, { name: 'March' }))).body.id)
   await ask('POST', '/batches', as(eve, { name: 'April' }))
   expect((await ask('GET', '/batches?limit=1', as(eve))).headers.get('link')).toContain('cursor=')
@@ -323,16 +324,16 @@ test('batches and payouts', async () => {
 })
 
 test('a batch that has begun is not locked again', async () => {
-  const payee = await town.employ()
-  const contractorId = await setting.hire(ada, { name: 'Katherine', address: payee.address })
+  const payee = await service.employ()
+  const contractorId = await service.hire(ada, { name: 'Katherine', address: payee.address })
   const id = String((await ask('POST', '/batches', as(ada, { name: 'May' }))).body.id)
   const instructions = [{ contractorId, encryptedAmount: 'sealed' }]
   await ask('POST', `/batches/${id}/instructions`, as(ada, { instructions }))
   await ask('POST', `/batches/${id}/ready`, as(ada))
-  const employer = await town.employ()
+  const employer = await service.employ()
   expect(await statusOf('POST', '/me/identities', as(ada, { session: employer.session }))).toBe(200)
   const transfer = { to: payee.address, amount: 1_0000000n, opening: employer.opening }
-  const { signedXdr } = await buildTransfer(town.network, employer, transfer)
+  const { signedXdr } = await buildTransfer(service.ledger.network, employer, transfer)
   expect(await statusOf('POST', '/transfer', as(employer, { signedXDR: signedXdr }))).toBe(200)
   expect((await ask('GET', `/batches/${id}`, as(ada))).body.status).toBe('completed')
   expect(await statusOf('POST', `/batches/${id}/ready`, as(ada))).toBe(409)
@@ -340,8 +341,8 @@ test('a batch that has begun is not locked again', async () => {
 })
 
 test('me', async () => {
-  const [eve, busy] = [await setting.signIn('eve'), await setting.signIn('busy')]
-  await setting.hire(busy)
+  const [eve, busy] = [await service.signIn('eve'), await service.signIn('busy')]
+  await service.hire(busy)
   expect(await statusOf('GET', '/me', as(eve))).toBe(200)
   expect(await statusOf('PATCH', '/me', as(eve, { orgName: 'Eve & Co' }))).toBe(200)
   expect(await statusOf('PATCH', '/me', as(eve, {}))).toBe(400)
@@ -350,35 +351,35 @@ test('me', async () => {
 })
 
 test('a user of another provider with the same sub: 403', async () => {
-  const { sessions } = town.service.settings
+  const { sessions } = service.running.settings
   const identity = { kind: 'idp', sub: 'eve', issuer: 'https://other.example' } as const
-  const token = await mintSession(sessions, identity, new Date())
-  const eve = await setting.signIn('eve')
+  const session = await mintSession(sessions, identity, new Date())
+  const eve = await service.signIn('eve')
   const bodies: Record<string, unknown> = { joinIdentity: { session: eve.session } }
   const lookingUp = OPERATIONS.filter((operation) => refusalsOf(operation).get(403)?.includes('provider-mismatch'))
   for (const operation of lookingUp.filter(({ caller }) => caller !== 'anybody')) {
-    const sent = { token, body: bodies[operation.id] ?? operation.body?.example }
+    const sent = { session, body: bodies[operation.id] ?? operation.body?.example }
     expect(await statusOf(operation.method, exampleOf(operation), sent)).toBe(403)
   }
 })
 
 test('funding', async () => {
-  const person = await town.employ()
+  const person = await service.employ()
   expect(await statusOf('GET', '/funding/vault', as(ada))).toBe(200)
   expect(await statusOf('POST', '/funding/faucet', as(person))).toBe(200)
   expect(await statusOf('POST', '/funding/faucet', as(person))).toBe(429)
-  expect(await statusOf('POST', '/funding/faucet', as(await setting.signIn('eve')))).toBe(409)
-  await setting.withoutLedger(async () => {
+  expect(await statusOf('POST', '/funding/faucet', as(await service.signIn('eve')))).toBe(409)
+  await service.withoutLedger(async () => {
     expect(await statusOf('GET', '/funding/vault', as(ada))).toBe(503)
   })
-  await setting.elsewhere({ CONFIDENTIAL_TOKEN: '' }, async () => {
+  await service.withVariables({ CONFIDENTIAL_TOKEN: '' }, async () => {
     expect(await statusOf('GET', '/funding/vault', as(ada))).toBe(501)
     expect(await statusOf('POST', '/funding/faucet', as(ada))).toBe(501)
   })
 })
 
 test('jobs of the relay', async () => {
-  const client = await setting.signIn('client')
+  const client = await service.signIn('client')
   expect(await statusOf('POST', '/batch', as(client, { amounts: [0] }))).toBe(400)
   const { body } = await ask('POST', '/batch', as(client, { amounts: [10_000_000, 1] }))
   const second = await ask('POST', '/batch', as(client))
@@ -388,10 +389,10 @@ test('jobs of the relay', async () => {
   ])
   expect(await statusOf('GET', `/batch/${body.jobId}`, as(client))).toBe(200)
   expect(await statusOf('GET', `/batch/${body.jobId}`, as(ada))).toBe(404)
-  await setting.elsewhere({ BATCH_ENABLED: 'false' }, async () => {
+  await service.withVariables({ BATCH_ENABLED: 'false' }, async () => {
     expect(await statusOf('POST', '/batch', as(client))).toBe(501)
   })
-  expect(await statusOf('GET', '/cron/sweep', { token: TOKENS.CRON_SECRET })).toBe(200)
+  expect(await statusOf('GET', '/cron/sweep', { session: TOKENS.CRON_SECRET })).toBe(200)
 })
 
 test('what is never done here', async () => {
@@ -401,12 +402,12 @@ test('what is never done here', async () => {
 
 test('the service', async () => {
   for (const path of ['/health', '/openapi.json']) expect(await statusOf('GET', path)).toBe(200)
-  expect(await statusOf('GET', '/metrics', { token: TOKENS.METRICS_TOKEN })).toBe(200)
+  expect(await statusOf('GET', '/metrics', { session: TOKENS.METRICS_TOKEN })).toBe(200)
   expect(await statusOf('GET', '/ready')).toBe(503)
-  await setting.elsewhere({ METRICS_TOKEN: '', CRON_SECRET: '', BATCH_ENABLED: 'false' }, async () => {
+  await service.withVariables({ METRICS_TOKEN: '', CRON_SECRET: '', BATCH_ENABLED: 'false' }, async () => {
     expect(await statusOf('GET', '/ready')).toBe(200)
-    expect(await statusOf('GET', '/metrics', { token: TOKENS.METRICS_TOKEN })).toBe(501)
-    expect(await statusOf('GET', '/cron/sweep', { token: TOKENS.CRON_SECRET })).toBe(501)
+    expect(await statusOf('GET', '/metrics', { session: TOKENS.METRICS_TOKEN })).toBe(501)
+    expect(await statusOf('GET', '/cron/sweep', { session: TOKENS.CRON_SECRET })).toBe(501)
   })
 })
 
@@ -416,7 +417,8 @@ test('a client that asks without end', async () => {
   for (let asked = 0; asked < 300; asked += 1) requireRequestLeft(new Headers({ 'x-client-address': client }), later)
   const limited = OPERATIONS.filter(({ refusals }) => refusals?.includes('rate-limited'))
   expect(limited.length).toBeGreaterThan(0)
-  for (const { method, path } of limited) expect(await statusOf(method, path, { client })).toBe(429)
+  for (const { method, path } of limited)
+    expect(await statusOf(method, path, { headers: { 'X-Client-Address': client } })).toBe(429)
 })
 
 test('a service that did not start', async () => {
@@ -426,7 +428,7 @@ test('a service that did not start', async () => {
   for (const operation of OPERATIONS) {
     expect(await statusOf(operation.method, exampleOf(operation))).toBe(500)
   }
-  provideService(Promise.resolve(town.service))
+  provideService(Promise.resolve(service.running))
 })
 
 test('a service that lacks a variable says which, and what else is missing', async () => {
@@ -444,11 +446,11 @@ test('a service that lacks a variable says which, and what else is missing', asy
       expect(headers.get('retry-after')).toBe('60')
     }
   }
-  provideService(Promise.resolve(town.service))
+  provideService(Promise.resolve(service.running))
 })
 
 test('every answer of the document was seen above', () => {
   // The body of a GET does not come through `fetch`: socket.test.ts sends one.
   const possible = DOCUMENTED_ANSWERS.filter((name) => !/^GET .* 413$/.test(name) && !UNSEEN.has(name))
-  expect(possible.filter((name) => !setting.visitor.seen.has(name))).toEqual([])
+  expect(possible.filter((name) => !service.seen.has(name))).toEqual([])
 })

@@ -4,26 +4,26 @@ import type { Operation } from '#lib/api/operation.ts'
 import { refusalsOf } from '#lib/api/operation-refusals.ts'
 import { OPERATIONS } from '#lib/api/operations.ts'
 import { buildChallenge } from '#lib/auth/sep10/challenge.ts'
-import type { SignedInPayer } from '../support/ground.ts'
-import { openSetting, type Setting } from './setting.ts'
-import type { Sent } from './visitor.ts'
+import type { Sent } from '../support/api-client.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { type FullService, openFullService } from './full-service.ts'
 
 /**
- * The other direction of what the visitor checks: every code of a 400 in the document is one that its own route answers
+ * The other direction of what the client checks: every code of a 400 in the document is one that its own route answers
  * with, once something wrong is sent.
  */
-let setting: Setting
+let service: FullService
 let ada: SignedInPayer
 let places: Record<string, string>
 beforeAll(async () => {
-  setting = await openSetting()
-  ada = await setting.town.employ()
-  const contractor = await setting.hire(ada)
-  const batch = await setting.visitor.ask('POST', '/batches', { token: ada.session, body: { name: 'March' } })
+  service = await openFullService()
+  ada = await service.employ()
+  const contractor = await service.hire(ada)
+  const batch = await service.ask('POST', '/batches', { session: ada.session, body: { name: 'March' } })
   places = { '/contractors/{id}': `/contractors/${contractor}` }
   places['/batches/{id}/instructions'] = `/batches/${batch.body.id}/instructions`
 })
-afterAll(() => setting?.close())
+afterAll(() => service?.close())
 
 const SEED = Keypair.fromRawEd25519Seed(new Uint8Array(32)).secret()
 const TEXTS = ['', 'wrong', 'a\u0007b', SEED, `${SEED}@example.com`, 'x'.repeat(5_000), '0']
@@ -50,10 +50,10 @@ const BROKEN: Sent[] = [
 async function answersOf(operation: Operation): Promise<Set<string>> {
   const { method, caller, body, query } = operation
   const path = places[operation.path] ?? operation.path
-  const token = caller === 'anybody' ? undefined : ada.session
+  const session = caller === 'anybody' ? undefined : ada.session
   const answers = new Set<string>()
   const ask = async (at: string, sent: Sent) => {
-    const answer = await setting.visitor.ask(method, at, { token, ...sent })
+    const answer = await service.ask(method, at, { session, ...sent })
     if (answer.status !== 400) return
     answers.add(String(answer.body.code))
     expect(String(answer.body.error)).not.toMatch(/Invalid|expected|received|undefined/)
@@ -73,7 +73,7 @@ const wallet = Keypair.random()
 /** What only a challenge can be wrong in. */
 const challengeQueries = (path: string) => (): [string, Sent][] => {
   const account = wallet.publicKey()
-  const server = setting.town.service.settings.sep10.signer.publicKey()
+  const server = service.running.settings.sep10.signer.publicKey()
   const asked = [
     { account: server },
     { account, memo: '1' },
@@ -83,7 +83,7 @@ const challengeQueries = (path: string) => (): [string, Sent][] => {
   return asked.map((query) => [`${path}?${new URLSearchParams(Object.entries(query))}`, {}])
 }
 const challenges = (path: string) => (): [string, Sent][] => {
-  const { sep10 } = setting.town.service.settings
+  const { sep10 } = service.running.settings
   const challengeAt = (at: Date) => {
     const challenge = buildChallenge(sep10, { account: wallet.publicKey() }, at)
     return new Transaction(challenge.transaction, challenge.network_passphrase)

@@ -1,27 +1,28 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import * as idp from '#app/api/auth/idp/route.ts'
-import { accountOf, type Office, openOffice } from '../directory/office.ts'
 import { captureLog } from '../support/console.ts'
+import { accountOf, atNoon } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { AUDIENCE, type OidcServer, openOidcServer } from './oidc-server.ts'
 import { providerKey, startTestProvider } from './provider-server.ts'
 
 let provider: OidcServer
-let office: Office
+let service: TestService<'fake'>
 let logged: string[]
 
 beforeAll(async () => {
   provider = await openOidcServer()
-  office = await openOffice({ IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE })
+  service = await openTestService(atNoon({ IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE }))
 })
 afterAll(async () => {
-  await office.close()
+  await service.close()
   await provider.stop()
 })
 beforeEach(() => {
   logged = captureLog()
   // Tokens are made at the real time.
-  office.clock.now = new Date()
+  service.clock.now = new Date()
 })
 afterEach(() => {
   vi.useRealTimers()
@@ -38,7 +39,7 @@ async function exchange(token: string) {
   const response = await idp.POST(request, {})
   return { response, status: response.status, body: (await response.json()) as Record<string, string> }
 }
-const me = async (session: string | undefined) => (await office.call(session, 'GET', '/me')).body
+const me = async (session: string | undefined) => (await service.ask('GET', '/me', { session })).body
 
 describe('a real OpenID provider', () => {
   test('that is not there yet is 503, and asked again by the next who comes', async () => {
@@ -64,21 +65,21 @@ describe('a real OpenID provider', () => {
 
   test('signing in founds the organisation: an invite that comes later takes nothing away', async () => {
     const { body } = await exchange((await provider.logIn('dora')).access_token)
-    const employer = await office.wallet(accountOf(9_102))
-    await office.call(employer, 'POST', '/contractors', { name: 'Dora', email: 'dora@b.example' })
+    const employer = await service.wallet(accountOf(9_102))
+    await service.ask('POST', '/contractors', { session: employer, body: { name: 'Dora', email: 'dora@b.example' } })
     expect(await me(body.session)).toMatchObject({ roles: ['employer'], invite: { role: 'contractor' } })
   })
 
   test('vouches for an email, by which an invite is found', async () => {
-    const employer = await office.wallet(accountOf(9_100))
-    await office.call(employer, 'POST', '/contractors', { name: 'Alice', email: 'alice@B.example' })
+    const employer = await service.wallet(accountOf(9_100))
+    await service.ask('POST', '/contractors', { session: employer, body: { name: 'Alice', email: 'alice@B.example' } })
     const { body } = await exchange((await provider.logIn('alice')).access_token)
     expect((await me(body.session)).invite).toMatchObject({ role: 'contractor' })
   })
 
   test('does not vouch for an email that it has not verified', async () => {
-    const employer = await office.wallet(accountOf(9_101))
-    await office.call(employer, 'POST', '/contractors', { name: 'Bob', email: 'bob@b.example' })
+    const employer = await service.wallet(accountOf(9_101))
+    await service.ask('POST', '/contractors', { session: employer, body: { name: 'Bob', email: 'bob@b.example' } })
     const { body } = await exchange((await provider.logIn('bob')).access_token)
     expect(decodeJwt(body.session ?? '').email).toBeUndefined()
     expect((await me(body.session)).invite).toBeUndefined()
@@ -132,12 +133,14 @@ describe('a provider that is no issuer of discovery (Privy)', () => {
     const keys = await startTestProvider()
     const key = await providerKey('privy')
     keys.documents.set('/jwks.json', { body: { keys: [key.jwk] } })
-    const privy = await openOffice({
-      IDP_ISSUER: 'privy.io',
-      IDP_AUDIENCE: 'app-id',
-      IDP_JWKS_URL: `${keys.origin}/jwks.json`,
-      IDP_ALGS: 'ES256',
-    })
+    const privy = await openTestService(
+      atNoon({
+        IDP_ISSUER: 'privy.io',
+        IDP_AUDIENCE: 'app-id',
+        IDP_JWKS_URL: `${keys.origin}/jwks.json`,
+        IDP_ALGS: 'ES256',
+      }),
+    )
     privy.clock.now = new Date()
     const now = Math.floor(Date.now() / 1000)
     const claims = { iss: 'privy.io', aud: 'app-id', sub: 'did:privy:cm123', sid: 's1', iat: now, exp: now + 3600 }

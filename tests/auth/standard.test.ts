@@ -43,7 +43,7 @@ test('the SDF’s wallet SDK finds its way by stellar.toml and signs in', async 
   const auth = await anchor.sep10()
   const wallet = Keypair.random()
   const { token } = await auth.authenticate({ accountKp: SigningKeypair.fromSecret(wallet.secret()) })
-  const session = await verifySession(service.service.settings.sessions, token, new Date())
+  const session = await verifySession(service.running.settings.sessions, token, new Date())
   expect(session).toMatchObject({ kind: 'ledger', sub: wallet.publicKey() })
 })
 
@@ -55,7 +55,7 @@ test('stellar.toml is what SEP-1 asks for, as the SDK reads it', async () => {
   expect(toml).toEqual({
     VERSION: '2.7.0',
     NETWORK_PASSPHRASE: Networks.TESTNET,
-    SIGNING_KEY: service.service.settings.sep10.signer.publicKey(),
+    SIGNING_KEY: service.running.settings.sep10.signer.publicKey(),
     WEB_AUTH_ENDPOINT: `http://${domain}/api/auth/sep10`,
     CURRENCIES: [],
     DOCUMENTATION: { ORG_NAME: 'Confidential payroll', ORG_URL: `http://${domain}` },

@@ -10,10 +10,9 @@ import { startPostgres } from '../bench/postgres.ts'
 import { openApiClient } from '../support/api-client.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { employerWith } from '../support/fixtures.ts'
-import { layGround, type SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { startTestLedger } from '../support/test-ledger.ts'
-import { describeLedger } from '../support/test-service.ts'
+import { describeLedger, type SignedInPayer } from '../support/test-service.ts'
 import { type Instance, type Pair, type Party, runHistory } from './history.ts'
 import { findUntruths } from './truth.ts'
 
@@ -92,34 +91,34 @@ const variables = {
   TRANSFER_WAIT: '4',
   ...describeLedger(ledger),
 }
-const database = { url: postgres.url, store, shared: undefined, drop: async () => undefined }
 const { sessions } = composeSettings(readEnvironment(variables))
-const wallet = (address: string) => mintSession(sessions, { kind: 'ledger', sub: address }, new Date())
-const ground = await layGround(ledger, database, wallet)
+const db = await store.database()
 const instances = await Promise.all([ledger.proxy, second].map((proxy) => startInstance(variables, proxy)))
 const pair: Pair = {
   instances,
   proxies: [ledger.proxy, second],
   network: ledger.network,
-  db: ground.db,
+  db,
   breakDatabase: async () => {
-    await ground.db.execute(
+    await db.execute(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     )
   },
 }
 
 async function makeParty(): Promise<Party> {
-  const payer = await ground.employ()
+  const endowed = await ledger.endowPayer()
+  const identity = { kind: 'ledger', sub: endowed.address } as const
+  const payer = { ...endowed, session: await mintSession(sessions, identity, new Date()) }
   const payee = (await enrol(ledger.network)).signer.publicKey()
-  const office = await employerWith(
-    { ...(await openApiClient({ base: instances[0]?.base ?? '', fetch })), db: ground.db },
+  const employer = await employerWith(
+    { ...(await openApiClient({ base: instances[0]?.base ?? '', fetch })), db },
     payer,
   )
-  const contractor = await office.engage('a payee', { address: payee })
+  const contractor = await employer.engage('a payee', { address: payee })
   const payouts: string[] = []
   for (let month = 0; month < 3; month += 1) {
-    const [payout] = (await office.prepare([contractor])).payouts
+    const [payout] = (await employer.prepare([contractor])).payouts
     if (payout) payouts.push(payout.id)
   }
   return { payer, payee, payouts }
@@ -142,7 +141,7 @@ for (let round = 0; round < rounds; round += 1) {
   for (const untruth of untruths) console.error(`seed ${firstSeed + round}: ${untruth}`)
   console.log(`${(round + 1) * PARTIES} histories, ${answers} answers, ${faults} faults, ${untrue} untruths`)
 }
-const ends = Object.entries(Object.groupBy(await ground.db.query.transfers.findMany(), ({ status }) => status))
+const ends = Object.entries(Object.groupBy(await db.query.transfers.findMany(), ({ status }) => status))
 console.log(ends.map(([status, transfers]) => `${transfers?.length} ${status}`).join(', '))
 for (const { end } of instances) end()
 await second.close()

@@ -6,7 +6,7 @@ import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { seededRandom } from '../sponsor/random.ts'
 import type { FaultProxy } from '../support/fault-proxy.ts'
-import type { SignedInPayer } from '../support/ground.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
 import { lie } from './lies.ts'
 
 /** What a request was answered with. */

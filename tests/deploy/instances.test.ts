@@ -9,9 +9,9 @@ import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { seededRandom } from '../sponsor/random.ts'
 import { type Balancer, startBalancer } from '../support/balancer.ts'
-import type { SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
 import { expectSettled } from '../support/transfers.ts'
 
 const QUOTA = 20
@@ -78,7 +78,7 @@ const statuses = (answers: Answer<unknown>[]) => answers.map(({ status }) => sta
 
 /** How often the sponsor has paid, and for which inner transactions, by the ledger's own record. */
 async function readFeeBumps(): Promise<string[]> {
-  const { rpc, passphrase } = fixture.network
+  const { rpc, passphrase } = fixture.ledger.network
   const { oldestLedger } = await rpc.getHealth()
   const inner: string[] = []
   let page = await rpc.getTransactions({ startLedger: oldestLedger, pagination: { limit: 200 } })
@@ -104,7 +104,7 @@ async function expectOneTruth(): Promise<void> {
 }
 
 test('the demo, each of its requests at one of two instances', async () => {
-  const { port } = new URL(fixture.devnet.url)
+  const { port } = new URL(fixture.ledger.devnet.url)
   const demo = spawn(process.execPath, ['lib/cli/demo.ts', '--once'], {
     env: { ...process.env, PUBLIC_URL: balancer.url, DEVNET_PORT: port },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -198,7 +198,7 @@ describe('the same request at both instances at once', () => {
     const outcomes = people.map(async (person, index) => {
       const batch = await prepare(person.session, payee, `payroll ${index}`)
       const transfer = { to: payee, amount: 7n, opening: person.opening }
-      const { signedXdr, hash } = await buildTransfer(fixture.network, person, transfer)
+      const { signedXdr, hash } = await buildTransfer(fixture.ledger.network, person, transfer)
       const answers = await atOnce(person.session, '/transfer', { signedXDR: signedXdr })
       expect(statuses(answers)).toEqual([200, 200])
       expect(answers[0]?.body).toEqual(answers[1]?.body)
@@ -224,7 +224,7 @@ describe('the same request at both instances at once', () => {
     const answers = await Promise.all(
       payees.map(async ({ signer }, index) => {
         const transfer = { to: signer.publicKey(), amount: 7n, opening: person.opening }
-        const { signedXdr } = await buildTransfer(fixture.network, person, transfer)
+        const { signedXdr } = await buildTransfer(fixture.ledger.network, person, transfer)
         return await ask(instances[index] ?? '', person.session, '/transfer', { signedXDR: signedXdr })
       }),
     )
@@ -261,13 +261,13 @@ test('what one instance had taken on when it was killed, the other finishes', as
   const [first = '', second = ''] = instances
   const person = await fixture.employ()
   const payee = (await fixture.payee()).signer.publicKey()
-  const { signedXdr, hash } = await buildTransfer(fixture.network, person, {
+  const { signedXdr, hash } = await buildTransfer(fixture.ledger.network, person, {
     to: payee,
     amount: 7n,
     opening: person.opening,
   })
   const reached = Promise.withResolvers<void>()
-  fixture.proxy.rule((call) => {
+  fixture.ledger.proxy.rule((call) => {
     if (call.method !== 'sendTransaction') return 'pass'
     reached.resolve()
     return { hang: true, delivered: true }
@@ -276,7 +276,7 @@ test('what one instance had taken on when it was killed, the other finishes', as
   await reached.promise
   await programs[0]?.kill()
   expect(await cut).toBe('cut')
-  fixture.proxy.rule(null)
+  fixture.ledger.proxy.rule(null)
   const answer = await ask(second, person.session, '/transfer', { signedXDR: signedXdr })
   expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
   await expectSettled(fixture, person, hash)

@@ -6,15 +6,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextProgram } from '#lib/cli/build.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type Gate, makeGate } from '../support/gate.ts'
-import { type Ground, openGround, type SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { rawRequest, wired, wiredBody } from '../support/raw-request.ts'
+import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
 
 const FRONTEND = 'https://pay.example'
 const ELSEWHERE = 'https://evil.example'
 
-let ground: Ground
+let service: TestService<'embedded'>
 let gate: Gate
 let program: Program
 let base: string
@@ -23,15 +23,19 @@ let employer: SignedInPayer
 beforeAll(async () => {
   const port = await freePort()
   base = `http://localhost:${port}`
-  ground = await openGround({ PORT: String(port), PUBLIC_URL: base, CORS_ORIGINS: FRONTEND, TRANSFER_WAIT: '5' })
-  employer = await ground.employ(0n)
-  gate = await makeGate(ground.databaseUrl)
-  program = await startProgram(base, { ...ground.variables, DATABASE_URL: gate.url })
+  service = await openTestService({
+    ledger: 'embedded',
+    choresEveryMs: 0,
+    variables: { PORT: String(port), PUBLIC_URL: base, CORS_ORIGINS: FRONTEND, TRANSFER_WAIT: '5' },
+  })
+  employer = await service.employ(0n)
+  gate = await makeGate(service.database.url)
+  program = await startProgram(base, { ...service.variables, DATABASE_URL: gate.url })
 }, 240_000)
 afterAll(async () => {
   await program?.kill()
   await gate?.shut()
-  await ground?.close()
+  await service?.close()
 })
 
 const bearer = () => ({ Authorization: `Bearer ${employer.session}` })
@@ -95,9 +99,9 @@ describe('a database out of reach', () => {
 
 test('an RPC out of reach is 503, too, and over when it is over', async () => {
   const { status: before } = await ask('/funding/vault')
-  ground.proxy.rule(() => ({ drop: true, delivered: false }))
+  service.ledger.proxy.rule(() => ({ drop: true, delivered: false }))
   const { status, body } = await ask('/funding/vault')
-  ground.proxy.rule(null)
+  service.ledger.proxy.rule(null)
   expect([status, body]).toEqual([503, { error: 'the ledger cannot be reached', code: 'unavailable' }])
   expect([before, (await ask('/funding/vault')).status]).toEqual([200, 200])
 })
@@ -329,7 +333,7 @@ describe('programs that must not start', () => {
     const clone = await cloneDatabase()
     const db = await clone.store.database()
     await db.execute(sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of tomorrow', 1)`)
-    const variables = { ...ground.variables, PORT: String(await freePort()), DATABASE_URL: clone.url }
+    const variables = { ...service.variables, PORT: String(await freePort()), DATABASE_URL: clone.url }
     for (const program of [serve, migrate]) {
       const { code, said } = await run(program, variables)
       expect(code).toBe(1)
@@ -344,7 +348,7 @@ describe('programs that must not start', () => {
   })
 
   test('a short secret', async () => {
-    const variables = { ...ground.variables, PORT: String(await freePort()), SESSION_SECRET: 'short' }
+    const variables = { ...service.variables, PORT: String(await freePort()), SESSION_SECRET: 'short' }
     const { code, said } = await run(serve, variables)
     expect(code).toBe(1)
     expect(said).toContain('SESSION_SECRET: ')

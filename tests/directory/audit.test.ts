@@ -4,7 +4,7 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { openStore, type Store, sqlState, transact } from '#lib/db/connection.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { NOW } from './office.ts'
+import { NOW } from '../support/directory.ts'
 
 const entry = {
   organisation: undefined,

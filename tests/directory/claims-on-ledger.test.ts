@@ -8,27 +8,27 @@ import type { Instructed } from '#lib/directory/batch-instructions.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { openEmployer } from '../support/fixtures.ts'
-import type { SignedInPayer } from '../support/ground.ts'
-import { openTown, type Town } from '../support/town.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { countFeeBumps, next, notFound, sendAnswer } from '../support/transfers.ts'
 import { findContradictions } from './bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from './payment.ts'
 
-let town: Town
+let service: TestService<'embedded'>
 let address: string
 beforeAll(async () => {
-  town = await openTown({ TRANSFER_WAIT: '20' })
-  address = (await enrol(town.network)).signer.publicKey()
+  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '20' } })
+  address = (await enrol(service.ledger.network)).signer.publicKey()
 })
-afterAll(() => town.close())
+afterAll(() => service.close())
 
-const prepare = (options: { batches?: number } = {}) => preparePayment(town, address, options)
-const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(town, wallet, address, amount)
+const prepare = (options: { batches?: number } = {}) => preparePayment(service, address, options)
+const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(service, wallet, address, amount)
 const find = findBatch
 
 afterEach(async () => {
-  town.proxy.rule(null)
-  expect(await findContradictions(town.db)).toEqual([])
+  service.ledger.proxy.rule(null)
+  expect(await findContradictions(service.db)).toEqual([])
 })
 
 const result = (code: 'txInsufficientBalance') =>
@@ -41,7 +41,7 @@ const result = (code: 'txInsufficientBalance') =>
 test('a transfer pays its payout: pending while it is on its way, then paid with the hash of the answer', async () => {
   const { post, now, payee, office, batch } = await prepare()
   let between: BatchWithPayouts | undefined
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') between ??= await now()
     return 'pass'
   })
@@ -54,7 +54,7 @@ test('a transfer pays its payout: pending while it is on its way, then paid with
     completedAt: expect.any(String),
     payouts: [{ status: 'paid', txHash: answer.body.hash, paidAt: expect.any(String) }],
   })
-  const [row] = await town.db.select().from(contractors).where(eq(contractors.id, payee.id))
+  const [row] = await service.db.select().from(contractors).where(eq(contractors.id, payee.id))
   expect(row?.lastPaidAt?.toISOString()).toBe((await now()).payouts[0]?.paidAt)
   expect(await office.ask('GET', `/batches/${batch.id}/status`)).toMatchObject({
     body: { status: 'completed', settledCount: 1, failedCount: 0, payoutCount: 1 },
@@ -62,8 +62,8 @@ test('a transfer pays its payout: pending while it is on its way, then paid with
 })
 
 test('instructions look whether who waits has registered meanwhile; while the ledger is out of reach, nobody has', async () => {
-  const wallet = await town.employ(1n)
-  const office = await openEmployer(town, wallet.address)
+  const wallet = await service.employ(1n)
+  const office = await openEmployer(service, wallet.address)
   const registered = await office.engage('registered', { address, status: 'invited' })
   const stranger = await office.engage('never registered', { status: 'onboarding' })
   const inactive = await office.engage('inactive', { address: wallet.address, status: 'inactive' })
@@ -74,14 +74,14 @@ test('instructions look whether who waits has registered meanwhile; while the le
   }))
   const instruct = () => office.ask<Instructed>('POST', `/batches/${batch.id}/instructions`, { instructions })
   const notReady = (payee: { id: string }) => ({ contractorId: payee.id, reason: 'contractor is not ready' })
-  town.proxy.rule(() => ({ status: 503 }))
+  service.ledger.proxy.rule(() => ({ status: 503 }))
   expect((await instruct()).body).toEqual({ payouts: [], errors: [registered, stranger, inactive].map(notReady) })
-  town.proxy.rule(null)
+  service.ledger.proxy.rule(null)
   expect((await instruct()).body).toMatchObject({
     payouts: [{ contractorId: registered.id, address, status: 'draft' }],
     errors: [stranger, inactive].map(notReady),
   })
-  const [row] = await town.db.select().from(contractors).where(eq(contractors.id, registered.id))
+  const [row] = await service.db.select().from(contractors).where(eq(contractors.id, registered.id))
   expect(row).toMatchObject({ status: 'ready', pvk: expect.stringMatching(/^[0-9a-f]{128}$/) })
 })
 
@@ -96,8 +96,9 @@ test('two of one number at once claim one payout, which the one that applies pay
   const { wallet, post, hash, office, batches } = await prepare({ batches: 2 })
   // The same sequence number and balance: the ledger takes one of the two.
   const rival = await build(wallet, 1n)
-  const recorded = async () => (await town.row(hash)) !== undefined && (await town.row(rival.hash)) !== undefined
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
+  const recorded = async () =>
+    (await service.findTransfer(hash)) !== undefined && (await service.findTransfer(rival.hash)) !== undefined
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') await expect.poll(recorded).toBe(true)
     return 'pass'
   })
@@ -120,9 +121,9 @@ describe('whatever the RPC does, the payout says what the ledger says', () => {
   ]
   test.each(faults)('%s', async (_, fault) => {
     const { post, now, hash } = await prepare()
-    town.proxy.rule(fault())
+    service.ledger.proxy.rule(fault())
     const answer = await post()
-    expect(await countFeeBumps(town, hash)).toBe(1)
+    expect(await countFeeBumps(service, hash)).toBe(1)
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
   })
 })
@@ -130,10 +131,10 @@ describe('whatever the RPC does, the payout says what the ledger says', () => {
 test('a client that sends its inner transaction by itself: paid with the inner hash', async () => {
   const { post, now, hash, signedXdr } = await prepare()
   let alone = false
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction' && !alone) {
       alone = true
-      await sendAndWait(town.network, signedXdr)
+      await sendAndWait(service.ledger.network, signedXdr)
     }
     return 'pass'
   })
@@ -144,7 +145,7 @@ test('a client that sends its inner transaction by itself: paid with the inner h
 test('an ERROR: the payout stays pending, and is paid once the network takes the transfer', async () => {
   const { post, now } = await prepare()
   let refuses = true
-  town.proxy.rule(({ method }) => {
+  service.ledger.proxy.rule(({ method }) => {
     const error = { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }
     return method === 'sendTransaction' && refuses ? error : 'pass'
   })
@@ -158,12 +159,14 @@ test('an ERROR: the payout stays pending, and is paid once the network takes the
 
 test('an ERROR, then a rival of the same number: the payout is paid once, by the one that applies', async () => {
   const { wallet, post, hash, now } = await prepare()
-  town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
+  service.ledger.proxy.rule(
+    next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
+  )
   expect((await post()).status).toBe(500)
   const rival = await build(wallet, 6_0000000n)
   const answer = await rival.post()
-  expect([await countFeeBumps(town, hash), await countFeeBumps(town, rival.hash)].toSorted()).toEqual([0, 1])
-  const row = await town.row(rival.hash)
+  expect([await countFeeBumps(service, hash), await countFeeBumps(service, rival.hash)].toSorted()).toEqual([0, 1])
+  const row = await service.findTransfer(rival.hash)
   const isPaidByRival = row?.applied === rival.hash
   expect(answer).toMatchObject(
     isPaidByRival ? { status: 200 } : { status: 500, body: { code: 'transfer-replaced', hash: row?.hash } },
@@ -187,8 +190,8 @@ describe('payoutId', () => {
       status: 422,
       body: { error: 'sponsor refused: the payout does not fit the transfer', code: 'payout' },
     })
-    expect(await town.row(hash)).toBeUndefined()
-    const entries = await town.db.select().from(auditLog).where(eq(auditLog.subjectId, hash))
+    expect(await service.findTransfer(hash)).toBeUndefined()
+    const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, hash))
     expect(entries).toMatchObject([
       { action: 'transfer.refused', actorKind: 'ledger', actorSub: wallet.address, detail: { reason: 'payout' } },
     ])
@@ -198,7 +201,7 @@ describe('payoutId', () => {
 
   test.each([7, null, {}, ['x'], true])('%j is no id: 400', async (payoutId) => {
     const wallet = { session: await session() } as SignedInPayer
-    expect(await town.post(wallet, { signedXDR: 'AAAA', payoutId })).toEqual({
+    expect(await service.post(wallet, { signedXDR: 'AAAA', payoutId })).toEqual({
       status: 400,
       body: { error: 'payoutId must be a string', code: 'payout-id-invalid' },
     })
@@ -206,16 +209,16 @@ describe('payoutId', () => {
 
   let any: Promise<SignedInPayer> | undefined
   async function session() {
-    any ??= town.employ(1n)
+    any ??= service.employ(1n)
     return (await any).session
   }
 })
 
 test('a refused sponsorship is in the audit log: by whom, of what, why, and nothing more', async () => {
   const { wallet, office, post, hash } = await prepare()
-  await sendAndWait(town.network, (await build(wallet, 1n)).signedXdr)
+  await sendAndWait(service.ledger.network, (await build(wallet, 1n)).signedXdr)
   expect((await post()).status).toBe(422)
-  const [entry, ...more] = await town.db
+  const [entry, ...more] = await service.db
     .select()
     .from(auditLog)
     .where(and(eq(auditLog.action, 'transfer.refused'), eq(auditLog.subjectId, hash)))
@@ -237,7 +240,7 @@ test('the audit log tells the whole way of a payout', async () => {
   const { post, batch, hash } = await prepare()
   await post()
   const subjects = [batch.id, batch.payouts[0]?.id, hash]
-  const entries = await town.db.select().from(auditLog).orderBy(auditLog.sequence)
+  const entries = await service.db.select().from(auditLog).orderBy(auditLog.sequence)
   expect(entries.filter(({ subjectId }) => subjects.includes(subjectId)).map(({ action }) => action)).toEqual([
     'batch.created',
     'batch.instructed',

@@ -4,34 +4,36 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
+import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
-import { type Answer, accountOf, fieldsOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, atNoon, fieldsOf, idOf, keyOf, NOW } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let office: Office
+let service: TestService<'fake'>
 let session: string
 let logged: string[]
 let employers = 1_000
 
 beforeAll(async () => {
-  office = await openOffice()
+  service = await openTestService(atNoon())
 })
-afterAll(() => office.close())
+afterAll(() => service.close())
 /** Every test has an employer of its own. */
 beforeEach(async () => {
   logged = captureLog()
   employers += 1
-  session = await office.wallet(accountOf(employers))
-  Object.assign(office.rpc, { fault: undefined, requests: [] })
-  office.clock.now = NOW
+  session = await service.wallet(accountOf(employers))
+  Object.assign(service.ledger, { fault: undefined, requests: [] })
+  service.clock.now = NOW
 })
 afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const create = (body: unknown) => office.call(session, 'POST', '/contractors', body)
-const patch = (id: string, body: unknown) => office.call(session, 'PATCH', `/contractors/${id}`, body)
-const get = (id: string) => office.call(session, 'GET', `/contractors/${id}`)
-const list = (query = '') => office.call(session, 'GET', `/contractors${query}`)
+const create = (body: unknown) => service.ask('POST', '/contractors', { session, body })
+const patch = (id: string, body: unknown) => service.ask('PATCH', `/contractors/${id}`, { session, body })
+const get = (id: string) => service.ask('GET', `/contractors/${id}`, { session })
+const list = (query = '') => service.ask('GET', `/contractors${query}`, { session })
 const refused = ({ status, body }: Answer) => [status, body.error]
 
 const contract = StrKey.encodeContract(new Uint8Array(32).fill(9))
@@ -49,7 +51,7 @@ describe('POST /contractors', () => {
       status: 'invited',
       createdAt: NOW.toISOString(),
     })
-    expect(office.rpc.requests).toEqual([])
+    expect(service.ledger.requests).toEqual([])
   })
 
   test('keeps everything that it is given, and nothing that it does not know', async () => {
@@ -68,16 +70,16 @@ describe('POST /contractors', () => {
 
   test('is ready when the address is registered, with the viewing key that the ledger has', async () => {
     const address = accountOf(1)
-    office.rpc.register(address, keyOf(1))
+    service.ledger.register(address, keyOf(1))
     const { body } = await create({ name: 'Ann', address, pvk: keyOf(2) })
     expect(body).toMatchObject({ status: 'ready', address, pvk: keyOf(1) })
-    expect(office.rpc.requests).toEqual([1])
+    expect(service.ledger.requests).toEqual([1])
   })
 
   test('works without the ledger: whoever cannot be looked up is invited', async () => {
     const address = accountOf(2)
-    office.rpc.register(address, keyOf(2))
-    office.rpc.fault = 'http-503'
+    service.ledger.register(address, keyOf(2))
+    service.ledger.fault = 'http-503'
     const { status, body } = await create({ name: 'Ann', address })
     expect([status, body.status, body.pvk]).toEqual([200, 'invited', undefined])
   })
@@ -168,7 +170,7 @@ describe('POST /contractors', () => {
 
   test('what is no JSON, and no body at all', async () => {
     expect((await create('{"name":')).status).toBe(400)
-    expect(refused(await office.call(session, 'POST', '/contractors'))).toEqual([400, 'name required'])
+    expect(refused(await service.ask('POST', '/contractors', { session }))).toEqual([400, 'name required'])
   })
 
   test.each<[string, object]>([
@@ -210,7 +212,7 @@ describe('POST /contractors', () => {
   test('one that is removed frees its email and address', async () => {
     const given = { name: 'Ann', email: 'a@b.example', address: accountOf(4) }
     const id = idOf(await create(given))
-    await office.call(session, 'DELETE', `/contractors/${id}`)
+    await service.ask('DELETE', `/contractors/${id}`, { session })
     expect((await create(given)).status).toBe(200)
   })
 })
@@ -218,7 +220,7 @@ describe('POST /contractors', () => {
 describe('GET /contractors', () => {
   test('is newest first, those of one moment by their making', async () => {
     for (const name of ['a', 'b', 'c']) await create({ name })
-    office.clock.now = new Date(NOW.getTime() - 1)
+    service.clock.now = new Date(NOW.getTime() - 1)
     await create({ name: 'older' })
     expect(fieldsOf(await list(), 'contractors', 'name')).toEqual(['c', 'b', 'a', 'older'])
     expect((await list()).headers.get('link')).toBeNull()
@@ -270,10 +272,10 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     async (id) => {
       await create({ name: 'Ann' })
       for (const method of ['GET', 'PATCH', 'DELETE'] as const) {
-        const answer = await office.call(session, method, `/contractors/${id}`)
+        const answer = await service.ask(method, `/contractors/${id}`, { session })
         expect(refused(answer)).toEqual([404, 'contractor not found'])
       }
-      const invite = await office.call(session, 'POST', `/contractors/${id}/invite`)
+      const invite = await service.ask('POST', `/contractors/${id}/invite`, { session })
       expect(refused(invite)).toEqual([404, 'contractor not found'])
     },
   )
@@ -295,7 +297,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
 
   test('null clears email, address and rate, and the viewing key goes with the address', async () => {
     const address = accountOf(6)
-    office.rpc.register(address, keyOf(6))
+    service.ledger.register(address, keyOf(6))
     const id = idOf(await create({ name: 'A', email: 'a@b.example', address, rate: { amount: '1', currency: 'USDC' } }))
     const { body } = await patch(id, { email: null, address: null, rate: null })
     expect(body).toEqual({ id, name: 'A', status: 'invited', createdAt: NOW.toISOString() })
@@ -332,22 +334,22 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
 
   test('with another address the ledger has its say', async () => {
     const [registered, unknown] = [accountOf(8), accountOf(9)]
-    office.rpc.register(registered, keyOf(8))
+    service.ledger.register(registered, keyOf(8))
     const id = idOf(await create({ name: 'Ann' }))
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
     const moved = (await patch(id, { address: unknown })).body
     expect([moved.status, moved.address, moved.pvk]).toEqual(['invited', unknown, undefined])
-    office.rpc.fault = 'http-503'
+    service.ledger.fault = 'http-503'
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'invited', address: registered })
-    office.rpc.fault = undefined
+    service.ledger.fault = undefined
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
-    office.rpc.fault = 'http-503'
+    service.ledger.fault = 'http-503'
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
   })
 
   test('somebody inactive stays so whatever the ledger says', async () => {
     const address = accountOf(10)
-    office.rpc.register(address, keyOf(10))
+    service.ledger.register(address, keyOf(10))
     const id = idOf(await create({ name: 'Ann' }))
     await patch(id, { status: 'inactive' })
     expect((await patch(id, { address })).body).toMatchObject({ status: 'inactive', pvk: keyOf(10) })
@@ -355,13 +357,13 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
 
   test('one that is removed is gone from sight, and kept', async () => {
     const id = idOf(await create({ name: 'Ann' }))
-    const removed = await office.call(session, 'DELETE', `/contractors/${id}`)
+    const removed = await service.ask('DELETE', `/contractors/${id}`, { session })
     expect([removed.status, removed.body]).toEqual([200, { id }])
     for (const method of ['GET', 'PATCH', 'DELETE'] as const) {
-      expect((await office.call(session, method, `/contractors/${id}`)).status).toBe(404)
+      expect((await service.ask(method, `/contractors/${id}`, { session })).status).toBe(404)
     }
     expect((await list()).body).toEqual({ contractors: [] })
-    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row?.deletedAt).toEqual(NOW)
   })
 })
@@ -371,9 +373,9 @@ test('the audit log says who did what to which record, and repeats nothing of it
     await create({ name: 'Ann Secretname', email: 'ann@secret.example', rate: { amount: '4242', currency: 'USDC' } }),
   )
   await patch(id, { name: 'Bea Secretname', rate: null })
-  await office.call(session, 'POST', `/contractors/${id}/invite`)
-  await office.call(session, 'DELETE', `/contractors/${id}`)
-  const rows = await office.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)
+  await service.ask('POST', `/contractors/${id}/invite`, { session })
+  await service.ask('DELETE', `/contractors/${id}`, { session })
+  const rows = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)
   expect(rows.map(({ action, detail }) => [action, detail])).toEqual([
     ['contractor.created', { status: 'invited' }],
     ['contractor.updated', { fields: ['name', 'rate'], status: 'invited' }],

@@ -4,20 +4,21 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type BatchStatus, batches, contractors, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, atNoon, idOf, keyOf, NOW } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let office: Office
+let service: TestService<'fake'>
 let session: string
 let users = 12_000
 
 beforeAll(async () => {
-  office = await openOffice()
+  service = await openTestService(atNoon())
 })
-afterAll(() => office.close())
+afterAll(() => service.close())
 beforeEach(async () => {
   captureLog()
   users += 1
-  session = await office.wallet(accountOf(users))
+  session = await service.wallet(accountOf(users))
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -25,7 +26,7 @@ afterEach(() => {
 
 /** A payout of `contractor` in every status, each in a batch of its own. */
 async function payInEveryStatus(contractor: string): Promise<void> {
-  const [row] = await office.db.select().from(contractors).where(eq(contractors.id, contractor))
+  const [row] = await service.db.select().from(contractors).where(eq(contractors.id, contractor))
   const organisation = row?.organisation ?? ''
   const hash = 'ab'.repeat(32)
   const cases: [PayoutStatus, BatchStatus, object][] = [
@@ -36,11 +37,11 @@ async function payInEveryStatus(contractor: string): Promise<void> {
     ['failed', 'failed', { payoutCount: 1, failedCount: 1 }],
   ]
   for (const [status, batchStatus, counts] of cases) {
-    const [batch] = await office.db
+    const [batch] = await service.db
       .insert(batches)
       .values({ organisation, name: status, status: batchStatus, ...counts })
       .returning({ id: batches.id })
-    await office.db.insert(payouts).values({
+    await service.db.insert(payouts).values({
       organisation,
       batch: batch?.id ?? '',
       contractor,
@@ -54,7 +55,7 @@ async function payInEveryStatus(contractor: string): Promise<void> {
 
 /** The status of each payout with its batch's status and counts, by the name of the batch. */
 async function standing(contractor: string): Promise<Record<string, unknown[]>> {
-  const rows = await office.db
+  const rows = await service.db
     .select({ name: batches.name, status: payouts.status, batch: batches.status, count: batches.payoutCount })
     .from(payouts)
     .innerJoin(batches, eq(batches.id, payouts.batch))
@@ -71,16 +72,18 @@ const AFTER = {
 }
 
 describe.each<[string, (id: string) => Promise<{ status: number }>]>([
-  ['deactivating', (id) => office.call(session, 'PATCH', `/contractors/${id}`, { status: 'inactive' })],
-  ['removing', (id) => office.call(session, 'DELETE', `/contractors/${id}`)],
+  ['deactivating', (id) => service.ask('PATCH', `/contractors/${id}`, { session, body: { status: 'inactive' } })],
+  ['removing', (id) => service.ask('DELETE', `/contractors/${id}`, { session })],
 ])('%s a contractor', (_name, act) => {
   test('cancels what is not on its way, counts it no more, and leaves the rest', async () => {
-    office.rpc.register(accountOf(13_000), keyOf(1))
-    const id = idOf(await office.call(session, 'POST', '/contractors', { name: 'Ann', address: accountOf(13_000) }))
+    service.ledger.register(accountOf(13_000), keyOf(1))
+    const id = idOf(
+      await service.ask('POST', '/contractors', { session, body: { name: 'Ann', address: accountOf(13_000) } }),
+    )
     await payInEveryStatus(id)
     expect((await act(id)).status).toBe(200)
     expect(await standing(id)).toEqual(AFTER)
-    const entries = await office.db
+    const entries = await service.db
       .select()
       .from(auditLog)
       .where(eq(auditLog.actorSub, accountOf(users)))
@@ -89,8 +92,8 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
 
   test('cancels nothing of anybody else', async () => {
     const [ann, bob] = [
-      idOf(await office.call(session, 'POST', '/contractors', { name: 'Ann' })),
-      idOf(await office.call(session, 'POST', '/contractors', { name: 'Bob' })),
+      idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } })),
+      idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Bob' } })),
     ]
     await payInEveryStatus(bob)
     const before = await standing(bob)
@@ -100,10 +103,10 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
 })
 
 test('whoever is active again finds its canceled payouts still canceled', async () => {
-  const id = idOf(await office.call(session, 'POST', '/contractors', { name: 'Ann' }))
+  const id = idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } }))
   await payInEveryStatus(id)
   for (const status of ['inactive', 'ready', 'inactive']) {
-    expect((await office.call(session, 'PATCH', `/contractors/${id}`, { status })).body.status).toBe(status)
+    expect((await service.ask('PATCH', `/contractors/${id}`, { session, body: { status } })).body.status).toBe(status)
   }
   expect(await standing(id)).toEqual(AFTER)
 })

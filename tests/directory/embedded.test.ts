@@ -2,21 +2,23 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { openStore, type Store } from '#lib/db/connection.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { provideService } from '#lib/server/services.ts'
+import type { Method } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, fieldsOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, atNoon, fieldsOf, idOf, keyOf, NOW } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
 /** PGlite is one connection: a verb that asks the database for another inside its transaction never ends. */
 let pglite: Store
-let office: Office
+let service: TestService<'fake'>
 
 beforeAll(async () => {
-  office = await openOffice()
+  service = await openTestService(atNoon())
   pglite = openStore({ directory: null })
-  provideService(Promise.resolve({ ...office.service, database: pglite.database, now: () => NOW }))
+  provideService(Promise.resolve({ ...service.running, database: pglite.database, now: () => NOW }))
 })
 afterAll(async () => {
   await pglite.close()
-  await office.close()
+  await service.close()
 })
 beforeEach(() => {
   captureLog()
@@ -26,11 +28,11 @@ afterEach(() => {
 })
 
 test('every verb of the directory runs on the embedded database', async () => {
-  const [employer, person] = [await office.wallet(accountOf(1)), await office.wallet(accountOf(2))]
-  const user = await office.user('gil', 'gil@b.example')
-  const call = async (session: string, ...given: [Parameters<Office['call']>[1], string, unknown?]) => {
-    const answer = await office.call(session, ...given)
-    expect([given, answer.status, answer.body.error]).toEqual([given, 200, undefined])
+  const [employer, person] = [await service.wallet(accountOf(1)), await service.wallet(accountOf(2))]
+  const user = await service.user('gil', 'gil@b.example')
+  const call = async (session: string, method: Method, path: string, body?: unknown) => {
+    const answer = await service.ask(method, path, { session, body })
+    expect([method, path, answer.status, answer.body.error]).toEqual([method, path, 200, undefined])
     return answer
   }
   await call(employer, 'PATCH', '/me', { orgName: 'Acme' })
@@ -40,7 +42,7 @@ test('every verb of the directory runs on the embedded database', async () => {
     email: `n${n}@b.example`,
     address: accountOf(100 + n),
   }))
-  office.rpc.register(accountOf(100), keyOf(100))
+  service.ledger.register(accountOf(100), keyOf(100))
   await call(employer, 'POST', '/contractors/bulk', { rows: [...rows, ...rows] })
   const id = idOf(
     await call(employer, 'POST', '/contractors', { name: 'Ann', rate: { amount: '1', currency: 'USDC' } }),
@@ -56,8 +58,8 @@ test('every verb of the directory runs on the embedded database', async () => {
   await call(person, 'GET', '/me')
   await call(person, 'POST', `/invites/${String(body.inviteUrl).split('/').at(-1)}/accept`)
   expect((await call(person, 'GET', '/me')).body).toMatchObject({ roles: ['contractor'], contractor: { id } })
-  office.rpc.register(accountOf(2), keyOf(2))
-  expect(await sweepRegistrations(await pglite.database(), office.service.registry, NOW)).toBe(1)
+  service.ledger.register(accountOf(2), keyOf(2))
+  expect(await sweepRegistrations(await pglite.database(), service.running.registry, NOW)).toBe(1)
   expect((await call(person, 'GET', `/contractors/${id}`)).body).toMatchObject({ status: 'ready', pvk: keyOf(2) })
   await call(employer, 'PATCH', `/contractors/${id}`, { status: 'inactive' })
   await call(employer, 'DELETE', `/contractors/${id}`)

@@ -2,34 +2,36 @@ import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { mapInSlices } from '#lib/directory/contractors/slices.ts'
+import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
-import { type Answer, accountOf, fieldsOf, keyOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, atNoon, fieldsOf, keyOf, NOW } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let office: Office
+let service: TestService<'fake'>
 let session: string
 let logged: string[]
 let employers = 2_000
 
 beforeAll(async () => {
-  office = await openOffice()
+  service = await openTestService(atNoon())
 })
-afterAll(() => office.close())
+afterAll(() => service.close())
 beforeEach(async () => {
   logged = captureLog()
   employers += 1
-  session = await office.wallet(accountOf(employers))
-  Object.assign(office.rpc, { fault: undefined, requests: [] })
+  session = await service.wallet(accountOf(employers))
+  Object.assign(service.ledger, { fault: undefined, requests: [] })
 })
 afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const bring = (rows: unknown) => office.call(session, 'POST', '/contractors/bulk', { rows })
+const bring = (rows: unknown) => service.ask('POST', '/contractors/bulk', { session, body: { rows } })
 const imported = (answer: Answer, field: string) => fieldsOf(answer, 'imported', field)
 const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
 
 test('rows stand alone: the good become contractors, the bad say why', async () => {
-  office.rpc.register(accountOf(1), keyOf(1))
+  service.ledger.register(accountOf(1), keyOf(1))
   const answer = await bring([
     { name: 'Ann', email: 'ann@b.example', address: accountOf(1), amount: 1500.5 },
     { name: '' },
@@ -58,8 +60,8 @@ test('rows stand alone: the good become contractors, the bad say why', async () 
       { row: 4, reason: 'email must be an email address' },
     ],
   })
-  expect(office.rpc.requests).toEqual([2])
-  expect(fieldsOf(await office.call(session, 'GET', '/contractors'), 'contractors', 'name')).toEqual([
+  expect(service.ledger.requests).toEqual([2])
+  expect(fieldsOf(await service.ask('GET', '/contractors', { session }), 'contractors', 'name')).toEqual([
     'Dot',
     'Bob',
     'Ann',
@@ -114,7 +116,7 @@ test.each(['', null])('what a CSV says of nothing, %j, is absent', async (nothin
   const absent = { id: expect.any(String), name: 'A', status: 'invited', createdAt: NOW.toISOString() }
   expect(made).toEqual([absent, absent])
   const given = { name: 'A', email: nothing, address: nothing, rate: nothing }
-  expect((await office.call(session, 'POST', '/contractors', given)).body).toEqual(absent)
+  expect((await service.ask('POST', '/contractors', { session, body: given })).body).toEqual(absent)
 })
 
 test('no rows are two empty lists', async () => {
@@ -132,7 +134,10 @@ test.each([
 })
 
 test('of rows with one email or address the first counts; one that fails takes none', async () => {
-  await office.call(session, 'POST', '/contractors', { name: 'Old', email: 'old@b.example', address: accountOf(3) })
+  await service.ask('POST', '/contractors', {
+    session,
+    body: { name: 'Old', email: 'old@b.example', address: accountOf(3) },
+  })
   const answer = await bring([
     { name: 'x', email: 'new@b.example', amount: 0 },
     { name: 'a', email: 'New@b.example' },
@@ -169,16 +174,16 @@ describe('the largest body', () => {
 
   test('rows with an address each: one look-up per 200, one entry in the audit log each', async () => {
     const rows = Array.from({ length: 2_000 }, (_, n) => ({ name: `n${n}`, address: accountOf(10_000 + (n % 1_950)) }))
-    office.rpc.register(accountOf(10_000), keyOf(10_000))
-    office.rpc.register(accountOf(11_949), keyOf(11_949))
+    service.ledger.register(accountOf(10_000), keyOf(10_000))
+    service.ledger.register(accountOf(11_949), keyOf(11_949))
     expect(JSON.stringify({ rows }).length).toBeLessThan(LIMIT)
     const answer = await bring(rows)
     expect(imported(answer, 'name')).toHaveLength(1_950)
     expect(fieldsOf(answer, 'errors', 'row')).toEqual(Array.from({ length: 50 }, (_, n) => 1_951 + n))
-    expect(office.rpc.requests).toEqual([...Array<number>(9).fill(200), 150])
+    expect(service.ledger.requests).toEqual([...Array<number>(9).fill(200), 150])
     const statuses = imported(answer, 'status')
     expect([statuses[0], statuses[1], statuses.at(-1)]).toEqual(['ready', 'invited', 'ready'])
-    const entries = await office.db.select({ id: auditLog.subjectId }).from(auditLog)
+    const entries = await service.db.select({ id: auditLog.subjectId }).from(auditLog)
     const audited = new Set(entries.map(({ id }) => id))
     expect(imported(answer, 'id').every((id) => audited.has(String(id)))).toBe(true)
   })
@@ -189,10 +194,10 @@ describe('the largest body', () => {
     expect([answer.status, imported(answer, 'id').length]).toEqual([200, 2_000])
     const newest = imported(answer, 'id').reverse()
     // A list for which nobody says how many holds 1,000, and says where the rest is.
-    const whole = await office.call(session, 'GET', '/contractors')
+    const whole = await service.ask('GET', '/contractors', { session })
     expect(fieldsOf(whole, 'contractors', 'id')).toEqual(newest.slice(0, 1_000))
     const rest = /^<([^>]*)>; rel="next"$/.exec(whole.headers.get('link') ?? '')?.[1]
-    const next = await office.call(session, 'GET', `/contractors${rest}`)
+    const next = await service.ask('GET', `/contractors${rest}`, { session })
     expect(fieldsOf(next, 'contractors', 'id')).toEqual(newest.slice(1_000, 2_000))
     const more = await bring([...rows, { name: 'b' }])
     const error = 'rows must have at most 2,000 rows; send the others in a further import'
@@ -216,36 +221,41 @@ describe('the largest body', () => {
 
   test('one byte more than fits', async () => {
     const text = JSON.stringify({ rows: [{ name: 'a' }] })
-    const most = await office.call(session, 'POST', '/contractors/bulk', text.padEnd(LIMIT))
+    const most = await service.ask('POST', '/contractors/bulk', { session, body: text.padEnd(LIMIT) })
     expect(most.status).toBe(200)
-    const answer = await office.call(session, 'POST', '/contractors/bulk', text.padEnd(LIMIT + 1))
+    const answer = await service.ask('POST', '/contractors/bulk', { session, body: text.padEnd(LIMIT + 1) })
     expect([answer.status, answer.body]).toEqual([413, { error: 'the body is larger than 256 KiB', code: 'too-large' }])
   })
 })
 
 test('an organisation has at most 50,000 contractors', async () => {
   const FULL = 'an organisation has at most 50,000 contractors; remove some first'
-  const first = await office.call(session, 'POST', '/contractors', { name: 'first' })
-  await office.db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
+  const first = await service.ask('POST', '/contractors', { session, body: { name: 'first' } })
+  await service.db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
     SELECT organisation, 'n' || n, 'inactive', now() FROM contractors, generate_series(2, 49998) n
     WHERE id = ${first.body.id}`)
   const answers = await Promise.all([bring([{ name: 'a' }, { name: '' }, { name: 'b' }]), bring([{ name: 'c' }])])
   expect(answers.flatMap((answer) => imported(answer, 'name'))).toHaveLength(2)
   const errors = answers.flatMap(({ body }) => body.errors as { reason: string }[])
   expect(errors.map(({ reason }) => reason).toSorted()).toEqual([FULL, 'name required'])
-  const one = await office.call(session, 'POST', '/contractors', { name: 'd' })
+  const one = await service.ask('POST', '/contractors', { session, body: { name: 'd' } })
   expect([one.status, one.body.error]).toEqual([409, FULL])
-  await office.call(session, 'DELETE', `/contractors/${first.body.id}`)
-  expect((await office.call(session, 'POST', '/contractors', { name: 'd' })).status).toBe(200)
-  expect((await office.call(await office.wallet(accountOf(1_999)), 'POST', '/contractors', { name: 'e' })).status).toBe(
-    200,
-  )
+  await service.ask('DELETE', `/contractors/${first.body.id}`, { session })
+  expect((await service.ask('POST', '/contractors', { session, body: { name: 'd' } })).status).toBe(200)
+  expect(
+    (
+      await service.ask('POST', '/contractors', {
+        session: await service.wallet(accountOf(1_999)),
+        body: { name: 'e' },
+      })
+    ).status,
+  ).toBe(200)
 })
 
 test('while the ledger cannot be asked everybody is invited, and it is asked once', async () => {
-  office.rpc.fault = 'http-503'
+  service.ledger.fault = 'http-503'
   const rows = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, address: accountOf(20_000 + n) }))
   const answer = await bring(rows)
   expect(new Set(imported(answer, 'status'))).toEqual(new Set(['invited']))
-  expect(office.rpc.requests).toEqual([200])
+  expect(service.ledger.requests).toEqual([200])
 })

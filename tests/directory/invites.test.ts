@@ -6,22 +6,24 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { findOpenInvite } from '#lib/directory/invites/invites.ts'
 import { inviteToken, readInviteToken } from '#lib/directory/invites/token.ts'
+import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
-import { type Answer, accountOf, idOf, keyOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, atNoon, idOf, keyOf, NOW } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
-let office: Office
+let service: TestService<'fake'>
 let logged: string[]
 let users = 6_000
 let employer: string
 
 beforeAll(async () => {
-  office = await openOffice({ FRONTEND_URL: 'https://app.example/payroll/' })
+  service = await openTestService(atNoon({ FRONTEND_URL: 'https://app.example/payroll/' }))
 })
-afterAll(() => office.close())
+afterAll(() => service.close())
 beforeEach(async () => {
   logged = captureLog()
-  office.clock.now = NOW
-  office.rpc.fault = undefined
+  service.clock.now = NOW
+  service.ledger.fault = undefined
   employer = (await newcomer()).session
 })
 afterEach(() => {
@@ -30,14 +32,14 @@ afterEach(() => {
 
 async function newcomer() {
   users += 1
-  return { address: accountOf(users), session: await office.wallet(accountOf(users)) }
+  return { address: accountOf(users), session: await service.wallet(accountOf(users)) }
 }
-const create = async (body: object) => idOf(await office.call(employer, 'POST', '/contractors', body))
-const patch = (id: string, body: object) => office.call(employer, 'PATCH', `/contractors/${id}`, body)
+const create = async (body: object) => idOf(await service.ask('POST', '/contractors', { session: employer, body }))
+const patch = (id: string, body: object) => service.ask('PATCH', `/contractors/${id}`, { session: employer, body })
 const refused = ({ status, body }: Answer) => [status, body.error]
-const accept = (session: string, token: string) => office.call(session, 'POST', `/invites/${token}/accept`)
+const accept = (session: string, token: string) => service.ask('POST', `/invites/${token}/accept`, { session })
 async function invite(id: string): Promise<string> {
-  const { status, body } = await office.call(employer, 'POST', `/contractors/${id}/invite`)
+  const { status, body } = await service.ask('POST', `/contractors/${id}/invite`, { session: employer })
   expect(status).toBe(200)
   return String(body.inviteUrl).replace('https://app.example/payroll/invite/', '')
 }
@@ -45,10 +47,10 @@ async function invite(id: string): Promise<string> {
 describe('POST /contractors/{id}/invite', () => {
   test('answers with a link into the frontend, and stores no token', async () => {
     const id = await create({ name: 'Ann' })
-    const { body } = await office.call(employer, 'POST', `/contractors/${id}/invite`)
+    const { body } = await service.ask('POST', `/contractors/${id}/invite`, { session: employer })
     expect(body).toEqual({ inviteUrl: expect.stringMatching(/^https:\/\/app\.example\/payroll\/invite\/[\w-]{70}$/) })
     const token = String(body.inviteUrl).split('/').at(-1) ?? ''
-    const rows = [...(await office.db.select().from(contractors)), ...(await office.db.select().from(auditLog))]
+    const rows = [...(await service.db.select().from(contractors)), ...(await service.db.select().from(auditLog))]
     expect(JSON.stringify(rows)).not.toContain(token)
     await accept(employer, token)
     expect(logged.join('\n')).not.toContain(token)
@@ -63,7 +65,7 @@ describe('POST /contractors/{id}/invite', () => {
   test('not for somebody inactive', async () => {
     const id = await create({ name: 'Ann' })
     await patch(id, { status: 'inactive' })
-    expect(refused(await office.call(employer, 'POST', `/contractors/${id}/invite`))).toEqual([
+    expect(refused(await service.ask('POST', `/contractors/${id}/invite`, { session: employer }))).toEqual([
       409,
       'contractor is inactive',
     ])
@@ -73,11 +75,11 @@ describe('POST /contractors/{id}/invite', () => {
     const id = await create({ name: 'Ann' })
     const { session, address } = await newcomer()
     await accept(session, await invite(id))
-    expect(refused(await office.call(employer, 'POST', `/contractors/${id}/invite`))).toEqual([
+    expect(refused(await service.ask('POST', `/contractors/${id}/invite`, { session: employer }))).toEqual([
       409,
       'contractor has accepted already',
     ])
-    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row).toMatchObject({ linkedSub: address, inviteVersion: 1 })
   })
 })
@@ -85,17 +87,17 @@ describe('POST /contractors/{id}/invite', () => {
 describe('POST /invites/{token}/accept', () => {
   test.each<[string, object, () => Promise<string>]>([
     ['an email, by a wallet', { email: 'hal@b.example' }, async () => (await newcomer()).session],
-    ['an email, by an unverified one', { email: 'hal@b.example' }, () => office.user('hal')],
+    ['an email, by an unverified one', { email: 'hal@b.example' }, () => service.user('hal')],
     ['an address, by another', { address: accountOf(98_000) }, async () => (await newcomer()).session],
-    ['an address, by email', { address: accountOf(98_001) }, () => office.user('ida', 'ida@b.example')],
+    ['an address, by email', { address: accountOf(98_001) }, () => service.user('ida', 'ida@b.example')],
   ])('a record with %s is for somebody else', async (_, fields, signIn) => {
     const token = await invite(await create({ name: 'Hal', ...fields }))
     expect(refused(await accept(await signIn(), token))).toEqual([403, 'this invite is for somebody else'])
   })
 
   test.each<[string, (address: string) => Promise<string>]>([
-    ['the address', (address) => office.wallet(address)],
-    ['the email', () => office.user('jo', 'JO@b.example')],
+    ['the address', (address) => service.wallet(address)],
+    ['the email', () => service.user('jo', 'JO@b.example')],
   ])('a record with both is for whoever shows %s', async (_, signIn) => {
     const { address } = await newcomer()
     const token = await invite(await create({ name: 'Jo', address, email: 'jo@b.example' }))
@@ -110,28 +112,28 @@ describe('POST /invites/{token}/accept', () => {
       200,
       { id, name: 'Ann', status: 'onboarding', address, createdAt: NOW.toISOString() },
     ])
-    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row).toMatchObject({ linkedKind: 'ledger', linkedSub: address, inviteAcceptedAt: NOW })
   })
 
   test('is ready at once if the address is registered', async () => {
     const { session, address } = await newcomer()
-    office.rpc.register(address, keyOf(users))
+    service.ledger.register(address, keyOf(users))
     const { body } = await accept(session, await invite(await create({ name: 'Ann' })))
     expect(body).toMatchObject({ status: 'ready', address, pvk: keyOf(users) })
   })
 
   test('does without the ledger', async () => {
     const { session, address } = await newcomer()
-    office.rpc.register(address, keyOf(users))
-    office.rpc.fault = 'http-503'
+    service.ledger.register(address, keyOf(users))
+    service.ledger.fault = 'http-503'
     const { body } = await accept(session, await invite(await create({ name: 'Ann' })))
     expect([body.status, body.pvk]).toEqual(['onboarding', undefined])
   })
 
   test('a user of a provider brings no address', async () => {
     const id = await create({ name: 'Ann', email: 'fay@b.example' })
-    const { body } = await accept(await office.user('fay', 'FAY@b.example'), await invite(id))
+    const { body } = await accept(await service.user('fay', 'FAY@b.example'), await invite(id))
     expect([body.status, body.address]).toEqual(['onboarding', undefined])
   })
 
@@ -150,9 +152,9 @@ describe('POST /invites/{token}/accept', () => {
     expect(winners).toHaveLength(1)
     const losers = answers.filter(({ status }) => status !== 200)
     expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite accepted already']))
-    const [row] = await office.db.select().from(contractors).where(eq(contractors.id, id))
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row?.linkedSub).toBe(winners[0]?.address)
-    const entries = await office.db.select().from(auditLog).where(eq(auditLog.subjectId, id))
+    const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, id))
     expect(entries.filter(({ action }) => action === 'contractor.linked')).toHaveLength(1)
   })
 
@@ -165,9 +167,9 @@ describe('POST /invites/{token}/accept', () => {
 
   test('is over after 14 days, to the millisecond', async () => {
     const token = await invite(await create({ name: 'Ann' }))
-    office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
+    service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
     expect(refused(await accept((await newcomer()).session, token))).toEqual([404, 'invite not found'])
-    office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000 - 1)
+    service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000 - 1)
     expect((await accept((await newcomer()).session, token)).status).toBe(200)
   })
 
@@ -180,7 +182,7 @@ describe('POST /invites/{token}/accept', () => {
       'deactivation that is taken back',
       async (id) => [await patch(id, { status: 'inactive' }), await patch(id, { status: 'invited' })],
     ],
-    ['removal', (id) => office.call(employer, 'DELETE', `/contractors/${id}`)],
+    ['removal', (id) => service.ask('DELETE', `/contractors/${id}`, { session: employer })],
   ])('is void after %s', async (_what, after) => {
     const { session } = await newcomer()
     const id = await create({ name: 'Ann', email: 'old@b.example' })
@@ -193,7 +195,7 @@ describe('POST /invites/{token}/accept', () => {
     const id = await create({ name: 'Ann', email: 'old@b.example' })
     const token = await invite(id)
     await patch(id, { email: 'Old@B.example' })
-    expect((await accept(await office.user('old', 'old@b.example'), token)).status).toBe(200)
+    expect((await accept(await service.user('old', 'old@b.example'), token)).status).toBe(200)
   })
 
   test('only the newest of several invites holds, and only once', async () => {
@@ -254,17 +256,17 @@ describe('the token', () => {
 })
 
 describe('the page of an invite', () => {
-  const find = (token: string) => findOpenInvite(office.db, office.service.settings.invites, token, office.clock.now)
+  const find = (token: string) => findOpenInvite(service.db, service.running.settings.invites, token, service.clock.now)
 
   test('shows what is open: until it is accepted, void or expired', async () => {
-    await office.call(employer, 'PATCH', '/me', { orgName: 'Acme' })
+    await service.ask('PATCH', '/me', { session: employer, body: { orgName: 'Acme' } })
     const id = await create({ name: 'Ann' })
     const token = await invite(id)
     expect(await find(token)).toEqual({ company: 'Acme', expiresAt: new Date(NOW.getTime() + 14 * 86_400_000) })
     expect(await find('x')).toBeUndefined()
-    office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
+    service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
     expect(await find(token)).toBeUndefined()
-    office.clock.now = NOW
+    service.clock.now = NOW
     await accept((await newcomer()).session, token)
     expect(await find(token)).toBeUndefined()
   })
@@ -278,10 +280,10 @@ describe('the page of an invite', () => {
 })
 
 test('without a frontend the link opens a page of the service itself', async () => {
-  const other = await openOffice()
+  const other = await openTestService(atNoon())
   const session = await other.wallet(accountOf(6_998))
-  const id = idOf(await other.call(session, 'POST', '/contractors', { name: 'Ann' }))
-  const { body } = await other.call(session, 'POST', `/contractors/${id}/invite`)
+  const id = idOf(await other.ask('POST', '/contractors', { session, body: { name: 'Ann' } }))
+  const { body } = await other.ask('POST', `/contractors/${id}/invite`, { session })
   expect(body.inviteUrl).toMatch(/^https:\/\/pay\.example\/invite\/[\w-]{70}$/)
   await other.close()
 })

@@ -1,17 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Batch } from '#lib/directory/batches.ts'
+import type { Answer } from '../support/api-client.ts'
+import { accountOf, atNoon, fieldsOf } from '../support/directory.ts'
 import { employerNamed } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { type Answer, accountOf, fieldsOf, type Office, openOffice } from './office.ts'
 
 describe('GET /contractors', () => {
-  let office: Office
+  let service: TestService<'fake'>
   let session: string
   let names: (query: string) => Promise<unknown[]>
   const address = accountOf(30_001)
   beforeAll(async () => {
-    office = await openOffice()
-    session = await office.wallet(accountOf(30_000))
+    service = await openTestService(atNoon())
+    session = await service.wallet(accountOf(30_000))
     const rows = [
       { name: 'Ada Lovelace', email: 'ada@engines.example' },
       { name: 'Bob 100%', address },
@@ -19,13 +20,14 @@ describe('GET /contractors', () => {
       { name: 'back\\slash' },
       { name: 'Ærø' },
     ]
-    await office.call(session, 'POST', '/contractors/bulk', { rows })
-    const list = await office.call(session, 'GET', '/contractors')
+    await service.ask('POST', '/contractors/bulk', { session, body: { rows } })
+    const list = await service.ask('GET', '/contractors', { session })
     const [, , third] = fieldsOf(list, 'contractors', 'id')
-    await office.call(session, 'PATCH', `/contractors/${third}`, { status: 'inactive' })
-    names = async (query) => fieldsOf(await office.call(session, 'GET', `/contractors?${query}`), 'contractors', 'name')
+    await service.ask('PATCH', `/contractors/${third}`, { session, body: { status: 'inactive' } })
+    names = async (query) =>
+      fieldsOf(await service.ask('GET', `/contractors?${query}`, { session }), 'contractors', 'name')
   })
-  afterAll(() => office.close())
+  afterAll(() => service.close())
 
   test.each<[string, string[]]>([
     ['q=LOVE', ['Ada Lovelace']],
@@ -44,17 +46,17 @@ describe('GET /contractors', () => {
   })
 
   test.each(['status=gone', 'q=%00', 'q=a%0Ab', `q=${'x'.repeat(201)}`])('%s: 400', async (query) => {
-    expect((await office.call(session, 'GET', `/contractors?${query}`)).status).toBe(400)
+    expect((await service.ask('GET', `/contractors?${query}`, { session })).status).toBe(400)
   })
 
   test('with a limit they are counted, by the same filters, on every page', async () => {
     const total = ({ headers }: Answer) => headers.get('x-total-count')
-    const first = await office.call(session, 'GET', '/contractors?limit=2&status=invited')
+    const first = await service.ask('GET', '/contractors?limit=2&status=invited', { session })
     expect([fieldsOf(first, 'contractors', 'id').length, total(first)]).toEqual([2, '4'])
     const rest = /^<([^>]*)>; rel="next"$/.exec(first.headers.get('link') ?? '')?.[1]
-    const second = await office.call(session, 'GET', `/contractors${rest}`)
+    const second = await service.ask('GET', `/contractors${rest}`, { session })
     expect([fieldsOf(second, 'contractors', 'id').length, total(second)]).toEqual([2, '4'])
-    expect(total(await office.call(session, 'GET', '/contractors'))).toBeNull()
+    expect(total(await service.ask('GET', '/contractors', { session }))).toBeNull()
   })
 })
 

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { writeInvite } from '#lib/directory/invites/mail.ts'
 import { sendMail } from '#lib/text/mail.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, idOf, NOW, type Office, openOffice } from './office.ts'
+import { accountOf, atNoon, idOf, NOW } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
 interface Letter {
   from: string
@@ -16,7 +17,7 @@ const letters: Letter[] = []
 /** What the server answers to a recipient, in place of taking it. */
 let refusal: Error | undefined
 let server: SMTPServer
-let office: Office
+let service: TestService<'fake'>
 let session: string
 let employers = 0
 let logged: string[]
@@ -42,14 +43,16 @@ beforeAll(async () => {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
   const { port } = server.server.address() as AddressInfo
-  office = await openOffice({
-    SMTP_URL: `smtp://user:hunter2@127.0.0.1:${port}`,
-    MAIL_FROM: 'Payroll <pay@pay.example>',
-    INVITE_LIMIT: '3',
-  })
+  service = await openTestService(
+    atNoon({
+      SMTP_URL: `smtp://user:hunter2@127.0.0.1:${port}`,
+      MAIL_FROM: 'Payroll <pay@pay.example>',
+      INVITE_LIMIT: '3',
+    }),
+  )
 })
 afterAll(async () => {
-  await office.close()
+  await service.close()
   await new Promise<void>((resolve) => server.close(() => resolve()))
 })
 beforeEach(async () => {
@@ -58,14 +61,14 @@ beforeEach(async () => {
   refusal = undefined
   // An employer for each test, who has the limit to themselves.
   employers += 1
-  session = await office.wallet(accountOf(8_000 + employers))
+  session = await service.wallet(accountOf(8_000 + employers))
 })
 afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const create = async (body: object) => idOf(await office.call(session, 'POST', '/contractors', body))
-const invite = (id: string) => office.call(session, 'POST', `/contractors/${id}/invite`)
+const create = async (body: object) => idOf(await service.ask('POST', '/contractors', { session, body }))
+const invite = (id: string) => service.ask('POST', `/contractors/${id}/invite`, { session })
 
 /** The two forms of a letter: each part of a multipart/alternative, decoded. */
 function partsOf({ raw }: Letter): { head: string; text: string; html: string } {
@@ -85,7 +88,7 @@ function partsOf({ raw }: Letter): { head: string; text: string; html: string } 
 }
 
 test('an invite goes to the contractor, in text and in HTML, with the link that was answered', async () => {
-  await office.call(session, 'PATCH', '/me', { orgName: 'Acme' })
+  await service.ask('PATCH', '/me', { session, body: { orgName: 'Acme' } })
   const { status, body } = await invite(await create({ name: 'Ann', email: 'ann@b.example' }))
   expect(status).toBe(200)
   expect(letters).toHaveLength(1)
@@ -106,7 +109,7 @@ test('an invite goes to the contractor, in text and in HTML, with the link that 
 test('what people type is escaped in HTML, and starts no header', async () => {
   const company = '"><script>alert(1)</script> & 株式会社'
   const name = `<img src=x onerror='alert("x")'>`
-  await office.call(session, 'PATCH', '/me', { orgName: company })
+  await service.ask('PATCH', '/me', { session, body: { orgName: company } })
   await invite(await create({ name, email: 'escape@b.example' }))
   const [letter] = letters
   if (!letter) throw new Error('no letter')
@@ -120,7 +123,7 @@ test('what people type is escaped in HTML, and starts no header', async () => {
 })
 
 test('a line break that got into a message becomes no header and no recipient', async () => {
-  const { mail } = office.service.settings
+  const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const company = 'Acme\r\nBcc: all@b.example\r\n\r\nfree text'
   await sendMail(mail, writeInvite({ to: 'ann@b.example', name: 'Ann', company, link: 'https://pay.example/invite/x' }))
@@ -137,7 +140,7 @@ test.each([
   ['an address', 'boss@evil.example'],
   ['nothing that is seen', '\u202e\u200b'],
 ])('a name that is %s is in no mail', async (_, name) => {
-  await office.call(session, 'PATCH', '/me', { orgName: name })
+  await service.ask('PATCH', '/me', { session, body: { orgName: name } })
   await invite(await create({ name, email: 'names@b.example' }))
   const [letter] = letters
   if (!letter) throw new Error('no letter')
@@ -156,7 +159,7 @@ test('marks that turn the direction of writing are left out of names', () => {
 })
 
 test('an address is one address, whatever it looks like', async () => {
-  const { mail } = office.service.settings
+  const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { subject: 's', text: 't', html: 'h' }
   await sendMail(mail, { ...message, to: 'a@b.example, c@d.example' }).catch(() => undefined)
@@ -182,7 +185,7 @@ test('a recipient whom the server refuses is 503, and the next try works', async
 })
 
 test('a server that is not there, or refuses the password, is 503 and tells nothing of it', async () => {
-  const { mail } = office.service.settings
+  const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { to: 'a@b.example', subject: 's', text: 't', html: 'h' }
   const unavailable = { code: 'mail-unavailable', message: 'the mail could not be sent' }
@@ -198,7 +201,7 @@ test('only so many are mailed for an organisation in a day; its links still work
   )
   const unmailed = await create({ name: 'Bob' })
   expect((await invite(first)).status).toBe(200)
-  office.clock.now = new Date(NOW.getTime() + 1_800_000)
+  service.clock.now = new Date(NOW.getTime() + 1_800_000)
   const answers = await Promise.all(others.map(invite))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429, 429])
   expect(letters).toHaveLength(3)
@@ -210,11 +213,11 @@ test('only so many are mailed for an organisation in a day; its links still work
   // The first of the three counts for the rest of its day.
   expect(refused?.headers.get('retry-after')).toBe(String(86_400 - 1_800))
   expect((await invite(unmailed)).status).toBe(200)
-  office.clock.now = new Date(NOW.getTime() + 86_400_000)
-  session = await office.wallet(accountOf(8_000 + employers))
+  service.clock.now = new Date(NOW.getTime() + 86_400_000)
+  session = await service.wallet(accountOf(8_000 + employers))
   expect((await invite(first)).status).toBe(200)
   expect((await invite(first)).status).toBe(429)
-  office.clock.now = NOW
+  service.clock.now = NOW
 })
 
 test('a mail that did not go out does not count', async () => {
@@ -232,7 +235,7 @@ test('a refused invite leaves the link before it as it was', async () => {
   let link = ''
   for (let time = 0; time < 3; time += 1) link = String((await invite(id)).body.inviteUrl)
   expect((await invite(id)).status).toBe(429)
-  const contractor = await office.user('ann', 'again@b.example')
-  const accepted = await office.call(contractor, 'POST', `/invites/${link.split('/').at(-1)}/accept`)
+  const contractor = await service.user('ann', 'again@b.example')
+  const accepted = await service.ask('POST', `/invites/${link.split('/').at(-1)}/accept`, { session: contractor })
   expect(accepted.status).toBe(200)
 })

@@ -9,30 +9,21 @@ import { changeContractor } from '#lib/directory/contractors/changes.ts'
 import { createContractor } from '#lib/directory/contractors/creation.ts'
 import { importContractors } from '#lib/directory/contractors/import.ts'
 import { admitSession, admitUser, requireEmployer } from '#lib/directory/user.ts'
+import type { Answer, Method } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
-import {
-  type Answer,
-  accountOf,
-  fieldsOf,
-  ISSUER,
-  idOf,
-  keyOf,
-  type Method,
-  NOW,
-  type Office,
-  openOffice,
-} from './office.ts'
+import { accountOf, atNoon, fieldsOf, idOf, keyOf, NOW } from '../support/directory.ts'
+import { ISSUER, openTestService, type TestService } from '../support/test-service.ts'
 
-let office: Office
+let service: TestService<'fake'>
 let users = 4_000
 
 beforeAll(async () => {
-  office = await openOffice()
+  service = await openTestService(atNoon())
 })
-afterAll(() => office.close())
+afterAll(() => service.close())
 beforeEach(() => {
   captureLog()
-  office.clock.now = NOW
+  service.clock.now = NOW
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -42,20 +33,21 @@ afterEach(() => {
 async function newcomer() {
   users += 1
   const address = accountOf(users)
-  return { address, session: await office.wallet(address) }
+  return { address, session: await service.wallet(address) }
 }
 
-const me = async (session: string) => (await office.call(session, 'GET', '/me')).body
-const create = async (session: string, body: object) => idOf(await office.call(session, 'POST', '/contractors', body))
+const me = async (session: string) => (await service.ask('GET', '/me', { session })).body
+const create = async (session: string, body: object) =>
+  idOf(await service.ask('POST', '/contractors', { session, body }))
 const refused = ({ status, body }: Answer) => [status, body.error]
 
 /** The token of a fresh invite. */
 async function invite(session: string, id: string): Promise<string> {
-  const { body } = await office.call(session, 'POST', `/contractors/${id}/invite`)
+  const { body } = await service.ask('POST', `/contractors/${id}/invite`, { session })
   return String(body.inviteUrl).split('/').at(-1) ?? ''
 }
 
-const accept = (session: string, token: string) => office.call(session, 'POST', `/invites/${token}/accept`)
+const accept = (session: string, token: string) => service.ask('POST', `/invites/${token}/accept`, { session })
 
 /** Somebody linked to a new contractor record of `employer`, with that record's id. */
 async function hired(employer: string): Promise<{ session: string; address: string; id: string }> {
@@ -78,14 +70,14 @@ describe('who comes for the first time', () => {
   })
 
   test('is an employer, by email', async () => {
-    expect(await me(await office.user('alice', 'alice@b.example'))).toEqual({
+    expect(await me(await service.user('alice', 'alice@b.example'))).toEqual({
       sub: 'alice',
       kind: 'idp',
       roles: ['employer'],
       needsOnboarding: false,
       employer: { orgId: expect.any(String), orgName: 'alice' },
     })
-    const [row] = await office.db.select().from(identities).where(eq(identities.sub, 'alice'))
+    const [row] = await service.db.select().from(identities).where(eq(identities.sub, 'alice'))
     expect(row).toMatchObject({ kind: 'idp', issuer: ISSUER, email: 'alice@b.example' })
   })
 
@@ -93,38 +85,38 @@ describe('who comes for the first time', () => {
     const { session, address } = await newcomer()
     const answers = await Promise.all(Array.from({ length: 20 }, () => me(session)))
     expect(new Set(answers.map(({ employer }) => JSON.stringify(employer))).size).toBe(1)
-    const founded = await office.db.select().from(auditLog).where(eq(auditLog.actorSub, address))
+    const founded = await service.db.select().from(auditLog).where(eq(auditLog.actorSub, address))
     expect(founded.map(({ action }) => action)).toEqual(['organisation.founded'])
   })
 
   test('an idp sub in the form of a G-address is somebody else than the account', async () => {
     const { address, session } = await newcomer()
-    const [wallet, user] = [await me(session), await me(await office.user(address))]
+    const [wallet, user] = [await me(session), await me(await service.user(address))]
     expect([wallet.kind, user.kind]).toEqual(['ledger', 'idp'])
     expect(wallet.employer).not.toEqual(user.employer)
   })
 
   test('the same sub of another provider is refused', async () => {
-    await me(await office.user('bob'))
+    await me(await service.user('bob'))
     const identity = { kind: 'idp', sub: 'bob', issuer: 'https://other.example' } as const
-    const session = await mintSession(office.service.settings.sessions, identity, NOW)
-    expect(refused(await office.call(session, 'GET', '/me'))).toEqual([
+    const session = await mintSession(service.running.settings.sessions, identity, NOW)
+    expect(refused(await service.ask('GET', '/me', { session }))).toEqual([
       403,
       'this user belongs to another identity provider',
     ])
   })
 
   test('a verified email that changes is kept anew', async () => {
-    await me(await office.user('carol', 'old@b.example'))
-    await me(await office.user('carol', 'New@B.example'))
-    await me(await office.user('carol'))
-    const [row] = await office.db.select().from(identities).where(eq(identities.sub, 'carol'))
+    await me(await service.user('carol', 'old@b.example'))
+    await me(await service.user('carol', 'New@B.example'))
+    await me(await service.user('carol'))
+    const [row] = await service.db.select().from(identities).where(eq(identities.sub, 'carol'))
     expect(row?.email).toBe('new@b.example')
   })
 })
 
 describe('PATCH /me', () => {
-  const rename = (session: string, body: unknown) => office.call(session, 'PATCH', '/me', body)
+  const rename = (session: string, body: unknown) => service.ask('PATCH', '/me', { session, body })
 
   test('names the organisation', async () => {
     const { session } = await newcomer()
@@ -158,7 +150,7 @@ describe('PATCH /me', () => {
 describe('a pending invite', () => {
   test('by address: no organisation, until the first write of an employer', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
-    await office.call(employer.session, 'PATCH', '/me', { orgName: 'Acme' })
+    await service.ask('PATCH', '/me', { session: employer.session, body: { orgName: 'Acme' } })
     await create(employer.session, { name: 'Ann', address: person.address })
     const found = await me(person.session)
     expect(found).toEqual({
@@ -170,9 +162,12 @@ describe('a pending invite', () => {
     })
     // A body that is refused is no write.
     for (const path of ['/contractors', '/contractors/bulk']) {
-      expect((await office.call(person.session, 'POST', path, {})).status).toBe(400)
+      expect((await service.ask('POST', path, { session: person.session, body: {} })).status).toBe(400)
     }
-    expect(refused(await office.call(person.session, 'GET', '/contractors'))).toEqual([403, 'employer role required'])
+    expect(refused(await service.ask('GET', '/contractors', { session: person.session }))).toEqual([
+      403,
+      'employer role required',
+    ])
     await create(person.session, { name: 'My own' })
     expect(await me(person.session)).toMatchObject({
       roles: ['employer'],
@@ -184,11 +179,11 @@ describe('a pending invite', () => {
   test('by verified email, in any case; an unverified one counts for nothing', async () => {
     const employer = await newcomer()
     await create(employer.session, { name: 'Dan', email: 'Dan@B.example' })
-    expect(await me(await office.user('dan', 'dAN@b.example'))).toMatchObject({
+    expect(await me(await service.user('dan', 'dAN@b.example'))).toMatchObject({
       roles: [],
       invite: { role: 'contractor' },
     })
-    expect(await me(await office.user('not dan'))).toMatchObject({ roles: ['employer'] })
+    expect(await me(await service.user('not dan'))).toMatchObject({ roles: ['employer'] })
   })
 
   test('to somebody who has an organisation without records needs onboarding, with records not', async () => {
@@ -198,7 +193,7 @@ describe('a pending invite', () => {
     expect(await me(person.session)).toMatchObject({ roles: ['employer'], needsOnboarding: true })
     const own = await create(person.session, { name: 'My own' })
     expect(await me(person.session)).toMatchObject({ needsOnboarding: false, invite: { role: 'contractor' } })
-    await office.call(person.session, 'DELETE', `/contractors/${own}`)
+    await service.ask('DELETE', `/contractors/${own}`, { session: person.session })
     expect(await me(person.session)).toMatchObject({ needsOnboarding: true })
   })
 
@@ -207,26 +202,26 @@ describe('a pending invite', () => {
     await create(person.session, { name: 'Myself', address: person.address })
     expect((await me(person.session)).invite).toBeUndefined()
     const [first, second] = [await newcomer(), await newcomer()]
-    await office.call(first.session, 'PATCH', '/me', { orgName: 'First' })
-    await office.call(second.session, 'PATCH', '/me', { orgName: 'Second' })
+    await service.ask('PATCH', '/me', { session: first.session, body: { orgName: 'First' } })
+    await service.ask('PATCH', '/me', { session: second.session, body: { orgName: 'Second' } })
     await create(first.session, { name: 'Ann', address: person.address })
     const id = await create(second.session, { name: 'Ann', address: person.address })
     const company = async () => Object((await me(person.session)).invite).company
     expect(await company()).toBe('Second')
-    await office.call(second.session, 'PATCH', `/contractors/${id}`, { status: 'inactive' })
+    await service.ask('PATCH', `/contractors/${id}`, { session: second.session, body: { status: 'inactive' } })
     expect(await company()).toBe('First')
-    await office.call(second.session, 'PATCH', `/contractors/${id}`, { status: 'invited' })
+    await service.ask('PATCH', `/contractors/${id}`, { session: second.session, body: { status: 'invited' } })
     expect(await company()).toBe('Second')
-    await office.call(second.session, 'DELETE', `/contractors/${id}`)
+    await service.ask('DELETE', `/contractors/${id}`, { session: second.session })
     expect(await company()).toBe('First')
-    office.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
-    person.session = await office.wallet(person.address)
+    service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
+    person.session = await service.wallet(person.address)
     expect(await company()).toBeUndefined()
   })
 
   test('that is gone, as a record that is gone, leaves an employer behind from the next sign-in on', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
-    const context = { ...office.service, now: () => office.clock.now }
+    const context = { ...service.running, now: () => service.clock.now }
     const signIn = async () => {
       await admitSession(context, { session: person.session })
       return (await me(person.session)).roles
@@ -235,17 +230,17 @@ describe('a pending invite', () => {
     expect([await signIn(), await signIn()]).toEqual([[], []])
     await accept(person.session, await invite(employer.session, invited))
     expect(await signIn()).toEqual(['contractor'])
-    await office.call(employer.session, 'DELETE', `/contractors/${invited}`)
+    await service.ask('DELETE', `/contractors/${invited}`, { session: employer.session })
     expect((await me(person.session)).roles).toEqual([])
     expect(await signIn()).toEqual(['employer'])
   })
 
   test('outlives the record becoming ready: no organisation, and the invite stays', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
-    office.rpc.register(person.address, keyOf(users))
+    service.ledger.register(person.address, keyOf(users))
     const id = await create(employer.session, { name: 'Ann', address: person.address })
-    expect((await office.call(employer.session, 'GET', `/contractors/${id}`)).body.status).toBe('ready')
-    const context = { ...office.service, now: () => office.clock.now }
+    expect((await service.ask('GET', `/contractors/${id}`, { session: employer.session })).body.status).toBe('ready')
+    const context = { ...service.running, now: () => service.clock.now }
     await admitSession(context, { session: person.session })
     const found = await me(person.session)
     expect(found).toMatchObject({ roles: [], needsOnboarding: true, invite: { role: 'contractor' } })
@@ -273,7 +268,7 @@ describe('a linked contractor', () => {
       needsOnboarding: true,
       contractor: { id, name: 'Ann', status: 'onboarding' },
     })
-    const dissolved = await office.db.select().from(auditLog).where(eq(auditLog.actorSub, address))
+    const dissolved = await service.db.select().from(auditLog).where(eq(auditLog.actorSub, address))
     expect(dissolved.map(({ action }) => action)).toEqual(['contractor.linked'])
   })
 
@@ -287,7 +282,7 @@ describe('a linked contractor', () => {
     }
     expect((await me(empty.session)).roles).toEqual(['contractor'])
     expect((await me(busy.session)).roles).toEqual(['employer', 'contractor'])
-    const left = await office.db
+    const left = await service.db
       .select()
       .from(organisations)
       .where(eq(organisations.id, Object(organisation).orgId))
@@ -296,23 +291,26 @@ describe('a linked contractor', () => {
 
   test('what its own organisation was asked for at that very moment is a conflict', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
-    const user = await admitUser(office.db, { kind: 'ledger', sub: person.address }, NOW)
+    const user = await admitUser(service.db, { kind: 'ledger', sub: person.address }, NOW)
     const late = requireEmployer(user)
     await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
     const conflict = { code: 'organisation-dissolved', message: 'your organisation is not there any more' }
-    const { registry } = office.service
-    await expect(createBatch(office.db, late, { name: 'March' }, NOW)).rejects.toMatchObject(conflict)
-    await expect(createContractor(office.db, registry, late, { name: 'Bob' }, NOW)).rejects.toMatchObject(conflict)
-    await expect(importContractors(office.db, registry, late, [{ name: 'Bob' }], NOW)).rejects.toMatchObject(conflict)
+    const { registry } = service.running
+    await expect(createBatch(service.db, late, { name: 'March' }, NOW)).rejects.toMatchObject(conflict)
+    await expect(createContractor(service.db, registry, late, { name: 'Bob' }, NOW)).rejects.toMatchObject(conflict)
+    await expect(importContractors(service.db, registry, late, [{ name: 'Bob' }], NOW)).rejects.toMatchObject(conflict)
   })
 
   test('sees its own record and changes its address, and does nothing else', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const other = await create(employer.session, { name: 'Bob' })
-    expect((await office.call(session, 'GET', `/contractors/${id}`)).body.name).toBe('Ann')
-    await office.call(employer.session, 'PATCH', `/contractors/${id}`, { address: accountOf(99_000) })
-    const patched = await office.call(session, 'PATCH', `/contractors/${id}`, { address })
+    expect((await service.ask('GET', `/contractors/${id}`, { session })).body.name).toBe('Ann')
+    await service.ask('PATCH', `/contractors/${id}`, {
+      session: employer.session,
+      body: { address: accountOf(99_000) },
+    })
+    const patched = await service.ask('PATCH', `/contractors/${id}`, { session, body: { address } })
     expect([patched.status, patched.body.address]).toEqual([200, address])
     const forbidden: [Method, string, object?][] = [
       ['PATCH', `/contractors/${id}`, { name: 'Boss' }],
@@ -328,13 +326,12 @@ describe('a linked contractor', () => {
       ['POST', '/contractors/bulk', { rows: [{ name: 'x' }] }],
     ]
     for (const [method, path, body] of forbidden) {
-      expect(refused(await office.call(session, method, path, body))).toEqual([403, 'employer role required'])
+      expect(refused(await service.ask(method, path, { session, body }))).toEqual([403, 'employer role required'])
     }
-    expect((await office.call(session, 'GET', `/contractors/${id}`)).body).toMatchObject({ name: 'Ann', address })
-    expect(fieldsOf(await office.call(employer.session, 'GET', '/contractors'), 'contractors', 'name')).toEqual([
-      'Bob',
-      'Ann',
-    ])
+    expect((await service.ask('GET', `/contractors/${id}`, { session })).body).toMatchObject({ name: 'Ann', address })
+    expect(
+      fieldsOf(await service.ask('GET', '/contractors', { session: employer.session }), 'contractors', 'name'),
+    ).toEqual(['Bob', 'Ann'])
   })
 
   test('learns of no address that its employer pays: it may set what it has proven, keep what is there, or clear it', async () => {
@@ -342,7 +339,7 @@ describe('a linked contractor', () => {
     const { session, id, address } = await hired(employer.session)
     const [paid, unpaid] = [accountOf(99_010), accountOf(99_011)]
     await create(employer.session, { name: 'Bob', address: paid })
-    const move = (to: string | null) => office.call(session, 'PATCH', `/contractors/${id}`, { address: to })
+    const move = (to: string | null) => service.ask('PATCH', `/contractors/${id}`, { session, body: { address: to } })
     const answers = [await move(paid), await move(unpaid)]
     expect(answers.map(refused)).toEqual(Array(2).fill([403, 'sign in with that account first']))
     expect([(await move(address)).status, (await move(null)).status, (await move(address)).status]).toEqual([
@@ -353,31 +350,36 @@ describe('a linked contractor', () => {
   test('who came by email proves an account by joining it', async () => {
     const employer = await newcomer()
     const id = await create(employer.session, { name: 'Gus', email: 'gus@b.example' })
-    const session = await office.user('gus', 'gus@b.example')
+    const session = await service.user('gus', 'gus@b.example')
     await accept(session, await invite(employer.session, id))
     const wallet = await newcomer()
-    const move = () => office.call(session, 'PATCH', `/contractors/${id}`, { address: wallet.address })
+    const move = () => service.ask('PATCH', `/contractors/${id}`, { session, body: { address: wallet.address } })
     expect(refused(await move())).toEqual([403, 'sign in with that account first'])
-    expect((await office.call(session, 'POST', '/me/identities', { session: wallet.session })).status).toBe(200)
+    expect((await service.ask('POST', '/me/identities', { session, body: { session: wallet.session } })).status).toBe(
+      200,
+    )
     expect((await move()).body).toMatchObject({ id, address: wallet.address })
   })
 
   test('who is linked no more changes nothing, though the request began before', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
-    const user = await admitUser(office.db, { kind: 'ledger', sub: address }, NOW)
-    await office.call(employer.session, 'DELETE', `/contractors/${id}`)
-    const changing = changeContractor(office.db, office.service.registry, user, id, { address }, NOW)
+    const user = await admitUser(service.db, { kind: 'ledger', sub: address }, NOW)
+    await service.ask('DELETE', `/contractors/${id}`, { session: employer.session })
+    const changing = changeContractor(service.db, service.running.registry, user, id, { address }, NOW)
     await expect(changing).rejects.toMatchObject({ code: 'contractor-not-found' })
-    expect(refused(await office.call(session, 'GET', `/contractors/${id}`))).toEqual([403, 'employer role required'])
+    expect(refused(await service.ask('GET', `/contractors/${id}`, { session }))).toEqual([
+      403,
+      'employer role required',
+    ])
   })
 
   test('the role comes before the body: what nobody may do is not judged', async () => {
     const employer = await newcomer()
     const { session } = await hired(employer.session)
-    const answer = await office.call(session, 'PATCH', `/contractors/${randomUUID()}`, '{"name":')
+    const answer = await service.ask('PATCH', `/contractors/${randomUUID()}`, { session, body: '{"name":' })
     expect(refused(answer)).toEqual([403, 'employer role required'])
-    expect((await office.call(session, 'POST', '/contractors', '{"name":')).status).toBe(403)
+    expect((await service.ask('POST', '/contractors', { session, body: '{"name":' })).status).toBe(403)
   })
 
   test('of several records the newest is shown, and all are its own', async () => {
@@ -389,8 +391,9 @@ describe('a linked contractor', () => {
       await accept(person.session, await invite(session, id))
     }
     expect((await me(person.session)).contractor).toMatchObject({ id: ids[1], name: 'R1' })
-    for (const id of ids) expect((await office.call(person.session, 'GET', `/contractors/${id}`)).status).toBe(200)
-    await office.call(second.session, 'DELETE', `/contractors/${ids[1]}`)
+    for (const id of ids)
+      expect((await service.ask('GET', `/contractors/${id}`, { session: person.session })).status).toBe(200)
+    await service.ask('DELETE', `/contractors/${ids[1]}`, { session: second.session })
     expect((await me(person.session)).contractor).toMatchObject({ id: ids[0] })
   })
 })
@@ -399,7 +402,7 @@ describe('organisations are apart', () => {
   test('another employer finds nothing, whatever it asks for', async () => {
     const [owner, stranger] = [await newcomer(), await newcomer()]
     const given = { name: 'Ann', email: 'ann@own.example', address: accountOf(99_001) }
-    const created = await office.call(owner.session, 'POST', '/contractors', given)
+    const created = await service.ask('POST', '/contractors', { session: owner.session, body: given })
     const id = idOf(created)
     const asked: [Method, string, object?][] = [
       ['GET', `/contractors/${id}`],
@@ -409,22 +412,31 @@ describe('organisations are apart', () => {
       ['POST', `/contractors/${id}/invite`],
     ]
     for (const [method, path, body] of asked) {
-      expect(refused(await office.call(stranger.session, method, path, body))).toEqual([404, 'contractor not found'])
+      expect(refused(await service.ask(method, path, { session: stranger.session, body }))).toEqual([
+        404,
+        'contractor not found',
+      ])
     }
-    expect((await office.call(stranger.session, 'GET', '/contractors')).body).toEqual({ contractors: [] })
+    expect((await service.ask('GET', '/contractors', { session: stranger.session })).body).toEqual({ contractors: [] })
     // Nor does it learn that somebody else has the same.
-    expect((await office.call(stranger.session, 'POST', '/contractors', given)).status).toBe(200)
-    const bulk = await office.call((await newcomer()).session, 'POST', '/contractors/bulk', { rows: [given] })
+    expect((await service.ask('POST', '/contractors', { session: stranger.session, body: given })).status).toBe(200)
+    const bulk = await service.ask('POST', '/contractors/bulk', {
+      session: (await newcomer()).session,
+      body: { rows: [given] },
+    })
     expect(bulk.body.errors).toEqual([])
-    expect((await office.call(owner.session, 'GET', `/contractors/${id}`)).body).toEqual(created.body)
+    expect((await service.ask('GET', `/contractors/${id}`, { session: owner.session })).body).toEqual(created.body)
   })
 
   test('a cursor of one list opens nothing of another', async () => {
     const [owner, stranger] = [await newcomer(), await newcomer()]
     for (const name of ['a', 'b']) await create(owner.session, { name })
-    const link = (await office.call(owner.session, 'GET', '/contractors?limit=1')).headers.get('link') ?? ''
+    const link =
+      (await service.ask('GET', '/contractors?limit=1', { session: owner.session })).headers.get('link') ?? ''
     const query = /<([^>]*)>/.exec(link)?.[1] ?? ''
-    expect((await office.call(stranger.session, 'GET', `/contractors${query}`)).body).toEqual({ contractors: [] })
+    expect((await service.ask('GET', `/contractors${query}`, { session: stranger.session })).body).toEqual({
+      contractors: [],
+    })
   })
 
   test.each<[Method, string]>([
@@ -440,18 +452,19 @@ describe('organisations are apart', () => {
     ['PATCH', '/me'],
     ['POST', '/me/identities'],
   ])('%s %s needs a session', async (method, path) => {
-    const answer = await office.call(undefined, method, path)
+    const answer = await service.ask(method, path)
     expect(refused(answer)).toEqual([401, 'missing bearer token'])
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
-    expect((await office.call('x.y.z', method, path)).status).toBe(401)
+    expect((await service.ask(method, path, { session: 'x.y.z' })).status).toBe(401)
   })
 })
 
 describe('POST /me/identities', () => {
-  const join = (session: string, other: unknown) => office.call(session, 'POST', '/me/identities', { session: other })
+  const join = (session: string, other: unknown) =>
+    service.ask('POST', '/me/identities', { session, body: { session: other } })
 
   test('brings a wallet into the organisation of an email user; it may be repeated', async () => {
-    const user = await office.user('erin')
+    const user = await service.user('erin')
     const wallet = await newcomer()
     const { employer } = await me(user)
     const before = await me(wallet.session)
@@ -460,13 +473,13 @@ describe('POST /me/identities', () => {
       expect([answer.status, answer.body]).toEqual([200, await me(user)])
     }
     expect((await me(wallet.session)).employer).toEqual(employer)
-    const left = await office.db
+    const left = await service.db
       .select()
       .from(organisations)
       .where(eq(organisations.id, Object(before.employer).orgId))
     expect(left).toEqual([])
     const id = await create(wallet.session, { name: 'Ann' })
-    expect((await office.call(user, 'GET', `/contractors/${id}`)).status).toBe(200)
+    expect((await service.ask('GET', `/contractors/${id}`, { session: user })).status).toBe(200)
   })
 
   test('not if the other has records of its own', async () => {
@@ -508,7 +521,7 @@ describe('POST /me/identities', () => {
 
   test('an expired session is none', async () => {
     const other = await newcomer()
-    office.clock.now = new Date(NOW.getTime() + 3_600_000)
+    service.clock.now = new Date(NOW.getTime() + 3_600_000)
     const { session } = await newcomer()
     expect(refused(await join(session, other.session))).toEqual([400, 'session must be a valid session'])
   })

@@ -5,21 +5,24 @@ import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Fault } from '../support/fault-proxy.ts'
-import { type FaucetTown, type Grant, openFaucetTown, type Person, startAnother } from './faucet-town.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { FAUCET, type Faucet, type Grant, openFaucet, type Person, startAnother } from './faucet.ts'
 
-let town: FaucetTown
+let service: TestService<'embedded'>
+let faucet: Faucet
 beforeAll(async () => {
-  town = await openFaucetTown()
+  service = await openTestService(FAUCET)
+  faucet = openFaucet(service)
 })
-afterAll(() => town?.close())
-afterEach(() => town.proxy.rule(null))
+afterAll(() => service?.close())
+afterEach(() => service.ledger.proxy.rule(null))
 
 /** A service in a process of its own that asks for `person`. */
 function startProcess({ session }: Person, variables: Record<string, string> = {}): ChildProcess {
   const program = new URL('faucet-process.ts', import.meta.url).pathname
   return spawn(process.execPath, [program], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, ...town.variables, ...variables, SESSION: session },
+    env: { ...process.env, ...service.variables, ...variables, SESSION: session },
   })
 }
 
@@ -40,21 +43,21 @@ const atCall =
   (method: string, { delivered }: { delivered: boolean }): Step =>
   () => {
     const reached = new Promise<void>((resolve) => {
-      town.proxy.rule((call): Fault => {
+      service.ledger.proxy.rule((call): Fault => {
         if (call.method !== method) return 'pass'
         // The network has a moment to take in what was delivered.
         setTimeout(resolve, delivered ? 50 : 0)
         return { hang: true, delivered }
       })
     })
-    return { reached, letGo: async () => town.proxy.rule(null) }
+    return { reached, letGo: async () => service.ledger.proxy.rule(null) }
   }
 
 /** It waits for the row of the grant, which this test has locked since the process first called `when`. */
 const atRow =
   (when: string): Step =>
   ({ address }) => {
-    const holder = new Client({ connectionString: town.databaseUrl })
+    const holder = new Client({ connectionString: service.database.url })
     const take = async () => {
       await holder.connect()
       await holder.query('BEGIN')
@@ -62,7 +65,7 @@ const atRow =
     }
     const reached = new Promise<void>((resolve, reject) => {
       let taken: Promise<void> | undefined
-      town.proxy.rule(async (call): Promise<Fault> => {
+      service.ledger.proxy.rule(async (call): Promise<Fault> => {
         if (call.method !== when) return 'pass'
         taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
         await taken
@@ -72,7 +75,7 @@ const atRow =
     return {
       reached,
       letGo: async () => {
-        town.proxy.rule(null)
+        service.ledger.proxy.rule(null)
         await holder.end()
       },
     }
@@ -80,7 +83,7 @@ const atRow =
 
 async function waitForBlocked(): Promise<void> {
   for (;;) {
-    const { rows } = (await town.db.execute(
+    const { rows } = (await service.db.execute(
       sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
     )) as unknown as { rows: unknown[] }
     if (rows.length > 0) return
@@ -102,61 +105,61 @@ const STEPS: [string, Step, Grant['status'] | 'none', Grant['status']?][] = [
 ]
 
 test.each(STEPS)('SIGKILL %s: one deposit, whoever asks next', async (_, step, left, or) => {
-  const person = await town.settle()
+  const person = await faucet.settle()
   const { reached, letGo } = step(person)
   const child = startProcess(person)
   await killAt(reached, child)
   await letGo()
-  const before = await town.grant(person.address)
+  const before = await faucet.grant(person.address)
   expect([left, or]).toContain(before?.status ?? 'none')
   const isSigned = before?.status === 'signed' || before?.status === 'granted'
   if (before?.status === 'claimed') {
-    expect((await town.ask(person.session)).status).toBe(429)
+    expect((await faucet.ask(person.session)).status).toBe(429)
     // The claim was left behind: nothing is signed for it, and nothing will be.
-    await town.age(person.address)
+    await faucet.age(person.address)
   }
-  expect((await town.ask(person.session)).status).toBe(isSigned ? 429 : 200)
+  expect((await faucet.ask(person.session)).status).toBe(isSigned ? 429 : 200)
   // Another user of the faucet waits for the deposit that holds its account.
-  expect((await town.ask((await town.settle()).session)).status).toBe(200)
-  await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
-  const after = await town.grant(person.address)
-  expect(await town.deposits(person.address)).toEqual([after?.hash])
+  expect((await faucet.ask((await faucet.settle()).session)).status).toBe(200)
+  await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
+  const after = await faucet.grant(person.address)
+  expect(await faucet.deposits(person.address)).toEqual([after?.hash])
   // What was written down is what stands on the ledger.
   if (isSigned) expect(after?.hash).toBe(before?.hash)
 })
 
 test('what was open at a SIGKILL is taken up by the next process at its start', async () => {
-  const person = await town.settle()
+  const person = await faucet.settle()
   const { reached, letGo } = atCall('sendTransaction', { delivered: false })(person)
   const child = startProcess(person)
   await killAt(reached, child)
   await letGo()
-  const service = await startAnother(town)
-  await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
-  expect(await town.deposits(person.address)).toHaveLength(1)
-  await service.close()
+  const another = await startAnother(service)
+  await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
+  await another.close()
 })
 
 test('a deposit of another faucet, whose key is gone, is sent and settled all the same', async () => {
-  const { network, issuer } = town
+  const { network, issuer } = service.ledger
   const former = Keypair.random()
   await fetch(`${network.friendbotUrl}?addr=${former.publicKey()}`)
   const usdc = new Asset('USDC', issuer.publicKey())
-  await town.perform(former, Operation.changeTrust({ asset: usdc }))
-  await town.perform(issuer, Operation.payment({ destination: former.publicKey(), asset: usdc, amount: '1500' }))
+  await faucet.perform(former, Operation.changeTrust({ asset: usdc }))
+  await faucet.perform(issuer, Operation.payment({ destination: former.publicKey(), asset: usdc, amount: '1500' }))
 
-  const person = await town.settle()
+  const person = await faucet.settle()
   const { reached, letGo } = atCall('sendTransaction', { delivered: false })(person)
   const child = startProcess(person, { FAUCET_SEED: former.secret() })
   await killAt(reached, child)
   await letGo()
-  expect(await town.grant(person.address)).toMatchObject({ status: 'signed', faucet: former.publicKey() })
+  expect(await faucet.grant(person.address)).toMatchObject({ status: 'signed', faucet: former.publicKey() })
 
-  const service = await startAnother(town)
-  const follower = await town.settle()
-  expect(await town.ask(follower.session)).toMatchObject({ status: 200 })
-  await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
-  expect(await town.deposits(person.address)).toHaveLength(1)
-  expect(await town.grant(follower.address)).toMatchObject({ faucet: issuer.publicKey() })
-  await service.close()
+  const another = await startAnother(service)
+  const follower = await faucet.settle()
+  expect(await faucet.ask(follower.session)).toMatchObject({ status: 200 })
+  await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
+  expect(await faucet.grant(follower.address)).toMatchObject({ faucet: issuer.publicKey() })
+  await another.close()
 })

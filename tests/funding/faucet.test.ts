@@ -7,43 +7,46 @@ import { verifySession } from '#lib/auth/session.ts'
 import { joinIdentity } from '#lib/directory/identities.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import type { RunningService } from '#lib/server/start.ts'
-import { type FaucetTown, openFaucetTown, startAnother } from './faucet-town.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { FAUCET, type Faucet, openFaucet, startAnother } from './faucet.ts'
 
 const AMOUNT = 1_000_0000000n
 
-let town: FaucetTown
+let service: TestService<'embedded'>
+let faucet: Faucet
 let other: RunningService
 beforeAll(async () => {
-  town = await openFaucetTown()
-  other = await startAnother(town)
+  service = await openTestService(FAUCET)
+  faucet = openFaucet(service)
+  other = await startAnother(service)
 })
 afterAll(async () => {
   await other?.close()
-  await town?.close()
+  await service?.close()
 })
-afterEach(() => town.proxy.rule(null))
+afterEach(() => service.ledger.proxy.rule(null))
 
 test('a thousand USDC arrive, and can be spent after a merge', async () => {
-  const person = await town.settle()
-  const answer = await town.ask(person.session)
+  const person = await faucet.settle()
+  const answer = await faucet.ask(person.session)
   expect(answer).toEqual({ status: 200, retryAfter: null, body: { hash: expect.stringMatching(/^[0-9a-f]{64}$/) } })
-  expect(await town.deposits(person.address)).toEqual([answer.body.hash])
-  expect(await town.spendable(person)).toBe(AMOUNT)
-  expect(await town.grant(person.address)).toMatchObject({
+  expect(await faucet.deposits(person.address)).toEqual([answer.body.hash])
+  expect(await faucet.spendable(person)).toBe(AMOUNT)
+  expect(await faucet.grant(person.address)).toMatchObject({
     status: 'granted',
     amount: AMOUNT,
     hash: answer.body.hash,
-    faucet: town.issuer.publicKey(),
+    faucet: service.ledger.issuer.publicKey(),
     resultCode: 'txSuccess',
   })
 })
 
 test('no session: 401; a GET: 404', async () => {
-  expect(await town.ask(undefined)).toMatchObject({
+  expect(await faucet.ask(undefined)).toMatchObject({
     status: 401,
     body: { error: 'missing bearer token', code: 'bearer-missing' },
   })
-  expect(await town.ask('nonsense')).toMatchObject({
+  expect(await faucet.ask('nonsense')).toMatchObject({
     status: 401,
     body: { error: 'invalid session token', code: 'bearer-invalid' },
   })
@@ -52,47 +55,47 @@ test('no session: 401; a GET: 404', async () => {
 })
 
 test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])('501 without %s, even for a user without account', async (missing) => {
-  const service = await startAnother(town, { [missing]: '' })
-  const session = await town.mint({ kind: 'idp', sub: 'nobody', issuer: 'https://login.example' })
-  expect(await town.ask(session, service)).toMatchObject({
+  const another = await startAnother(service, { [missing]: '' })
+  const session = await service.user('nobody')
+  expect(await faucet.ask(session, another)).toMatchObject({
     status: 501,
     body: { error: 'no faucet is configured', code: 'faucet-not-configured' },
   })
-  await service.close()
+  await another.close()
 })
 
 test('not registered: 409, and the cool-down has not begun', async () => {
   const person = Keypair.random().publicKey()
-  const session = await town.mint({ kind: 'ledger', sub: person })
+  const session = await service.wallet(person)
   const refusal = {
     status: 409,
     retryAfter: null,
     body: { error: 'the account is not registered with the confidential token', code: 'account-unregistered' },
   }
-  expect(await town.ask(session)).toEqual(refusal)
-  expect(await town.ask(session)).toEqual(refusal)
-  expect(await town.grant(person)).toBeUndefined()
+  expect(await faucet.ask(session)).toEqual(refusal)
+  expect(await faucet.ask(session)).toEqual(refusal)
+  expect(await faucet.grant(person)).toBeUndefined()
 })
 
 test('a user of an identity provider who has joined a wallet is given to that', async () => {
-  const person = await town.settle()
-  const session = await town.mint({ kind: 'idp', sub: 'joan', issuer: 'https://login.example' })
-  const sessions = town.service.settings.sessions
-  const now = town.service.now()
-  const joan = await admitUser(town.db, await verifySession(sessions, session, now), now)
-  const wallet = await town.mint({ kind: 'ledger', sub: person.address })
-  await joinIdentity(town.db, joan, await verifySession(sessions, wallet, now), now)
-  expect(await town.ask(session)).toMatchObject({ status: 200 })
-  expect(await town.deposits(person.address)).toHaveLength(1)
+  const person = await faucet.settle()
+  const session = await service.user('joan')
+  const sessions = service.running.settings.sessions
+  const now = service.running.now()
+  const joan = await admitUser(service.db, await verifySession(sessions, session, now), now)
+  const wallet = await service.wallet(person.address)
+  await joinIdentity(service.db, joan, await verifySession(sessions, wallet, now), now)
+  expect(await faucet.ask(session)).toMatchObject({ status: 200 })
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
 })
 
 test('no ledger account: 409 for a user of an identity provider whom no contractor record with an address is linked to', async () => {
   const identity = { kind: 'idp', sub: 'jane', issuer: 'https://login.example' } as const
-  const session = await town.mint(identity)
+  const session = await service.sessionOf(identity)
   const refusal = { status: 409, retryAfter: null, body: { error: 'no ledger account', code: 'account-missing' } }
-  expect(await town.ask(session)).toEqual(refusal)
+  expect(await faucet.ask(session)).toEqual(refusal)
 
-  const [organisation] = await town.db.insert(organisations).values({ name: 'Acme' }).returning()
+  const [organisation] = await service.db.insert(organisations).values({ name: 'Acme' }).returning()
   const link = { linkedKind: 'idp', linkedSub: 'jane' } as const
   const record = {
     organisation: organisation?.id ?? '',
@@ -100,33 +103,33 @@ test('no ledger account: 409 for a user of an identity provider whom no contract
     status: 'onboarding',
     inviteExpiresAt: new Date(),
   } as const
-  await town.db.insert(contractors).values({ ...record, ...link })
-  expect(await town.ask(session)).toEqual(refusal)
+  await service.db.insert(contractors).values({ ...record, ...link })
+  expect(await faucet.ask(session)).toEqual(refusal)
 
-  const person = await town.settle()
-  const stranger = await town.settle()
-  await town.db.insert(contractors).values({ ...record, address: stranger.address })
-  expect(await town.ask(session)).toEqual(refusal)
-  await town.db.insert(contractors).values({ ...record, ...link, address: person.address })
-  const answer = await town.ask(session)
+  const person = await faucet.settle()
+  const stranger = await faucet.settle()
+  await service.db.insert(contractors).values({ ...record, address: stranger.address })
+  expect(await faucet.ask(session)).toEqual(refusal)
+  await service.db.insert(contractors).values({ ...record, ...link, address: person.address })
+  const answer = await faucet.ask(session)
   expect(answer).toMatchObject({ status: 200 })
-  expect(await town.deposits(person.address)).toEqual([answer.body.hash])
+  expect(await faucet.deposits(person.address)).toEqual([answer.body.hash])
   // The account is the same, whichever session it is asked for with.
-  expect(await town.ask(person.session)).toMatchObject({ status: 429 })
+  expect(await faucet.ask(person.session)).toMatchObject({ status: 429 })
 })
 
 test('the same sub of another provider is somebody else', async () => {
-  await town.db.insert(identities).values({ kind: 'idp', sub: 'joe', issuer: 'https://login.example' })
-  const session = await town.mint({ kind: 'idp', sub: 'joe', issuer: 'https://other.example' })
-  expect(await town.ask(session)).toMatchObject({ status: 403 })
+  await service.db.insert(identities).values({ kind: 'idp', sub: 'joe', issuer: 'https://login.example' })
+  const session = await service.sessionOf({ kind: 'idp', sub: 'joe', issuer: 'https://other.example' })
+  expect(await faucet.ask(session)).toMatchObject({ status: 403 })
 })
 
 test('an address of a contract that is not registered: 409', async () => {
   const identity = { kind: 'idp', sub: 'contract', issuer: 'https://login.example' } as const
-  const session = await town.mint(identity)
-  await town.ask(session)
-  const [organisation] = await town.db.insert(organisations).values({ name: 'Acme' }).returning()
-  await town.db.insert(contractors).values({
+  const session = await service.sessionOf(identity)
+  await faucet.ask(session)
+  const [organisation] = await service.db.insert(organisations).values({ name: 'Acme' }).returning()
+  await service.db.insert(contractors).values({
     organisation: organisation?.id ?? '',
     name: 'A contract',
     status: 'onboarding',
@@ -135,13 +138,16 @@ test('an address of a contract that is not registered: 409', async () => {
     linkedSub: 'contract',
     address: StrKey.encodeContract(new Uint8Array(32).fill(9)),
   })
-  expect(await town.ask(session)).toMatchObject({ status: 409, body: { error: expect.stringContaining('registered') } })
+  expect(await faucet.ask(session)).toMatchObject({
+    status: 409,
+    body: { error: expect.stringContaining('registered') },
+  })
 })
 
 test('of twenty calls of one user at once, on two services, one gets the deposit and nineteen are too soon', async () => {
-  const person = await town.settle()
+  const person = await faucet.settle()
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => town.ask(person.session, i % 2 === 0 ? town.service : other)),
+    Array.from({ length: 20 }, (_, i) => faucet.ask(person.session, i % 2 === 0 ? service.running : other)),
   )
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(429)])
   for (const { status, retryAfter, body } of answers) {
@@ -153,34 +159,35 @@ test('of twenty calls of one user at once, on two services, one gets the deposit
     expect(Number(retryAfter)).toBeGreaterThan(3500)
     expect(Number(retryAfter)).toBeLessThanOrEqual(3600)
   }
-  expect(await town.deposits(person.address)).toHaveLength(1)
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
 })
 
 test('the cool-down ends by the database’s clock, and the second grant adds to the first', async () => {
-  const person = await town.settle()
-  expect(await town.ask(person.session)).toMatchObject({ status: 200 })
+  const person = await faucet.settle()
+  expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
   await wind(person.address, 3_590)
-  const early = await town.ask(person.session)
+  const early = await faucet.ask(person.session)
   expect(early.status).toBe(429)
   expect(Number(early.retryAfter)).toBeGreaterThanOrEqual(1)
   expect(Number(early.retryAfter)).toBeLessThanOrEqual(10)
   await wind(person.address, 10)
-  expect(await town.ask(person.session)).toMatchObject({ status: 200 })
-  expect(await town.deposits(person.address)).toHaveLength(2)
-  expect(await town.spendable(person)).toBe(2n * AMOUNT)
+  expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
+  expect(await faucet.deposits(person.address)).toHaveLength(2)
+  expect(await faucet.spendable(person)).toBe(2n * AMOUNT)
 })
 
 test('ten users at once: ten deposits', async () => {
-  const people = await Promise.all(Array.from({ length: 10 }, () => town.settle()))
-  const answers = await Promise.all(people.map(({ session }) => town.ask(session)))
+  const people = await Promise.all(Array.from({ length: 10 }, () => faucet.settle()))
+  const answers = await Promise.all(people.map(({ session }) => faucet.ask(session)))
   expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
-  for (const [i, { address }] of people.entries()) expect(await town.deposits(address)).toEqual([answers[i]?.body.hash])
+  for (const [i, { address }] of people.entries())
+    expect(await faucet.deposits(address)).toEqual([answers[i]?.body.hash])
 })
 
 test('ten users at once on two services of one database: ten deposits, none of them refused by the ledger', async () => {
-  const people = await Promise.all(Array.from({ length: 10 }, () => town.settle()))
+  const people = await Promise.all(Array.from({ length: 10 }, () => faucet.settle()))
   const refused: unknown[] = []
-  town.proxy.rule(({ method }) =>
+  service.ledger.proxy.rule(({ method }) =>
     method === 'sendTransaction'
       ? {
           rewrite: (sent) => {
@@ -192,24 +199,25 @@ test('ten users at once on two services of one database: ten deposits, none of t
       : 'pass',
   )
   const answers = await Promise.all(
-    people.map(({ session }, i) => town.ask(session, i % 2 === 0 ? town.service : other)),
+    people.map(({ session }, i) => faucet.ask(session, i % 2 === 0 ? service.running : other)),
   )
   expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
-  for (const [i, { address }] of people.entries()) expect(await town.deposits(address)).toEqual([answers[i]?.body.hash])
+  for (const [i, { address }] of people.entries())
+    expect(await faucet.deposits(address)).toEqual([answers[i]?.body.hash])
   expect(refused).toEqual([])
 })
 
 test('amount and cool-down are what is configured', async () => {
-  const service = await startAnother(town, { FAUCET_AMOUNT: '0.0000007', FAUCET_COOLDOWN: '0' })
-  const person = await town.settle()
-  expect(await town.ask(person.session, service)).toMatchObject({ status: 200 })
-  expect(await town.ask(person.session, service)).toMatchObject({ status: 200 })
-  expect(await town.spendable(person)).toBe(14n)
-  await service.close()
+  const another = await startAnother(service, { FAUCET_AMOUNT: '0.0000007', FAUCET_COOLDOWN: '0' })
+  const person = await faucet.settle()
+  expect(await faucet.ask(person.session, another)).toMatchObject({ status: 200 })
+  expect(await faucet.ask(person.session, another)).toMatchObject({ status: 200 })
+  expect(await faucet.spendable(person)).toBe(14n)
+  await another.close()
 })
 
 test('the database holds no grant in between, once all is settled', async () => {
-  const { rows } = (await town.db.execute(
+  const { rows } = (await service.db.execute(
     sql`SELECT status, count(*)::int AS count FROM grants GROUP BY status`,
   )) as unknown as { rows: { status: string; count: number }[] }
   expect(rows.map(({ status }) => status)).toEqual(['granted'])
@@ -217,6 +225,6 @@ test('the database holds no grant in between, once all is settled', async () => 
 
 /** The account's grant becomes older by so many seconds. */
 const wind = (address: string, seconds: number) =>
-  town.db.execute(
+  service.db.execute(
     sql`UPDATE grants SET claimed_at = claimed_at - make_interval(secs => ${seconds}) WHERE account = ${address}`,
   )

@@ -2,15 +2,18 @@ import { xdr } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Call, Fault } from '../support/fault-proxy.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { next, notFound, sendAnswer } from '../support/transfers.ts'
-import { type FaucetTown, openFaucetTown, type Person, startAnother } from './faucet-town.ts'
+import { FAUCET, type Faucet, openFaucet, type Person, startAnother } from './faucet.ts'
 
-let town: FaucetTown
+let service: TestService<'embedded'>
+let faucet: Faucet
 beforeAll(async () => {
-  town = await openFaucetTown()
+  service = await openTestService(FAUCET)
+  faucet = openFaucet(service)
 })
-afterAll(() => town?.close())
-afterEach(() => town.proxy.rule(null))
+afterAll(() => service?.close())
+afterEach(() => service.ledger.proxy.rule(null))
 
 const result = (code: 'txInsufficientBalance' | 'txBadSeq' | 'txInsufficientFee') =>
   new xdr.TransactionResult({
@@ -22,11 +25,11 @@ const result = (code: 'txInsufficientBalance' | 'txBadSeq' | 'txInsufficientFee'
 /** One deposit, whose hash is the answer, and the faucet serves the next. */
 async function expectGranted(person: Person, answer: { status: number; body: Record<string, unknown> }): Promise<void> {
   expect(answer).toMatchObject({ status: 200 })
-  expect(await town.deposits(person.address)).toEqual([answer.body.hash])
-  town.proxy.rule(null)
-  const follower = await town.settle()
-  expect(await town.ask(follower.session)).toMatchObject({ status: 200 })
-  expect(await town.deposits(person.address)).toHaveLength(1)
+  expect(await faucet.deposits(person.address)).toEqual([answer.body.hash])
+  service.ledger.proxy.rule(null)
+  const follower = await faucet.settle()
+  expect(await faucet.ask(follower.session)).toMatchObject({ status: 200 })
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
 }
 
 describe('whatever the RPC does: one deposit', () => {
@@ -58,95 +61,95 @@ describe('whatever the RPC does: one deposit', () => {
     ['a simulation that hangs', () => next('simulateTransaction', 1, { hang: true, delivered: false })],
   ]
   test.each(faults)('%s', async (_, fault) => {
-    const person = await town.settle()
-    town.proxy.rule(fault())
-    await expectGranted(person, await town.ask(person.session))
+    const person = await faucet.settle()
+    service.ledger.proxy.rule(fault())
+    await expectGranted(person, await faucet.ask(person.session))
   })
 })
 
 test('the RPC is away when it is asked: 503, and the cool-down has not begun', async () => {
-  const person = await town.settle()
-  town.proxy.rule(() => ({ status: 503 }))
-  expect(await town.ask(person.session)).toEqual({
+  const person = await faucet.settle()
+  service.ledger.proxy.rule(() => ({ status: 503 }))
+  expect(await faucet.ask(person.session)).toEqual({
     status: 503,
     retryAfter: '5',
     body: { error: 'the ledger cannot be reached', code: 'unavailable' },
   })
-  expect(await town.grant(person.address)).toBeUndefined()
-  town.proxy.rule(null)
-  expect(await town.ask(person.session)).toMatchObject({ status: 200 })
+  expect(await faucet.grant(person.address)).toBeUndefined()
+  service.ledger.proxy.rule(null)
+  expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
 })
 
 describe('a sequence number that somebody else uses', () => {
   test('between signing and sending: the account is read again, and the deposit signed anew', async () => {
-    const person = await town.settle()
-    const rival = await town.settle()
+    const person = await faucet.settle()
+    const rival = await faucet.settle()
     let overtaken = false
     const sent: unknown[] = []
-    town.proxy.rule(async ({ method, params }): Promise<Fault> => {
+    service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
       if (method !== 'sendTransaction') return 'pass'
       sent.push(params.transaction)
       if (!overtaken) {
         overtaken = true
-        await town.overtake(rival)
+        await faucet.overtake(rival)
       }
       return 'pass'
     })
-    await expectGranted(person, await town.ask(person.session))
+    await expectGranted(person, await faucet.ask(person.session))
     expect(new Set(sent).size).toBe(2)
-    expect(await town.deposits(rival.address)).toHaveLength(1)
+    expect(await faucet.deposits(rival.address)).toHaveLength(1)
   })
 })
 
 describe('a request that runs out of patience', () => {
   test('before anything is signed: the grant is given back', async () => {
-    const service = await startAnother(town, { TRANSFER_WAIT: '1' })
-    const person = await town.settle()
-    town.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
-    expect(await town.ask(person.session, service)).toEqual({
+    const another = await startAnother(service, { TRANSFER_WAIT: '1' })
+    const person = await faucet.settle()
+    service.ledger.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
+    expect(await faucet.ask(person.session, another)).toEqual({
       status: 503,
       retryAfter: '5',
       body: { error: 'the faucet is busy: nothing was granted', code: 'faucet-busy' },
     })
-    expect(await town.grant(person.address)).toMatchObject({ status: 'returned', hash: null })
-    await service.close()
-    town.proxy.rule(null)
-    await expectGranted(person, await town.ask(person.session))
+    expect(await faucet.grant(person.address)).toMatchObject({ status: 'returned', hash: null })
+    await another.close()
+    service.ledger.proxy.rule(null)
+    await expectGranted(person, await faucet.ask(person.session))
   })
 
   test('after it is sent: the grant stays, and is settled though nobody waits', async () => {
-    const service = await startAnother(town, { TRANSFER_WAIT: '1' })
-    const person = await town.settle()
-    town.proxy.rule(({ method }) => (method === 'getTransaction' ? { status: 500 } : 'pass'))
-    expect(await town.ask(person.session, service)).toEqual({
+    const another = await startAnother(service, { TRANSFER_WAIT: '1' })
+    const person = await faucet.settle()
+    service.ledger.proxy.rule(({ method }) => (method === 'getTransaction' ? { status: 500 } : 'pass'))
+    expect(await faucet.ask(person.session, another)).toEqual({
       status: 503,
       retryAfter: '5',
       body: { error: 'it is not known yet whether the deposit has arrived', code: 'deposit-open' },
     })
-    expect(await town.ask(person.session, service)).toMatchObject({ status: 429 })
-    town.proxy.rule(null)
-    await expect.poll(async () => (await town.grant(person.address))?.status).toBe('granted')
-    expect(await town.deposits(person.address)).toHaveLength(1)
-    await service.close()
+    expect(await faucet.ask(person.session, another)).toMatchObject({ status: 429 })
+    service.ledger.proxy.rule(null)
+    await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
+    expect(await faucet.deposits(person.address)).toHaveLength(1)
+    await another.close()
   })
 })
 
 test('what can no longer get there has expired by the ledger’s time: the grant is given back, and the next call is granted', async () => {
-  const person = await town.settle()
-  town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
-  expect(await town.ask(person.session)).toMatchObject({
+  const person = await faucet.settle()
+  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  expect(await faucet.ask(person.session)).toMatchObject({
     status: 500,
     body: { error: 'the deposit failed', code: 'deposit-failed' },
   })
-  expect(await town.grant(person.address)).toMatchObject({ status: 'returned' })
-  expect(await town.deposits(person.address)).toEqual([])
-  town.proxy.rule(null)
-  await expectGranted(person, await town.ask(person.session))
+  expect(await faucet.grant(person.address)).toMatchObject({ status: 'returned' })
+  expect(await faucet.deposits(person.address)).toEqual([])
+  service.ledger.proxy.rule(null)
+  await expectGranted(person, await faucet.ask(person.session))
 })
 
 test('an RPC that no longer remembers proves nothing: the grant is not returned, and holds nobody up', async () => {
-  const person = await town.settle()
-  town.proxy.rule(({ method }): Fault => {
+  const person = await faucet.settle()
+  service.ledger.proxy.rule(({ method }): Fault => {
     if (method !== 'getTransaction') return 'pass'
     const future = String(Math.floor(Date.now() / 1000) + 1_000)
     return {
@@ -158,19 +161,19 @@ test('an RPC that no longer remembers proves nothing: the grant is not returned,
     }
   })
   // It did arrive; nothing is said that is not known.
-  expect(await town.ask(person.session)).toMatchObject({ status: 503 })
-  expect(await town.grant(person.address)).toMatchObject({ status: 'unknown' })
-  expect(await town.ask(person.session)).toMatchObject({ status: 429 })
-  town.proxy.rule(null)
-  const follower = await town.settle()
-  expect(await town.ask(follower.session)).toMatchObject({ status: 200 })
-  expect(await town.deposits(person.address)).toHaveLength(1)
+  expect(await faucet.ask(person.session)).toMatchObject({ status: 503 })
+  expect(await faucet.grant(person.address)).toMatchObject({ status: 'unknown' })
+  expect(await faucet.ask(person.session)).toMatchObject({ status: 429 })
+  service.ledger.proxy.rule(null)
+  const follower = await faucet.settle()
+  expect(await faucet.ask(follower.session)).toMatchObject({ status: 200 })
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
 })
 
 test('a deposit that the contract would refuse is not sent, and the grant is given back', async () => {
-  const person = await town.settle()
+  const person = await faucet.settle()
   let sendings = 0
-  town.proxy.rule(({ method }): Fault => {
+  service.ledger.proxy.rule(({ method }): Fault => {
     if (method === 'sendTransaction') sendings += 1
     if (method !== 'simulateTransaction') return 'pass'
     return {
@@ -181,34 +184,34 @@ test('a deposit that the contract would refuse is not sent, and the grant is giv
       },
     }
   })
-  expect(await town.ask(person.session)).toMatchObject({
+  expect(await faucet.ask(person.session)).toMatchObject({
     status: 409,
     body: { error: expect.stringContaining('regist') },
   })
   expect(sendings).toBe(0)
-  expect(await town.grant(person.address)).toMatchObject({ status: 'returned', contractError: 3501 })
-  town.proxy.rule(null)
-  await expectGranted(person, await town.ask(person.session))
+  expect(await faucet.grant(person.address)).toMatchObject({ status: 'returned', contractError: 3501 })
+  service.ledger.proxy.rule(null)
+  await expectGranted(person, await faucet.ask(person.session))
 })
 
 test('connections of the database broken while grants are served: every one of them is served once', async () => {
-  const people = await Promise.all(Array.from({ length: 4 }, () => town.settle()))
+  const people = await Promise.all(Array.from({ length: 4 }, () => faucet.settle()))
   let broken = 0
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction' && broken < 3) {
       broken += 1
-      await town.db.execute(
+      await service.db.execute(
         sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
       )
     }
     return 'pass'
   })
-  await Promise.all(people.map(({ session }) => town.ask(session)))
-  town.proxy.rule(null)
+  await Promise.all(people.map(({ session }) => faucet.ask(session)))
+  service.ledger.proxy.rule(null)
   for (const { address } of people) {
     // Whose claim was cut off asks again.
-    if (!(await town.grant(address))) await town.ask(people.find((person) => person.address === address)?.session)
-    await expect.poll(async () => (await town.grant(address))?.status).toBe('granted')
-    expect(await town.deposits(address)).toHaveLength(1)
+    if (!(await faucet.grant(address))) await faucet.ask(people.find((person) => person.address === address)?.session)
+    await expect.poll(async () => (await faucet.grant(address))?.status).toBe('granted')
+    expect(await faucet.deposits(address)).toHaveLength(1)
   }
 })

@@ -2,36 +2,39 @@ import { Address, Asset, Keypair, Operation, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { POST } from '#app/api/funding/vault/route.ts'
 import type { Fault } from '../support/fault-proxy.ts'
-import { type FaucetTown, openFaucetTown, startAnother } from './faucet-town.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { FAUCET, type Faucet, openFaucet, startAnother } from './faucet.ts'
 
-let town: FaucetTown
+let service: TestService<'embedded'>
+let faucet: Faucet
 let session: string
 let token: string
 let underlying: string
 let native: string
 let usdc: Asset
 beforeAll(async () => {
-  town = await openFaucetTown()
-  session = await town.mint({ kind: 'idp', sub: 'anybody', issuer: 'https://login.example' })
-  token = town.network.token
-  underlying = town.devnet.deployment.contracts.underlying
-  native = Asset.native().contractId(town.network.passphrase)
-  usdc = new Asset('USDC', town.issuer.publicKey())
+  service = await openTestService(FAUCET)
+  faucet = openFaucet(service)
+  session = await service.user('anybody')
+  token = service.ledger.network.token
+  underlying = service.ledger.devnet.deployment.contracts.underlying
+  native = Asset.native().contractId(service.ledger.network.passphrase)
+  usdc = new Asset('USDC', service.ledger.issuer.publicKey())
 })
-afterAll(() => town?.close())
-afterEach(() => town.proxy.rule(null))
+afterAll(() => service?.close())
+afterEach(() => service.ledger.proxy.rule(null))
 
 /** What the service says of a vault at `address`. */
 async function look(address: string, variables: Record<string, string> = {}) {
-  const service = await startAnother(town, { BRIDGE_VAULT_ADDRESS: address, ...variables })
-  const answer = await town.vault(session, service)
-  await service.close()
+  const another = await startAnother(service, { BRIDGE_VAULT_ADDRESS: address, ...variables })
+  const answer = await faucet.vault(session, another)
+  await another.close()
   return answer
 }
 
 async function join(): Promise<Keypair> {
   const keypair = Keypair.random()
-  const funded = await fetch(`${town.network.friendbotUrl}?addr=${keypair.publicKey()}`)
+  const funded = await fetch(`${service.ledger.network.friendbotUrl}?addr=${keypair.publicKey()}`)
   expect(funded.ok).toBe(true)
   return keypair
 }
@@ -62,16 +65,16 @@ function entriesOver(contract: string, result: Record<string, unknown>): unknown
 }
 
 test('by default it is the token’s contract, which holds the sum of all confidential balances', async () => {
-  expect(await town.vault(session)).toEqual({
+  expect(await faucet.vault(session)).toEqual({
     status: 200,
     retryAfter: null,
     body: { vault: token, held: '0.0000000' },
   })
-  const people = [await town.settle(), await town.settle()]
-  for (const person of people) expect(await town.ask(person.session)).toMatchObject({ status: 200 })
-  expect((await town.vault(session)).body).toEqual({ vault: token, held: '2000.0000000' })
-  await town.overtake(await town.settle())
-  expect((await town.vault(session)).body).toEqual({ vault: token, held: '2000.0000001' })
+  const people = [await faucet.settle(), await faucet.settle()]
+  for (const person of people) expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
+  expect((await faucet.vault(session)).body).toEqual({ vault: token, held: '2000.0000000' })
+  await faucet.overtake(await faucet.settle())
+  expect((await faucet.vault(session)).body).toEqual({ vault: token, held: '2000.0000001' })
 })
 
 describe('BRIDGE_VAULT_ADDRESS', () => {
@@ -84,12 +87,15 @@ describe('BRIDGE_VAULT_ADDRESS', () => {
     const vault = keypair.publicKey()
     const held = async () => (await look(vault)).body
     expect(await held()).toEqual({ vault, held: '0.0000000' })
-    await town.perform(keypair, Operation.changeTrust({ asset: usdc }))
+    await faucet.perform(keypair, Operation.changeTrust({ asset: usdc }))
     expect(await held()).toEqual({ vault, held: '0.0000000' })
-    await town.perform(town.issuer, Operation.payment({ destination: vault, asset: usdc, amount: '12.3456789' }))
+    await faucet.perform(
+      service.ledger.issuer,
+      Operation.payment({ destination: vault, asset: usdc, amount: '12.3456789' }),
+    )
     expect(await held()).toEqual({ vault, held: '12.3456789' })
-    const { body } = await look(town.issuer.publicKey())
-    expect(body).toEqual({ vault: town.issuer.publicKey(), held: '922337203685.4775807' })
+    const { body } = await look(service.ledger.issuer.publicKey())
+    expect(body).toEqual({ vault: service.ledger.issuer.publicKey(), held: '922337203685.4775807' })
   })
 
   test('an account that is not on the ledger holds nothing', async () => {
@@ -101,8 +107,8 @@ describe('BRIDGE_VAULT_ADDRESS', () => {
 describe('a token over the native asset', () => {
   test('an account: its balance in XLM', async () => {
     const vault = (await join()).publicKey()
-    town.proxy.rule(madeOver(native))
-    const { balance } = await town.network.rpc.getAccountEntry(vault)
+    service.ledger.proxy.rule(madeOver(native))
+    const { balance } = await service.ledger.network.rpc.getAccountEntry(vault)
     expect(balance).toBeGreaterThan(0n)
     const units = balance.toString().padStart(8, '0')
     expect(await look(vault)).toMatchObject({
@@ -115,7 +121,7 @@ describe('a token over the native asset', () => {
 
   test('a contract: its balance with the asset’s contract', async () => {
     const keypair = await join()
-    await town.perform(
+    await faucet.perform(
       keypair,
       Operation.invokeContractFunction({
         contract: native,
@@ -127,14 +133,14 @@ describe('a token over the native asset', () => {
         ],
       }),
     )
-    town.proxy.rule(madeOver(native))
+    service.ledger.proxy.rule(madeOver(native))
     expect((await look(token)).body).toEqual({ vault: token, held: '5.0000001' })
   })
 })
 
 describe('refusals', () => {
   test('401 without a session, 404 for another method', async () => {
-    expect(await town.vault(undefined)).toMatchObject({
+    expect(await faucet.vault(undefined)).toMatchObject({
       status: 401,
       body: { error: 'missing bearer token', code: 'bearer-missing' },
     })
@@ -157,7 +163,7 @@ describe('refusals', () => {
   })
 
   test('501 when the asset is not a Stellar asset', async () => {
-    town.proxy.rule(madeOver(town.devnet.deployment.contracts.verifier))
+    service.ledger.proxy.rule(madeOver(service.ledger.devnet.deployment.contracts.verifier))
     expect(await look('')).toMatchObject({
       status: 501,
       body: { error: 'the asset of the confidential token is not a Stellar asset', code: 'not-wired' },
@@ -172,20 +178,20 @@ describe('refusals', () => {
     ['gives another entry', { rewrite: (result) => ({ ...result, entries: [anotherEntry()] }) }],
   ]
   test.each(outages)('503 while the RPC %s, and an answer once it is back', async (_, fault) => {
-    const service = await startAnother(town)
-    town.proxy.rule(({ method }) => (method === 'getLedgerEntries' ? fault : 'pass'))
-    expect(await town.vault(session, service)).toEqual({
+    const another = await startAnother(service)
+    service.ledger.proxy.rule(({ method }) => (method === 'getLedgerEntries' ? fault : 'pass'))
+    expect(await faucet.vault(session, another)).toEqual({
       status: 503,
       retryAfter: '5',
       body: { error: 'the ledger cannot be reached', code: 'unavailable' },
     })
-    town.proxy.rule(null)
-    expect(await town.vault(session, service)).toMatchObject({ status: 200 })
-    await service.close()
+    service.ledger.proxy.rule(null)
+    expect(await faucet.vault(session, another)).toMatchObject({ status: 200 })
+    await another.close()
   })
 })
 
-const madeUp = () => new Asset('OTHER', town.issuer.publicKey()).contractId(town.network.passphrase)
+const madeUp = () => new Asset('OTHER', service.ledger.issuer.publicKey()).contractId(service.ledger.network.passphrase)
 
 function anotherEntry() {
   const keyHash = new Uint8Array(32)

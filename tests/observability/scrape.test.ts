@@ -8,17 +8,17 @@ import { SERVICE_OPERATIONS } from '#lib/api/service.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
-import { openTown, type Town } from '../support/town.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { prepareTransfer } from '../support/transfers.ts'
 import { readExposition } from './exposition.ts'
 
 const TOKEN = 'a token for metrics'
 
-let town: Town
+let service: TestService<'embedded'>
 beforeAll(async () => {
-  town = await openTown({ METRICS_TOKEN: TOKEN })
+  service = await openTestService({ ledger: 'embedded', variables: { METRICS_TOKEN: TOKEN } })
 })
-afterAll(() => town?.close())
+afterAll(() => service?.close())
 
 async function ask(authorization?: string) {
   const headers = new Headers(authorization === undefined ? {} : { authorization })
@@ -43,10 +43,13 @@ test.each([
 })
 
 test('a service without a token for it has no metrics', async () => {
-  const other = await startService(readEnvironment({ ...town.variables, METRICS_TOKEN: '' }), town.shared)
+  const other = await startService(
+    readEnvironment({ ...service.variables, METRICS_TOKEN: '' }),
+    service.database.shared,
+  )
   provideService(Promise.resolve(other))
   const { status, text } = await ask(`Bearer ${TOKEN}`)
-  provideService(Promise.resolve(town.service))
+  provideService(Promise.resolve(service.running))
   await other.close()
   expect([status, JSON.parse(text)]).toEqual([
     501,
@@ -55,13 +58,13 @@ test('a service without a token for it has no metrics', async () => {
 })
 
 test('transfers, refusals, quota and float, as the database has them', async () => {
-  const payee = await town.employ()
-  const paid = await prepareTransfer(town, payee.address)
+  const payee = await service.employ()
+  const paid = await prepareTransfer(service, payee.address)
   expect((await paid.post()).status).toBe(200)
-  const refused = await prepareTransfer(town, payee.address, { seconds: 1000 })
+  const refused = await prepareTransfer(service, payee.address, { seconds: 1000 })
   expect((await refused.post()).status).toBe(422)
-  const row = await town.row(paid.hash)
-  const sponsor = town.sponsor.publicKey()
+  const row = await service.findTransfer(paid.hash)
+  const sponsor = service.ledger.sponsor.publicKey()
 
   const { types, samples } = await read()
   expect(samples.get('payroll_transfers_total{status="succeeded"}')).toBe(1)
@@ -76,19 +79,19 @@ test('transfers, refusals, quota and float, as the database has them', async () 
   expect(samples.get('payroll_sponsor_day_transfers')).toBe(1)
   expect(samples.get(`payroll_sponsor_held_stroops{sponsor="${sponsor}"}`)).toBe(0)
   expect(samples.get('payroll_sponsor_day_limit_stroops')).toBe(10_000_000_000)
-  const balance = await town.service.sponsor?.readBalance()
+  const balance = await service.running.sponsor?.readBalance()
   expect(samples.get(`payroll_sponsor_balance_stroops{sponsor="${sponsor}"}`)).toBe(Number(balance))
 })
 
 test('jobs of the relay and their transfers, by state', async () => {
   const job = { userKind: 'idp', userSub: 'ada', relayKey: 'key', createdAt: new Date(), endedAt: new Date() } as const
   const ids = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'] as const
-  await town.db.insert(batchJobs).values([
+  await service.db.insert(batchJobs).values([
     { ...job, id: ids[0], status: 'completed' },
     { ...job, id: ids[1], status: 'failed' },
   ])
   const item = { job: ids[0], quotaAccount: 'idp:ada', queuedAt: new Date(), settledAt: new Date() }
-  await town.db.insert(batchItems).values([
+  await service.db.insert(batchItems).values([
     { ...item, position: 0, status: 'paid', hash: '00' },
     { ...item, position: 1, status: 'paid', hash: '01' },
     { ...item, position: 2, status: 'failed' },
@@ -104,7 +107,7 @@ test('requests by route and status, and calls to the RPC, as this process has se
   const before = await read()
   await getHealth(new Request('http://localhost:3000/api/health'), { params: Promise.resolve({}) })
   await postTransfer(new Request('http://localhost:3000/api/transfer', { method: 'POST' }), undefined)
-  await town.service.sponsor?.readBalance()
+  await service.running.sponsor?.readBalance()
   const after = await read()
   const grown = (name: string) => (after.samples.get(name) ?? 0) - (before.samples.get(name) ?? 0)
   expect(grown('payroll_http_requests_total{method="GET",route="/health",status="200"}')).toBe(1)
@@ -129,9 +132,9 @@ test('the example of the reference is cut out of such a scrape', async () => {
 
 test('an RPC that is out of reach is counted, and takes nothing else away', async () => {
   const before = await read()
-  town.proxy.rule(() => ({ drop: true, delivered: false }))
+  service.ledger.proxy.rule(() => ({ drop: true, delivered: false }))
   const during = await read()
-  town.proxy.rule(null)
+  service.ledger.proxy.rule(null)
   expect(during.samples.get('payroll_up{part="ledger"}')).toBe(0)
   expect(during.samples.get('payroll_up{part="database"}')).toBe(1)
   expect(during.samples.get('payroll_transfers_total{status="succeeded"}')).toBe(1)
@@ -140,13 +143,13 @@ test('an RPC that is out of reach is counted, and takes nothing else away', asyn
 })
 
 test('a database that is out of reach takes only its own numbers away', async () => {
-  const sponsorAddress = Keypair.fromSecret(town.sponsor.secret()).publicKey()
+  const sponsorAddress = Keypair.fromSecret(service.ledger.sponsor.secret()).publicKey()
   const other = await startService(
-    readEnvironment({ ...town.variables, DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }),
+    readEnvironment({ ...service.variables, DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }),
   )
   provideService(Promise.resolve(other))
   const { samples } = await read()
-  provideService(Promise.resolve(town.service))
+  provideService(Promise.resolve(service.running))
   await other.close()
   expect(samples.get('payroll_up{part="database"}')).toBe(0)
   expect(samples.get('payroll_up{part="ledger"}')).toBe(1)

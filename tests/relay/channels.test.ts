@@ -17,20 +17,23 @@ beforeAll(async () => {
   bumpTo = async (channel, sequence) => {
     const signer = fixture.channels[channel]
     if (!signer) throw new Error('no such channel')
-    const source = await fixture.network.rpc.getAccount(signer.publicKey())
-    const transaction = new TransactionBuilder(source, { fee: '100', networkPassphrase: fixture.network.passphrase })
+    const source = await fixture.ledger.network.rpc.getAccount(signer.publicKey())
+    const transaction = new TransactionBuilder(source, {
+      fee: '100',
+      networkPassphrase: fixture.ledger.network.passphrase,
+    })
       .addOperation(Operation.bumpSequence({ bumpTo: String(sequence) }))
       .setTimeout(60)
       .build()
     transaction.sign(signer)
-    await sendAndWait(fixture.network, transaction.toXdr())
+    await sendAndWait(fixture.ledger.network, transaction.toXdr())
   }
-  await fetch(`${fixture.network.friendbotUrl}?addr=${unregistered.publicKey()}`)
-  await Promise.all([enrol(fixture.network, empty), enrol(fixture.network, burned)])
+  await fetch(`${fixture.ledger.network.friendbotUrl}?addr=${unregistered.publicKey()}`)
+  await Promise.all([enrol(fixture.ledger.network, empty), enrol(fixture.ledger.network, burned)])
   await bumpTo(5, 2n ** 63n - 1n)
 })
 afterAll(() => fixture?.close())
-afterEach(() => fixture.proxy.rule(null))
+afterEach(() => fixture.ledger.proxy.rule(null))
 
 const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ?? ''
 
@@ -49,7 +52,7 @@ test('what channels cannot pay, others do; /ready says which, and why', async ()
     expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
     expect(await fixture.received(payee)).toBe(63n)
     expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
-    const problems = async () => String((await readiness({ ...fixture.service })).relay.problem)
+    const problems = async () => String((await readiness({ ...fixture.running })).relay.problem)
     await expect
       .poll(problems)
       .toBe(
@@ -62,7 +65,7 @@ test('what channels cannot pay, others do; /ready says which, and why', async ()
           .toSorted()
           .join('; '),
       )
-    expect((await readiness({ ...fixture.service })).relay).toMatchObject({ ok: true, channels: 6 })
+    expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true, channels: 6 })
   } finally {
     await relay.close()
   }
@@ -110,14 +113,14 @@ test('a sequence number that is used up under a signed transfer: the item is pai
   const payee = await fixture.payee()
   await fixture.hire(client, [payee.signer.publicKey()])
   let burnt = 0
-  fixture.proxy.rule(async (call): Promise<Fault> => {
+  fixture.ledger.proxy.rule(async (call): Promise<Fault> => {
     if (call.method !== 'sendTransaction' || burnt > 0) return 'pass'
     burnt += 1
     const { transaction } = call.params as { transaction: string }
-    const bump = TransactionBuilder.fromXdr(transaction, fixture.network.passphrase)
+    const bump = TransactionBuilder.fromXdr(transaction, fixture.ledger.network.passphrase)
     const source = 'innerTransaction' in bump ? bump.innerTransaction.source : bump.source
     const index = fixture.channels.findIndex((channel) => channel.publicKey() === source)
-    const { sequence } = await fixture.network.rpc.getAccount(source).then((account) => ({
+    const { sequence } = await fixture.ledger.network.rpc.getAccount(source).then((account) => ({
       sequence: BigInt(account.sequenceNumber()),
     }))
     await bumpTo(index, sequence + 5n)

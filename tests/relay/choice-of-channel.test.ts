@@ -65,7 +65,7 @@ test('an item is paid by the channel that it holds, and by no channel that had n
 
 test('a relay that gets nowhere lets go of its channel, and another one ends what it has begun', async () => {
   const helpless = { prove: () => Promise.reject(new Error('out of reach')) }
-  const first = await startRelay(fixture.service, { prover: helpless, times: SHORT_TIMES })
+  const first = await startRelay(fixture.running, { prover: helpless, times: SHORT_TIMES })
   const job = await post(8)
   const status = async () =>
     (await fixture.db.query.batchItems.findFirst({ where: (item, { eq }) => eq(item.job, job) }))?.status
@@ -82,22 +82,25 @@ test('a relay that gets nowhere lets go of its channel, and another one ends wha
 test('a channel that has no XLM for its merge leaves the item to the others', async () => {
   const [poor] = fixture.channels
   if (!poor) throw new Error('no channel')
-  const issuer = Keypair.fromSecret(fixture.devnet.issuerSecret)
+  const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
   for (const channel of [0, 1]) {
     const deposit = { to: addressOf(channel), amount: 1_000_0000000n }
-    await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, deposit)).signedXdr)
+    await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
   }
-  const source = await fixture.network.rpc.getAccount(poor.publicKey())
-  const { balance } = await fixture.network.rpc.getAccountEntry(poor.publicKey())
+  const source = await fixture.ledger.network.rpc.getAccount(poor.publicKey())
+  const { balance } = await fixture.ledger.network.rpc.getAccountEntry(poor.publicKey())
   // All but the reserve of an account and this payment's fee.
   const amount = formatUnits(balance - 1_0000000n - 100n)
   const payment = { destination: addressOf(1), asset: Asset.native(), amount }
-  const transaction = new TransactionBuilder(source, { fee: '100', networkPassphrase: fixture.network.passphrase })
+  const transaction = new TransactionBuilder(source, {
+    fee: '100',
+    networkPassphrase: fixture.ledger.network.passphrase,
+  })
     .addOperation(Operation.payment(payment))
     .setTimeout(60)
     .build()
   transaction.sign(poor)
-  await sendAndWait(fixture.network, transaction.toXdr())
+  await sendAndWait(fixture.ledger.network, transaction.toXdr())
 
   const job = await post(Number(CHANNEL_FUNDS) + 5)
   await hold(job, addressOf(0))

@@ -4,21 +4,21 @@ import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
-import { type Ground, openGround } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
-let ground: Ground
+let service: TestService<'embedded'>
 let variables: Record<string, string>
 beforeAll(async () => {
-  ground = await openGround()
+  service = await openTestService({ ledger: 'embedded', choresEveryMs: 0 })
   // A relay signs no sessions, and needs no secret for them.
-  const { SESSION_SECRET: _, ...rest } = ground.variables
-  variables = { ...rest, FAUCET_SEED: ground.devnet.issuerSecret }
+  const { SESSION_SECRET: _, ...rest } = service.variables
+  variables = { ...rest, FAUCET_SEED: service.ledger.devnet.issuerSecret }
 })
 afterAll(async () => {
-  await ground?.close()
+  await service?.close()
 })
 
 interface Running {
@@ -69,8 +69,8 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
     status: 200,
     body: {
       network: 'local',
-      networkPassphrase: ground.network.passphrase,
-      contracts: { token: ground.network.token },
+      networkPassphrase: service.ledger.network.passphrase,
+      contracts: { token: service.ledger.network.token },
       channels: seeds.map((seed) => Keypair.fromSecret(seed).publicKey()),
       publicKey: publicHalf(key),
     },

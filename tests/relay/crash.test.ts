@@ -12,14 +12,14 @@ let fixture: RelayService
 let watcher: Client
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 1 })
-  watcher = new Client({ connectionString: fixture.databaseUrl })
+  watcher = new Client({ connectionString: fixture.database.url })
   await watcher.connect()
 })
 afterAll(async () => {
   await watcher?.end()
   await fixture?.close()
 })
-afterEach(() => fixture.proxy.rule(null))
+afterEach(() => fixture.ledger.proxy.rule(null))
 
 /** Resolves once the relay is at the step; what it does there it does not get past before it is killed. */
 type Step = (job: string) => { reached: Promise<void>; letGo: () => Promise<void> }
@@ -30,7 +30,7 @@ const atCall =
   () => {
     let seen = 0
     const reached = new Promise<void>((resolve) => {
-      fixture.proxy.rule((call): Fault => {
+      fixture.ledger.proxy.rule((call): Fault => {
         if (call.method !== method) return 'pass'
         seen += 1
         if (seen < nth) return 'pass'
@@ -39,14 +39,14 @@ const atCall =
         return { hang: true, delivered }
       })
     })
-    return { reached, letGo: async () => fixture.proxy.rule(null) }
+    return { reached, letGo: async () => fixture.ledger.proxy.rule(null) }
   }
 
 /** It waits for a row that this test has locked since the nth call of `method`. */
 const atRow =
   (row: (job: string) => string, method: string, nth: number): Step =>
   (job) => {
-    const holder = new Client({ connectionString: fixture.databaseUrl })
+    const holder = new Client({ connectionString: fixture.database.url })
     const take = async () => {
       await holder.connect()
       await holder.query('BEGIN')
@@ -55,7 +55,7 @@ const atRow =
     let seen = 0
     const reached = new Promise<void>((resolve, reject) => {
       let taken: Promise<void> | undefined
-      fixture.proxy.rule(async (call): Promise<Fault> => {
+      fixture.ledger.proxy.rule(async (call): Promise<Fault> => {
         if (call.method === method) seen += 1
         if (call.method === method && seen >= nth) {
           taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
@@ -67,7 +67,7 @@ const atRow =
     return {
       reached,
       letGo: async () => {
-        fixture.proxy.rule(null)
+        fixture.ledger.proxy.rule(null)
         await holder.end()
       },
     }

@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 afterEach(() => {
-  fixture.proxy.rule(null)
+  fixture.ledger.proxy.rule(null)
   vi.restoreAllMocks()
 })
 
@@ -40,7 +40,7 @@ const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (
 
 test('an item that is sealed to another key is left to the relays that have it, and given up after a day', async () => {
   const key = publicHalf(generateRelayKey())
-  const queue = openQueue({ database: fixture.service.database, relayKey: await thumbprintOf(key) })
+  const queue = openQueue({ database: fixture.running.database, relayKey: await thumbprintOf(key) })
   const { client, post } = await signUp()
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
   const stranger = { identity, organisation: undefined }
@@ -73,7 +73,7 @@ test('answers of a node that lags never fail an item, however many they are', as
   try {
     const { client, post, received } = await signUp()
     let stale = 0
-    fixture.proxy.rule((call): Fault => {
+    fixture.ledger.proxy.rule((call): Fault => {
       if (!simulatesTransfer(call) || stale >= 20) return 'pass'
       stale += 1
       return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
@@ -92,11 +92,11 @@ test('a relay ends though the ledger of its RPC stands still under a merge', asy
   await post(Number(CHANNEL_FUNDS))
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
-  const issuer = Keypair.fromSecret(fixture.devnet.issuerSecret)
+  const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
   const deposit = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
-  await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, deposit)).signedXdr)
+  await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
   let looks = 0
-  fixture.proxy.rule((call): Fault => {
+  fixture.ledger.proxy.rule((call): Fault => {
     if (call.method !== 'getTransaction') return 'pass'
     looks += 1
     return {
@@ -112,7 +112,7 @@ test('a relay ends though the ledger of its RPC stands still under a merge', asy
   const relay = await fixture.relay()
   await expect.poll(() => looks).toBeGreaterThan(2)
   await relay.close()
-  fixture.proxy.rule(null)
+  fixture.ledger.proxy.rule(null)
   const other = await fixture.relay()
   try {
     const [job] = await fixture.db.query.batchJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
@@ -130,7 +130,7 @@ test('a relay ends though its prover hangs, and another one pays the item', asyn
       return new Promise<never>(() => undefined)
     },
   }
-  const relay = await startRelay(fixture.service, { prover: hanging, times: SHORT_TIMES })
+  const relay = await startRelay(fixture.running, { prover: hanging, times: SHORT_TIMES })
   const { client, post, received } = await signUp()
   const job = await post(9)
   await asked.promise
@@ -148,12 +148,12 @@ test('a channel that could not be made at the first start is tried again until i
   const bare = await openRelayService({ channels: 2, prepared: 0 })
   const port = await freePort()
   let refused = 0
-  bare.proxy.rule((call): Fault => {
+  bare.ledger.proxy.rule((call): Fault => {
     if (call.method !== 'getNetwork' || refused >= 3) return 'pass'
     refused += 1
     return { rewrite: (result) => ({ ...result, friendbotUrl: `http://127.0.0.1:${port}/` }) }
   })
-  const relay = await startRelay(bare.service, { prover, prepares: true, times: SHORT_TIMES })
+  const relay = await startRelay(bare.running, { prover, prepares: true, times: SHORT_TIMES })
   try {
     const client = await bare.client()
     const { jobId } = (await bare.post(client, { amounts: [5, 6] })).body as { jobId: string }
@@ -162,7 +162,7 @@ test('a channel that could not be made at the first start is tried again until i
   } finally {
     await relay.close()
     await bare.close()
-    provideService(Promise.resolve(fixture.service))
+    provideService(Promise.resolve(fixture.running))
   }
 })
 
@@ -176,7 +176,7 @@ test('while an item waits for its ledger, the proof of the next one is made; it 
       return await prover.prove(statement)
     },
   }
-  const relay = await startRelay(fixture.service, { prover: watching, times: SHORT_TIMES })
+  const relay = await startRelay(fixture.running, { prover: watching, times: SHORT_TIMES })
   try {
     const { client, post, received } = await signUp()
     expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })

@@ -60,7 +60,7 @@ test('the channels of a relay that is killed are used by the other', async () =>
 })
 
 /** A relay in this process with a prover of its own. */
-const startWith = (own: typeof prover) => startRelay(fixture.service, { prover: own, times: SHORT_TIMES })
+const startWith = (own: typeof prover) => startRelay(fixture.running, { prover: own, times: SHORT_TIMES })
 
 test('a prover that fails delays a job; what it complains of is not logged', async () => {
   const lines = captureLog()

@@ -10,7 +10,7 @@ beforeAll(async () => {
   fixture = await openRelayService({ channels: 3 })
 })
 afterAll(() => fixture?.close())
-afterEach(() => fixture.proxy.rule(null))
+afterEach(() => fixture.ledger.proxy.rule(null))
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -31,7 +31,7 @@ test.each([
     const { client, received } = await someone()
     // In the middle of the job: from the third transfer on.
     let sent = 0
-    fixture.proxy.rule((call) => {
+    fixture.ledger.proxy.rule((call) => {
       if (call.method === 'sendTransaction') sent += 1
       return sent > 2 ? fault : 'pass'
     })
@@ -42,7 +42,7 @@ test.each([
     await pause(27_000)
     expect((await fixture.read(client, jobId)).body.status).toBe('running')
     expect((await fixture.read(other, second.jobId)).body).toMatchObject({ status: 'running', results: [] })
-    fixture.proxy.rule(null)
+    fixture.ledger.proxy.rule(null)
     expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
     expect(await fixture.ended(other, second.jobId)).toMatchObject({ status: 'completed' })
     expect([await received(), await otherReceived()]).toEqual([63n, 192n])
@@ -53,7 +53,7 @@ test.each([
 
 /** Cuts every connection to the test's database and lets none in until it is called off. */
 async function takeDatabaseAway(): Promise<() => Promise<void>> {
-  const name = new URL(fixture.databaseUrl).pathname.slice(1)
+  const name = new URL(fixture.database.url).pathname.slice(1)
   const server = new Client({ connectionString: inject('postgres')?.serverUrl })
   await server.connect()
   await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
@@ -89,7 +89,7 @@ test('the database goes away under load and comes back: jobs finish, each item p
       `SELECT count(*)::int AS open FROM transfers WHERE status = 'open'`,
     )) as unknown as { rows: { open: number }[] }
     expect(rows).toEqual([{ open: 0 }])
-    expect((await readiness({ ...fixture.service })).relay).toMatchObject({ ok: true })
+    expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true })
   } finally {
     await relay.close()
   }

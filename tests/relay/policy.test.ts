@@ -14,7 +14,7 @@ let fixture: RelayService
 let context: SponsorContext
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
-  const { sponsor, submission } = fixture.service
+  const { sponsor, submission } = fixture.running
   context = { db: fixture.db, sponsor, submission, patience: 20_000 }
 })
 afterAll(() => fixture?.close())
@@ -27,9 +27,13 @@ const confirm = async () => undefined
 async function transferOf(channel: number) {
   const signer = fixture.channels[channel]
   if (!signer) throw new Error('no such channel')
-  const holder = openHolder(signer, fixture.network.token)
-  const { spendable } = await syncBalance(fixture.network, { address: signer.publicKey(), vk: holder.keys.vk })
-  return await buildTransfer(fixture.network, holder, { to: addressOf(1 - channel), amount: 5n, opening: spendable })
+  const holder = openHolder(signer, fixture.ledger.network.token)
+  const { spendable } = await syncBalance(fixture.ledger.network, { address: signer.publicKey(), vk: holder.keys.vk })
+  return await buildTransfer(fixture.ledger.network, holder, {
+    to: addressOf(1 - channel),
+    amount: 5n,
+    opening: spendable,
+  })
 }
 
 const rowOf = async (hash: string) => (await findTransferOfHash(fixture.db, hash))?.transfer
@@ -92,8 +96,8 @@ test('without a relay that runs, /ready says so, and is no longer ok; a channel 
   await fixture.db.execute(sql`UPDATE relay_channels SET problem = 'registration', seen_at = now()`)
   const problems = [addressOf(0), addressOf(1)].toSorted().map((address) => `${address}: registration`)
   const unfit = { ok: false, channels: 2, problem: `no channel can pay; ${problems.join('; ')}` }
-  expect((await readiness({ ...fixture.service })).relay).toEqual(unfit)
+  expect((await readiness({ ...fixture.running })).relay).toEqual(unfit)
   await fixture.db.execute(sql`UPDATE relay_channels SET seen_at = now() - interval '61 seconds'`)
-  const { ok, relay } = await readiness({ ...fixture.service })
+  const { ok, relay } = await readiness({ ...fixture.running })
   expect([ok, relay]).toEqual([false, { ok: false, channels: 0, problem: 'no relay is running; no channel can pay' }])
 })

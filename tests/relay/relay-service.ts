@@ -1,20 +1,16 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { GET as getJob } from '#app/api/batch/[jobId]/route.ts'
-import { POST as postBatch } from '#app/api/batch/route.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
-import { mintSession } from '#lib/auth/session.ts'
 import { enrol } from '#lib/cli/participants.ts'
-import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey, type PrivateRelayKey } from '#lib/config/relay-key.ts'
+import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import type { RelayTimes } from '#lib/relay/relay.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
-import { provideService } from '#lib/server/services.ts'
-import { type RunningService, startService } from '#lib/server/start.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
-import { type Ground, openGround } from '../support/ground.ts'
+import type { Answer } from '../support/api-client.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
 /** A user who has batches run. */
@@ -31,9 +27,8 @@ export interface Job {
   error?: string
 }
 
-/** A ground with a service on it that accepts batches, and with channels for relays. */
-export interface RelayService extends Ground {
-  service: RunningService
+/** A service that accepts batches, and channels for relays. */
+export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   key: PrivateRelayKey
   channels: Keypair[]
   client(): Promise<Client>
@@ -50,6 +45,8 @@ export interface RelayService extends Ground {
   relay(times?: Partial<RelayTimes>): ReturnType<typeof startRelay>
 }
 
+const pick = <Body>({ status, body }: Answer<Body>) => ({ status, body })
+
 /** @param given.prepared how many of the channels are made fit; all by default */
 export async function openRelayService(
   given: { channels?: number; prepared?: number; variables?: Record<string, string> } = {},
@@ -57,58 +54,45 @@ export async function openRelayService(
   const { channels: count = 3, prepared = count } = given
   const key = generateRelayKey()
   const channels = Array.from({ length: count }, () => Keypair.random())
-  const ground = await openGround({
-    BATCH_ENABLED: 'true',
-    RELAY_PRIVATE_KEY: JSON.stringify(key),
-    RELAY_PORT: '0',
-    CHANNEL_SEEDS: channels.map((channel) => channel.secret()).join(','),
-    ...given.variables,
+  const service = await openTestService({
+    ledger: 'embedded',
+    variables: {
+      BATCH_ENABLED: 'true',
+      RELAY_PRIVATE_KEY: JSON.stringify(key),
+      RELAY_PORT: '0',
+      CHANNEL_SEEDS: channels.map((channel) => channel.secret()).join(','),
+      FAUCET_SEED: devnetKeys('Standalone Network ; February 2017').issuer.secret(),
+      ...given.variables,
+    },
   })
-  const variables = { ...ground.variables, FAUCET_SEED: ground.devnet.issuerSecret }
-  const service = await startService(readEnvironment(variables), ground.shared)
-  provideService(Promise.resolve(service))
-  const relay = await composeRelay(service)
+  const { running, db } = service
+  const { network } = service.ledger
+  const relay = await composeRelay(running)
   const fit = { ...relay, channels: relay.channels.slice(0, prepared) }
-  await prepareChannels(fit, service.faucet, () => undefined)
-  const request = (client: Client, path: string, init: RequestInit = {}) =>
-    new Request(`http://localhost:3000/api${path}`, {
-      ...init,
-      headers: { Authorization: `Bearer ${client.session}`, ...init.headers },
-    })
+  await prepareChannels(fit, running.faucet, () => undefined)
   const fixture: RelayService = {
-    ...ground,
-    variables,
-    service,
+    ...service,
     key,
     channels,
     client: async () => {
       const address = Keypair.random().publicKey()
-      const identity = { kind: 'ledger', sub: address } as const
-      return { address, session: await mintSession(service.settings.sessions, identity, new Date()) }
+      return { address, session: await service.wallet(address) }
     },
     hire: async ({ address }, addresses) => {
-      const user = await admitUser(ground.db, { kind: 'ledger', sub: address }, new Date())
+      const user = await admitUser(db, { kind: 'ledger', sub: address }, new Date())
       const organisation = user.organisation?.id ?? ''
       for (const each of addresses) {
         const row = { organisation, name: 'Somebody', status: 'ready', address: each } as const
-        await ground.db.insert(contractors).values({ ...row, inviteExpiresAt: new Date() })
+        await db.insert(contractors).values({ ...row, inviteExpiresAt: new Date() })
       }
     },
-    payee: () => enrol(ground.network),
+    payee: () => enrol(network),
     received: async ({ signer, keys }) => {
-      const balance = await syncBalance(ground.network, { address: signer.publicKey(), vk: keys.vk })
+      const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
       return balance.receiving.value + balance.spendable.value
     },
-    post: async (client, body) => {
-      const json = { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }
-      const init = { method: 'POST', ...(body !== undefined && json) }
-      const response = await postBatch(request(client, '/batch', init), undefined)
-      return { status: response.status, body: (await response.json()) as Record<string, unknown> }
-    },
-    read: async (client, id) => {
-      const response = await getJob(request(client, `/batch/${id}`), { params: Promise.resolve({ jobId: id }) })
-      return { status: response.status, body: (await response.json()) as Job }
-    },
+    post: async ({ session }, body) => pick(await service.ask('POST', '/batch', { session, body })),
+    read: async ({ session }, id) => pick(await service.ask<Job>('GET', `/batch/${id}`, { session })),
     ended: async (client, id, seconds = 200) => {
       const deadline = Date.now() + seconds * 1000
       for (;;) {
@@ -118,11 +102,7 @@ export async function openRelayService(
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     },
-    relay: (times = SHORT_TIMES) => startRelay(service, { times }),
-    close: async () => {
-      await service.close()
-      await ground.close()
-    },
+    relay: (times = SHORT_TIMES) => startRelay(running, { times }),
   }
   return fixture
 }

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 afterEach(() => {
   vi.restoreAllMocks()
-  provideService(Promise.resolve(fixture.service))
+  provideService(Promise.resolve(fixture.running))
 })
 
 const RULE = 'amounts must be 1–10 positive integers'
@@ -98,7 +98,7 @@ describe('a job', () => {
     const client = await fixture.client()
     const { jobId } = (await fixture.post(client, { amounts: [1] })).body as { jobId: string }
     const identity = { kind: 'idp', sub: client.address, issuer: 'https://login.example' } as const
-    const session = await mintSession(fixture.service.settings.sessions, identity, new Date())
+    const session = await mintSession(fixture.running.settings.sessions, identity, new Date())
     expect((await fixture.read({ ...client, session }, jobId)).status).toBe(404)
     expect((await fixture.post({ ...client, session }, { amounts: [1] })).status).toBe(200)
   })
@@ -112,7 +112,7 @@ describe('a job', () => {
   })
 
   test('is 501 where batches are off, whatever the body says', async () => {
-    provideService(Promise.resolve({ ...fixture.service, batch: undefined }))
+    provideService(Promise.resolve({ ...fixture.running, batch: undefined }))
     const client = await fixture.client()
     expect(await fixture.post(client, { amounts: [] })).toEqual({
       status: 501,

@@ -32,7 +32,7 @@ test('the database server is restarted under load: jobs finish, each item paid o
       expect(status).toBe('completed')
       expect(results.map((result) => result.status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'])
     }
-    const db = await fixture.service.database()
+    const db = await fixture.running.database()
     const channels = fixture.channels.map((channel) => channel.publicKey())
     const paid = await db
       .select()

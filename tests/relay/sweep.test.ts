@@ -13,8 +13,8 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 afterEach(() => {
-  fixture.proxy.rule(null)
-  provideService(Promise.resolve(fixture.service))
+  fixture.ledger.proxy.rule(null)
+  provideService(Promise.resolve(fixture.running))
 })
 
 async function cron(authorization?: string): Promise<{ status: number; body: Record<string, unknown> }> {
@@ -32,8 +32,8 @@ describe('GET /cron/sweep', () => {
     })
     const client = await fixture.client()
     expect((await cron(`Bearer ${client.session}`)).status).toBe(401)
-    const settings = { ...fixture.service.settings, cronSecret: undefined }
-    provideService(Promise.resolve({ ...fixture.service, settings }))
+    const settings = { ...fixture.running.settings, cronSecret: undefined }
+    provideService(Promise.resolve({ ...fixture.running, settings }))
     expect((await cron(`Bearer ${SECRET}`)).status).toBe(501)
   })
 
@@ -58,7 +58,7 @@ describe('GET /cron/sweep', () => {
   })
 
   test('tells which part failed, and does the others', async () => {
-    fixture.proxy.rule(() => ({ status: 503 }))
+    fixture.ledger.proxy.rule(() => ({ status: 503 }))
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
     expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: null, challenges: 0 })
   })
@@ -88,7 +88,7 @@ test('an item that holds a channel whose key no relay has any more is paid by an
   )
   await fixture.db.execute(
     sql`INSERT INTO relay_channels (token, address, seen_at, item_job, item_position)
-        VALUES (${fixture.network.token}, 'GONE', now() - interval '11 minutes', ${jobId}, 0)`,
+        VALUES (${fixture.ledger.network.token}, 'GONE', now() - interval '11 minutes', ${jobId}, 0)`,
   )
   const relay = await fixture.relay()
   try {

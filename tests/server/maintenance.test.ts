@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { contractors } from '#drizzle/schema/directory.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
-import { accountOf, keyOf } from '../directory/office.ts'
 import { captureLog } from '../support/console.ts'
+import { accountOf, keyOf } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
 let service: TestService<'fake'>
@@ -39,15 +39,15 @@ const statusOf = async (id: string) =>
 
 test('every chore tells how much it had to do', async () => {
   const id = await leaveChores()
-  expect(await runChores(service.service)).toMatchObject({ transfers: 0, contractors: 1, challenges: 1 })
+  expect(await runChores(service.running)).toMatchObject({ transfers: 0, contractors: 1, challenges: 1 })
   expect(await statusOf(id)).toBe('ready')
-  expect(await runChores(service.service)).toMatchObject({ contractors: 0, challenges: 0 })
+  expect(await runChores(service.running)).toMatchObject({ contractors: 0, challenges: 0 })
 })
 
 test('one that fails is logged by its name, and the others have their turn', async () => {
   await leaveChores()
   service.ledger.fault = 'http-503'
-  expect(await runChores(service.service)).toMatchObject({ contractors: null, challenges: 1 })
+  expect(await runChores(service.running)).toMatchObject({ contractors: null, challenges: 1 })
   expect(logged.map((line) => JSON.parse(line))).toContainEqual(
     expect.objectContaining({ level: 'error', event: 'chore', chore: 'contractors' }),
   )
@@ -56,7 +56,7 @@ test('one that fails is logged by its name, and the others have their turn', asy
 test('they are done again after a failure, until maintenance ends', async () => {
   const id = await leaveChores()
   service.ledger.fault = 'http-503'
-  const end = startMaintenance(service.service, 5)
+  const end = startMaintenance(service.running, 5)
   await expect.poll(() => logged.filter((line) => line.includes('"chore"')).length).toBeGreaterThan(1)
   service.ledger.fault = undefined
   await expect.poll(() => statusOf(id)).toBe('ready')

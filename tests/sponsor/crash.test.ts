@@ -8,12 +8,12 @@ import { findBatch } from '../directory/payment.ts'
 import { openApiClient } from '../support/api-client.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { employerWith } from '../support/fixtures.ts'
-import { type Ground, openGround, type SignedInPayer } from '../support/ground.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
+import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
 import { countFeeBumps, expectSettled } from '../support/transfers.ts'
 
-let ground: Ground
+let service: TestService<'embedded'>
 let payee: string
 let base: string
 let program: Program
@@ -22,16 +22,20 @@ let watcher: Client
 beforeAll(async () => {
   const port = await freePort()
   base = `http://localhost:${port}`
-  ground = await openGround({ PORT: String(port), PUBLIC_URL: base, TRANSFER_WAIT: '20' })
-  payee = (await enrol(ground.network)).signer.publicKey()
-  watcher = new Client({ connectionString: ground.databaseUrl })
+  service = await openTestService({
+    ledger: 'embedded',
+    choresEveryMs: 0,
+    variables: { PORT: String(port), PUBLIC_URL: base, TRANSFER_WAIT: '20' },
+  })
+  payee = (await enrol(service.ledger.network)).signer.publicKey()
+  watcher = new Client({ connectionString: service.database.url })
   await watcher.connect()
-  program = await startProgram(base, ground.variables)
+  program = await startProgram(base, service.variables)
 })
 afterAll(async () => {
   await program?.kill()
   await watcher?.end()
-  await ground?.close()
+  await service?.close()
 })
 
 async function post(employer: SignedInPayer, signedXDR: string): Promise<{ status: number; body: unknown }> {
@@ -51,21 +55,21 @@ const atCall =
   (method: string, { delivered }: { delivered: boolean }): Step =>
   () => {
     const reached = new Promise<void>((resolve) => {
-      ground.proxy.rule((call): Fault => {
+      service.ledger.proxy.rule((call): Fault => {
         if (call.method !== method) return 'pass'
         // The network has a moment to take in what was delivered.
         setTimeout(resolve, delivered ? 50 : 0)
         return { hang: true, delivered }
       })
     })
-    return { reached, letGo: async () => ground.proxy.rule(null) }
+    return { reached, letGo: async () => service.ledger.proxy.rule(null) }
   }
 
 /** The program waits for a lock of the database that this test holds. */
 const atLock =
   (statement: (employer: SignedInPayer, innerHash: string) => string, when: string): Step =>
   (innerHash, employer) => {
-    const holder = new Client({ connectionString: ground.databaseUrl })
+    const holder = new Client({ connectionString: service.database.url })
     const take = async () => {
       await holder.connect()
       await holder.query('BEGIN')
@@ -73,7 +77,7 @@ const atLock =
     }
     const reached = new Promise<void>((resolve, reject) => {
       let taken: Promise<void> | undefined
-      ground.proxy.rule(async (call): Promise<Fault> => {
+      service.ledger.proxy.rule(async (call): Promise<Fault> => {
         if (call.method === when) {
           taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
           await taken
@@ -84,7 +88,7 @@ const atLock =
     return {
       reached,
       letGo: async () => {
-        ground.proxy.rule(null)
+        service.ledger.proxy.rule(null)
         await holder.end()
       },
     }
@@ -130,7 +134,7 @@ const STEPS: [string, Step][] = [
 
 /** A locked batch with one payout to the payee, and a second that must stay as it is. */
 async function openBatch(employer: SignedInPayer) {
-  const office = await employerWith({ ...(await openApiClient({ base, fetch })), db: ground.db }, employer)
+  const office = await employerWith({ ...(await openApiClient({ base, fetch })), db: service.db }, employer)
   const contractor = await office.engage('the payee', { address: payee })
   const batch = await office.prepare([contractor])
   const other = await office.prepare([contractor])
@@ -138,14 +142,14 @@ async function openBatch(employer: SignedInPayer) {
 }
 
 test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async (_, step) => {
-  const employer = await ground.employ()
+  const employer = await service.employ()
   const transfer = { to: payee, amount: 7n, opening: employer.opening }
   // The rows that a step locks are there from the start.
-  await ground.db.execute(
+  await service.db.execute(
     sql`INSERT INTO quotas (account, day) VALUES ('*', ${new Date().toISOString().slice(0, 10)}) ON CONFLICT DO NOTHING`,
   )
   const { office, batch, other } = await openBatch(employer)
-  const { signedXdr, hash } = await buildTransfer(ground.network, employer, transfer)
+  const { signedXdr, hash } = await buildTransfer(service.ledger.network, employer, transfer)
   const { reached, letGo } = step(hash, employer)
   const cut = post(employer, signedXdr).then(
     () => 'answered',
@@ -155,40 +159,40 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   await program.kill()
   expect(await cut).toBe('cut')
   await letGo()
-  program = await startProgram(base, ground.variables)
+  program = await startProgram(base, service.variables)
 
   const answer = await post(employer, signedXdr)
   expect(answer).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
   expect(await post(employer, signedXdr)).toEqual(answer)
-  expect(await countFeeBumps(ground, hash)).toBe(1)
-  expect(await ground.row(hash)).toMatchObject({ status: 'succeeded' })
-  await expectSettled(ground, employer, hash)
+  expect(await countFeeBumps(service, hash)).toBe(1)
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'succeeded' })
+  await expectSettled(service, employer, hash)
   expect(await findBatch(office, batch)).toMatchObject({
     status: 'completed',
     payouts: [{ status: 'paid', txHash: (answer.body as { hash: string }).hash }],
   })
   expect(await findBatch(office, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
-  expect(await findContradictions(ground.db)).toEqual([])
-  const floats = await ground.db.query.sponsorFloats.findMany()
+  expect(await findContradictions(service.db)).toEqual([])
+  const floats = await service.db.query.sponsorFloats.findMany()
   expect(floats.map(({ held }) => held)).toEqual([0n])
 })
 
 test('what was open at a SIGKILL is settled by the next process, though nobody asks', async () => {
-  const employer = await ground.employ()
+  const employer = await service.employ()
   const { office, batch, other } = await openBatch(employer)
   const transfer = { to: payee, amount: 7n, opening: employer.opening }
-  const { signedXdr, hash } = await buildTransfer(ground.network, employer, transfer)
+  const { signedXdr, hash } = await buildTransfer(service.ledger.network, employer, transfer)
   const { reached, letGo } = atCall('sendTransaction', { delivered: false })(hash, employer)
   const cut = post(employer, signedXdr).catch(() => undefined)
   await reached
   await program.kill()
   await cut
   await letGo()
-  program = await startProgram(base, ground.variables)
-  await expect.poll(async () => (await ground.row(hash))?.status).toBe('succeeded')
-  expect(await countFeeBumps(ground, hash)).toBe(1)
-  await expectSettled(ground, employer, hash)
-  expect(await findContradictions(ground.db)).toEqual([])
+  program = await startProgram(base, service.variables)
+  await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('succeeded')
+  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSettled(service, employer, hash)
+  expect(await findContradictions(service.db)).toEqual([])
   expect(await findBatch(office, batch)).toMatchObject({ status: 'completed', payouts: [{ status: 'paid' }] })
   expect(await findBatch(office, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
 })

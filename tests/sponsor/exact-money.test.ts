@@ -10,24 +10,24 @@ import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import type { SignedInPayer } from '../support/ground.ts'
-import { openTown, type Town } from '../support/town.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
-let town: Town
+let service: TestService<'embedded'>
 let address: string
 let stranger: string
 beforeAll(async () => {
-  town = await openTown({ TRANSFER_WAIT: '15' })
-  address = (await enrol(town.network)).signer.publicKey()
-  stranger = (await enrol(town.network)).signer.publicKey()
+  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '15' } })
+  address = (await enrol(service.ledger.network)).signer.publicKey()
+  stranger = (await enrol(service.ledger.network)).signer.publicKey()
 })
-afterAll(() => town?.close())
+afterAll(() => service?.close())
 afterEach(async () => {
-  town.proxy.rule(null)
-  expect(await findContradictions(town.db)).toEqual([])
-  expect(await findDiscrepancies(town.db)).toEqual([])
+  service.ledger.proxy.rule(null)
+  expect(await findContradictions(service.db)).toEqual([])
+  expect(await findDiscrepancies(service.db)).toEqual([])
 })
 
 const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') =>
@@ -45,7 +45,7 @@ const swallow = ({ method }: Call): Fault => (method === 'sendTransaction' ? { a
 
 /** Inner transactions that stand on the ledger as a success, by whichever way. */
 async function applied(hashes: readonly string[]): Promise<string[]> {
-  const found = await Promise.all(hashes.map((hash) => town.network.rpc.getTransaction(hash)))
+  const found = await Promise.all(hashes.map((hash) => service.ledger.network.rpc.getTransaction(hash)))
   return hashes.filter((_, index) => found[index]?.status === 'SUCCESS')
 }
 
@@ -57,17 +57,17 @@ describe('a payout is paid once', () => {
     const { wallet, batch, now } = await prepare()
     const payoutId = batch.payouts[0]?.id
     const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
-    const { hash, signedXdr, next: opening } = await buildTransfer(town.network, wallet, transfer)
-    const post = () => town.post(wallet, { signedXDR: signedXdr })
-    town.proxy.rule(next('sendTransaction', 1, { answer: refusal('txInsufficientBalance') }))
+    const { hash, signedXdr, next: opening } = await buildTransfer(service.ledger.network, wallet, transfer)
+    const post = () => service.post(wallet, { signedXDR: signedXdr })
+    service.ledger.proxy.rule(next('sendTransaction', 1, { answer: refusal('txInsufficientBalance') }))
     expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused' } })
     expect((await now()).payouts[0]?.status).toBe('pending')
     // Before the service sends it again.
-    town.proxy.rule(swallow)
-    await sendAndWait(town.network, signedXdr)
-    town.proxy.rule(null)
-    const second = await buildTransfer(town.network, wallet, { to: address, amount: 5_0000000n, opening })
-    const answer = await town.post(wallet, { signedXDR: second.signedXdr, payoutId })
+    service.ledger.proxy.rule(swallow)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(null)
+    const second = await buildTransfer(service.ledger.network, wallet, { to: address, amount: 5_0000000n, opening })
+    const answer = await service.post(wallet, { signedXDR: second.signedXdr, payoutId })
     expect(answer).toMatchObject({ status: 422, body: { code: 'payout' } })
     expect(await applied([hash, second.hash])).toEqual([hash])
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
@@ -78,7 +78,7 @@ describe('a payout is paid once', () => {
     const payoutId = batch.payouts[0]?.id
     const rival = await build(wallet, 6_0000000n)
     let known: Record<string, unknown> | undefined
-    town.proxy.rule(({ method, earlier }): Fault => {
+    service.ledger.proxy.rule(({ method, earlier }): Fault => {
       if (method === 'sendTransaction' && earlier === 0) return { answer: refusal('txBadSeq') }
       if (method !== 'getTransaction') return 'pass'
       return {
@@ -89,15 +89,15 @@ describe('a payout is paid once', () => {
       }
     })
     const first = post()
-    await expect.poll(async () => (await town.row(hash))?.status).toBe('open')
+    await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
     const second = rival.post({ payoutId })
     // The rival is recorded, or the first has applied by now, and the rival refused.
     await Promise.race([second, pause(3_000)])
-    town.proxy.rule(null)
+    service.ledger.proxy.rule(null)
     const answers = await Promise.all([first, second])
     expect(await applied([hash, rival.hash])).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
-    const row = await town.row(hash)
+    const row = await service.findTransfer(hash)
     expect(row).toMatchObject({ status: 'succeeded', payout: payoutId })
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: row?.hash }] })
   })
@@ -105,12 +105,12 @@ describe('a payout is paid once', () => {
   test('signed anew with the same number after a 500, without the payout’s name: the next month’s stays', async () => {
     const { wallet, post, hash, office, batches } = await prepare({ batches: 2 })
     let lost = true
-    town.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
+    service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
     const first = post()
-    await expect.poll(async () => (await town.row(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+    await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
     const anew = await build(wallet, 6_0000000n)
     const second = anew.post()
-    await expect.poll(async () => (await town.row(anew.hash))?.status).toBe('open')
+    await expect.poll(async () => (await service.findTransfer(anew.hash))?.status).toBe('open')
     lost = false
     const answers = await Promise.all([first, second])
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 500])
@@ -121,38 +121,43 @@ describe('a payout is paid once', () => {
 
   test('a POST that failed before anything was written, sent by the client itself, posted again: 200, and paid', async () => {
     const { post, hash, signedXdr, now } = await prepare()
-    town.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
+    service.ledger.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
     expect((await post()).status).toBe(500)
-    expect(await town.row(hash)).toBeUndefined()
-    town.proxy.rule(null)
-    await sendAndWait(town.network, signedXdr)
+    expect(await service.findTransfer(hash)).toBeUndefined()
+    service.ledger.proxy.rule(null)
+    await sendAndWait(service.ledger.network, signedXdr)
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
-    expect(await town.row(hash)).toMatchObject({ status: 'succeeded', bid: 0n, feeCharged: 0n, sponsor: null })
+    expect(await service.findTransfer(hash)).toMatchObject({
+      status: 'succeeded',
+      bid: 0n,
+      feeCharged: 0n,
+      sponsor: null,
+    })
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
   test('what a client has sent by itself settles no payout that was made afterwards', async () => {
     const { wallet, signedXdr, hash, post, office, payee, batches } = await prepare({ batches: 0 })
-    await sendAndWait(town.network, signedXdr)
+    await sendAndWait(service.ledger.network, signedXdr)
     // The time of a ledger is a whole second.
     await pause(1_500)
     const later = await office.prepare([payee])
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
     expect(await statusesOf(office, [...batches, later])).toEqual(['ready'])
-    expect(wallet.address).toBe((await town.row(hash))?.account)
+    expect(wallet.address).toBe((await service.findTransfer(hash))?.account)
   })
 
   test('its own rival is posted once it stands there: the open transfer is that one, and its payout paid', async () => {
     const { wallet, post, hash, now } = await prepare()
-    town.proxy.rule(swallow)
+    service.ledger.proxy.rule(swallow)
     const first = post()
-    await expect.poll(async () => (await town.row(hash))?.status).toBe('open')
+    await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
     const rival = await build(wallet, 6_0000000n)
-    await sendAndWait(town.network, rival.signedXdr)
+    await sendAndWait(service.ledger.network, rival.signedXdr)
     const second = await rival.post()
     // Either the number was seen as used first, and the payout failed, or the rival was posted first.
-    const row = await town.row(rival.hash)
+    const row = await service.findTransfer(rival.hash)
     expect(second).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
     expect(row).toMatchObject({ status: 'succeeded', applied: rival.hash })
     expect((await first).status).toBe(500)
@@ -162,75 +167,86 @@ describe('a payout is paid once', () => {
 
 describe('nobody holds what others need', () => {
   test('200 variants of one transfer hold one bid, and three are looked up', async () => {
-    const employer = await town.employ()
+    const employer = await service.employ()
     const opening = { to: address, amount: 1n, opening: employer.opening }
-    const first = await buildTransfer(town.network, employer, opening)
-    town.proxy.rule(swallow)
+    const first = await buildTransfer(service.ledger.network, employer, opening)
+    service.ledger.proxy.rule(swallow)
     const variants = Array.from({ length: 200 }, (_, minTime) => variantOf(employer, first.signedXdr, minTime))
-    const before = town.proxy.calls.get('getTransaction') ?? 0
+    const before = service.ledger.proxy.calls.get('getTransaction') ?? 0
     const answers: { status: number; body: Record<string, unknown> }[] = []
     for (let start = 0; start < variants.length; start += 20) {
       const some = variants.slice(start, start + 20)
       // Those that are accepted wait; the others are refused at once.
       const asked = some.map((signedXDR) =>
-        Promise.race([town.post(employer, { signedXDR }), pause(6_000).then(() => ({ status: 0, body: {} }))]),
+        Promise.race([service.post(employer, { signedXDR }), pause(6_000).then(() => ({ status: 0, body: {} }))]),
       )
       answers.push(...(await Promise.all(asked)))
     }
     expect(answers.filter(({ body }) => body.code === 'too-many-envelopes')).toHaveLength(197)
-    const quotas = await town.db.query.quotas.findMany()
+    const quotas = await service.db.query.quotas.findMany()
     const own = quotas.find(({ account }) => account === employer.address)
     expect(own).toMatchObject({ count: 1, used: 0n })
     expect(own?.held).toBeLessThan(5_000_000n)
     // Each of at most three envelopes has two hashes, once per ledger.
-    const calls = (town.proxy.calls.get('getTransaction') ?? 0) - before
-    const { latestLedger } = await town.network.rpc.getHealth()
-    const row = await town.db.query.transfers.findFirst({
+    const calls = (service.ledger.proxy.calls.get('getTransaction') ?? 0) - before
+    const { latestLedger } = await service.ledger.network.rpc.getHealth()
+    const row = await service.db.query.transfers.findFirst({
       where: (table, { eq }) => eq(table.account, employer.address),
     })
     expect(calls).toBeLessThanOrEqual((latestLedger - (row?.recordedLedger ?? 0) + 2) * 12)
-    town.proxy.rule(null)
-    const waiting = await findTransferOfHash(town.db, String(first.hash))
+    service.ledger.proxy.rule(null)
+    const waiting = await findTransferOfHash(service.db, String(first.hash))
     expect(waiting?.envelopes.length ?? 3).toBeLessThanOrEqual(3)
     await expect
       .poll(
         async () =>
-          (await town.db.query.transfers.findFirst({ where: (table, { eq }) => eq(table.account, employer.address) }))
-            ?.status,
+          (
+            await service.db.query.transfers.findFirst({
+              where: (table, { eq }) => eq(table.account, employer.address),
+            })
+          )?.status,
         { timeout: 60_000 },
       )
       .toBe('succeeded')
   }, 180_000)
 
   test('a resource fee below the need is refused, and costs nothing', async () => {
-    const employer = await town.employ()
-    const good = await buildTransfer(town.network, employer, { to: address, amount: 1n, opening: employer.opening })
+    const employer = await service.employ()
+    const good = await buildTransfer(service.ledger.network, employer, {
+      to: address,
+      amount: 1n,
+      opening: employer.opening,
+    })
     const cheap = changed(employer, good.signedXdr, (tx) => {
       if (tx.ext.type !== 'sorobanData') throw new Error('no resources')
       const { resources, ext } = tx.ext.sorobanData
       const data = new xdr.SorobanTransactionData({ ext, resources, resourceFee: 1n })
       return { ext: xdr.TransactionExt.sorobanData(data) }
     })
-    expect(await town.post(employer, { signedXDR: cheap })).toEqual({
+    expect(await service.post(employer, { signedXDR: cheap })).toEqual({
       status: 422,
       body: {
         error: 'sponsor refused: the declared resource fee is less than what the call needs',
         code: 'low-resource-fee',
       },
     })
-    expect((await town.db.query.quotas.findMany()).find(({ account }) => account === employer.address)).toBeUndefined()
+    expect(
+      (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address),
+    ).toBeUndefined()
   })
 
   test('bumpSequence while a transfer is open: a second one is refused, with the time', async () => {
-    const employer = await town.employ()
+    const employer = await service.employ()
     const transfer = { to: address, amount: 1n, opening: employer.opening }
-    const first = await buildTransfer(town.network, employer, transfer, { seconds: 60 })
-    town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
-    void town.post(employer, { signedXDR: first.signedXdr })
-    await expect.poll(async () => (await town.row(first.hash))?.status).toBe('open')
+    const first = await buildTransfer(service.ledger.network, employer, transfer, { seconds: 60 })
+    service.ledger.proxy.rule(({ method }) =>
+      method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass',
+    )
+    void service.post(employer, { signedXDR: first.signedXdr })
+    await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
     // The look-ups hang behind, so that the used number proves nothing yet.
     let standing: Record<string, unknown> | undefined
-    town.proxy.rule(({ method }): Fault => {
+    service.ledger.proxy.rule(({ method }): Fault => {
       if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
       if (method !== 'getTransaction') return 'pass'
       return {
@@ -242,9 +258,9 @@ describe('nobody holds what others need', () => {
     })
     await expect.poll(() => standing).toBeDefined()
     await bumpSequence(employer)
-    const sixth = await buildTransfer(town.network, employer, transfer)
-    const answer = await town.post(employer, { signedXDR: sixth.signedXdr })
-    const until = new Date(((await town.row(first.hash))?.envelope.maxTime ?? 0) * 1000).toISOString()
+    const sixth = await buildTransfer(service.ledger.network, employer, transfer)
+    const answer = await service.post(employer, { signedXDR: sixth.signedXdr })
+    const until = new Date(((await service.findTransfer(first.hash))?.envelope.maxTime ?? 0) * 1000).toISOString()
     expect(answer).toEqual({
       status: 422,
       body: {
@@ -252,22 +268,24 @@ describe('nobody holds what others need', () => {
         code: 'another-open',
       },
     })
-    expect((await town.db.query.quotas.findMany()).find(({ account }) => account === employer.address)?.count).toBe(1)
-    town.proxy.rule(null)
-    expect((await town.post(employer, { signedXDR: sixth.signedXdr })).status).toBe(200)
-    expect((await town.row(first.hash))?.status).toBe('expired')
+    expect((await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address)?.count).toBe(
+      1,
+    )
+    service.ledger.proxy.rule(null)
+    expect((await service.post(employer, { signedXDR: sixth.signedXdr })).status).toBe(200)
+    expect((await service.findTransfer(first.hash))?.status).toBe('expired')
   })
 
   test('to another recipient under the same number: refused', async () => {
-    const employer = await town.employ()
+    const employer = await service.employ()
     const { opening } = employer
-    const first = await buildTransfer(town.network, employer, { to: address, amount: 1n, opening })
-    const other = await buildTransfer(town.network, employer, { to: stranger, amount: 1n, opening })
+    const first = await buildTransfer(service.ledger.network, employer, { to: address, amount: 1n, opening })
+    const other = await buildTransfer(service.ledger.network, employer, { to: stranger, amount: 1n, opening })
     let lost = true
-    town.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
-    const waiting = town.post(employer, { signedXDR: first.signedXdr })
-    await expect.poll(async () => (await town.row(first.hash))?.status).toBe('open')
-    expect((await town.post(employer, { signedXDR: other.signedXdr })).body.code).toBe('other-recipient')
+    service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
+    const waiting = service.post(employer, { signedXDR: first.signedXdr })
+    await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
+    expect((await service.post(employer, { signedXDR: other.signedXdr })).body.code).toBe('other-recipient')
     lost = false
     expect((await waiting).status).toBe(200)
   })
@@ -283,79 +301,82 @@ describe('an end is found, whatever became of RPC and key', () => {
         if (lose && call.method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
         return { rewrite: (answer) => shifted(answer, shift.by) }
       }
-    town.proxy.rule(rule(false))
-    const settled = await prepareTransfer(town, address)
+    service.ledger.proxy.rule(rule(false))
+    const settled = await prepareTransfer(service, address)
     expect((await settled.post()).status).toBe(200)
-    expect((await town.row(settled.hash))?.ledger).toBeGreaterThan(1_000)
-    const lost = await prepareTransfer(town, address, { seconds: 14 })
-    town.proxy.rule(rule(true))
+    expect((await service.findTransfer(settled.hash))?.ledger).toBeGreaterThan(1_000)
+    const lost = await prepareTransfer(service, address, { seconds: 14 })
+    service.ledger.proxy.rule(rule(true))
     const waiting = lost.post()
-    await expect.poll(async () => (await town.row(lost.hash))?.status).toBe('open')
+    await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('open')
     shift.by = 0
     // What rests on the account's state is refused at once, though a row remembers a higher ledger.
     const stale = variantOf(settled.employer, settled.signedXdr, 1)
-    const answer = await town.post(settled.employer, { signedXDR: stale })
+    const answer = await service.post(settled.employer, { signedXDR: stale })
     expect(answer).toMatchObject({ status: 422, body: { code: 'sequence' } })
     expect(await waiting).toMatchObject({ status: 500 })
-    await expect.poll(async () => (await town.row(lost.hash))?.status).toBe('expired')
-    town.proxy.rule(null)
-    expect((await (await prepareTransfer(town, address)).post()).status).toBe(200)
+    await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('expired')
+    service.ledger.proxy.rule(null)
+    expect((await (await prepareTransfer(service, address)).post()).status).toBe(200)
   }, 120_000)
 
   test('no history is left: unknown for ever, the float free, the payout waits for its employer, the RPC for nobody', async () => {
     const { wallet, office, batch } = await prepare()
     const built = await buildTransfer(
-      town.network,
+      service.ledger.network,
       wallet,
       { to: address, amount: 5_0000000n, opening: wallet.opening },
       { seconds: 12 },
     )
     // It applies, but the RPC shows no ledger of that time any more.
-    town.proxy.rule(({ method }): Fault => {
+    service.ledger.proxy.rule(({ method }): Fault => {
       if (method === 'getTransactions') return { status: 500 }
       if (method !== 'getTransaction') return 'pass'
       return { rewrite: (found) => forgetful(found) }
     })
-    const answer = await town.post(wallet, { signedXDR: built.signedXdr })
+    const answer = await service.post(wallet, { signedXDR: built.signedXdr })
     expect(answer).toEqual({ status: 500, body: { error: 'transfer failed', code: 'transfer-unknown' } })
-    const row = await town.row(built.hash)
+    const row = await service.findTransfer(built.hash)
     expect(row).toMatchObject({ status: 'unknown', feeCharged: null })
-    const floats = await town.db.query.sponsorFloats.findMany()
+    const floats = await service.db.query.sponsorFloats.findMany()
     expect(floats.map(({ held }) => held)).toEqual([0n])
-    const quotas = await town.db.query.quotas.findMany()
+    const quotas = await service.db.query.quotas.findMany()
     expect(quotas.find(({ account }) => account === wallet.address)).toMatchObject({ held: 0n, used: row?.bid })
     expect(await findBatch(office, batch)).toMatchObject({
       status: 'started',
       payouts: [{ status: 'pending', error: expect.stringContaining('nobody can tell') }],
     })
-    const before = new Map(town.proxy.calls)
+    const before = new Map(service.ledger.proxy.calls)
     await findBatch(office, batch)
     await pause(1_500)
-    expect(town.proxy.calls.get('getTransaction')).toBe(before.get('getTransaction'))
+    expect(service.ledger.proxy.calls.get('getTransaction')).toBe(before.get('getTransaction'))
   }, 60_000)
 
   test('an untrue txBAD_SEQ of a node a ledger behind: sent again, and paid', async () => {
     const { post, now } = await prepare()
-    town.proxy.rule(next('sendTransaction', 1, { answer: refusal('txBadSeq') }))
+    service.ledger.proxy.rule(next('sendTransaction', 1, { answer: refusal('txBadSeq') }))
     const answer = await post()
     expect(answer.status).toBe(200)
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
   })
 
   test('a service without SPONSOR_SEED settles what is open, and answers for it', async () => {
-    const { employer, hash, signedXdr } = await prepareTransfer(town, address)
-    await town.service.submission.stop()
-    const posted = town.post(employer, { signedXDR: signedXdr })
-    await expect.poll(async () => (await town.row(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
-    const keyless = await startService(readEnvironment({ ...town.variables, SPONSOR_SEED: '' }), town.shared)
+    const { employer, hash, signedXdr } = await prepareTransfer(service, address)
+    await service.running.submission.stop()
+    const posted = service.post(employer, { signedXDR: signedXdr })
+    await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+    const keyless = await startService(
+      readEnvironment({ ...service.variables, SPONSOR_SEED: '' }),
+      service.database.shared,
+    )
     try {
-      await expect.poll(async () => (await town.row(hash))?.status).toBe('succeeded')
+      await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('succeeded')
       const { submission } = keyless
-      const context = { db: town.db, submission, sponsor: keyless.sponsor, patience: 1_000 }
+      const context = { db: service.db, submission, sponsor: keyless.sponsor, patience: 1_000 }
       expect(await sponsorTransfer(context, { payer: employer.address, signedXDR: signedXdr })).toMatchObject({
         status: 'SUCCESS',
       })
-      const another = await prepareTransfer(town, address)
+      const another = await prepareTransfer(service, address)
       const asked = sponsorTransfer(context, { payer: another.employer.address, signedXDR: another.signedXdr })
       await expect(asked).rejects.toMatchObject({ code: 'sponsor-not-configured' })
     } finally {
@@ -367,10 +388,10 @@ describe('an end is found, whatever became of RPC and key', () => {
 
   test('a rival that another process records, and that applies, between a look and its decision', async () => {
     const { wallet, post, hash, now } = await prepare()
-    town.proxy.rule(swallow)
+    service.ledger.proxy.rule(swallow)
     const first = post()
-    await expect.poll(async () => (await town.row(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
-    const { network, now: clock, submission: ours } = town.service
+    await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+    const { network, now: clock, submission: ours } = service.running
     const rival = await build(wallet, 6_0000000n)
     // The other process is about to write down what it concluded when this one records the rival.
     const concluded = Promise.withResolvers<void>()
@@ -382,15 +403,15 @@ describe('an end is found, whatever became of RPC and key', () => {
         concluded.resolve()
         await goOn.promise
       }
-      return await town.service.database()
+      return await service.running.database()
     }
     const other = openSubmission({ network, database, now: clock, books: ours.books })
-    const row = await town.row(hash)
+    const row = await service.findTransfer(hash)
     if (!row) throw new Error('no row')
     const polling = other.poll(row)
     const second = rival.post()
-    await expect.poll(async () => (await town.row(rival.hash))?.status).toBe('open')
-    town.proxy.rule(null)
+    await expect.poll(async () => (await service.findTransfer(rival.hash))?.status).toBe('open')
+    service.ledger.proxy.rule(null)
     await Promise.race([concluded.promise, pause(3_000)])
     goOn.resolve()
     await polling
@@ -404,17 +425,17 @@ describe('an end is found, whatever became of RPC and key', () => {
 })
 
 async function prepare({ batches = 1 }: { batches?: number } = {}) {
-  const payment = await preparePayment(town, address, { batches: Math.max(1, batches) })
+  const payment = await preparePayment(service, address, { batches: Math.max(1, batches) })
   if (batches === 0) for (const { id } of payment.batches) await payment.office.ask('DELETE', `/batches/${id}`)
   return { ...payment, batches: batches === 0 ? [] : payment.batches }
 }
 
-const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(town, wallet, address, amount)
+const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(service, wallet, address, amount)
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
 /** The service tracks on, after its submission was stopped. */
 function renew(): void {
-  const { network, database, now, submission } = town.service
+  const { network, database, now, submission } = service.running
   Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))
 }
 
@@ -431,7 +452,7 @@ function changed(
   const unsigned = new xdr.TransactionV1Envelope({ tx: other, signatures: [] })
   const built = TransactionBuilder.fromXdr(
     xdr.TransactionEnvelope.envelopeTypeTx(unsigned).toXdr('base64'),
-    town.network.passphrase,
+    service.ledger.network.passphrase,
   )
   built.sign(signer)
   return built.toXdr()
@@ -445,14 +466,14 @@ function variantOf(employer: SignedInPayer, signedXdr: string, minTime: number):
 }
 
 async function bumpSequence({ address: payer, signer }: SignedInPayer): Promise<void> {
-  const account = await town.network.rpc.getAccount(payer)
+  const account = await service.ledger.network.rpc.getAccount(payer)
   const bumpTo = String(BigInt(account.sequenceNumber()) + 5n)
-  const bump = new TransactionBuilder(account, { fee: '100', networkPassphrase: town.network.passphrase })
+  const bump = new TransactionBuilder(account, { fee: '100', networkPassphrase: service.ledger.network.passphrase })
     .addOperation(Operation.bumpSequence({ bumpTo }))
     .setTimeout(60)
     .build()
   bump.sign(signer)
-  await sendAndWait(town.network, bump.toXdr())
+  await sendAndWait(service.ledger.network, bump.toXdr())
 }
 
 /** An answer with every ledger number moved. */

@@ -5,20 +5,20 @@ import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { openSubmission } from '#lib/submission/submission.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import type { SignedInPayer } from '../support/ground.ts'
-import { openTown, type Town } from '../support/town.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { countFeeBumps, expectSettled, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 
-let town: Town
+let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  town = await openTown({ TRANSFER_WAIT: '20' })
-  payee = (await enrol(town.network)).signer.publicKey()
+  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '20' } })
+  payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
-afterAll(() => town.close())
-afterEach(() => town.proxy.rule(null))
+afterAll(() => service.close())
+afterEach(() => service.ledger.proxy.rule(null))
 
-const prepare = (options: { seconds?: number } = {}) => prepareTransfer(town, payee, options)
+const prepare = (options: { seconds?: number } = {}) => prepareTransfer(service, payee, options)
 
 const result = (code: 'txInsufficientBalance' | 'txBadSeq') =>
   new xdr.TransactionResult({
@@ -34,14 +34,14 @@ const failed = (code: string, details: object = {}) => ({
 
 test('the sponsor pays what the ledger charged, bids twice the inner fee, and the employer pays nothing', async () => {
   const { employer, hash, signedXdr, post } = await prepare()
-  const before = (await town.network.rpc.getAccountEntry(employer.address)).balance
+  const before = (await service.ledger.network.rpc.getAccountEntry(employer.address)).balance
   const answer = await post()
   expect(answer).toEqual({ status: 200, body: { hash: expect.stringMatching(/^[0-9a-f]{64}$/), status: 'SUCCESS' } })
-  expect((await town.network.rpc.getAccountEntry(employer.address)).balance).toBe(before)
-  const found = await town.network.rpc.getTransaction(String(answer.body.hash))
+  expect((await service.ledger.network.rpc.getAccountEntry(employer.address)).balance).toBe(before)
+  const found = await service.ledger.network.rpc.getTransaction(String(answer.body.hash))
   if (found.status !== 'SUCCESS') throw new Error('not on the ledger')
   const inner = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
-  expect(await town.row(hash)).toMatchObject({
+  expect(await service.findTransfer(hash)).toMatchObject({
     status: 'succeeded',
     hash: answer.body.hash,
     applied: hash,
@@ -51,7 +51,7 @@ test('the sponsor pays what the ledger charged, bids twice the inner fee, and th
     bid: 2n * BigInt(inner.type === 'envelopeTypeTx' ? inner.v1.tx.fee : 0),
     recipient: payee,
   })
-  await expectSettled(town, employer, hash)
+  await expectSettled(service, employer, hash)
 })
 
 test('twenty parallel posts of one transaction: one envelope on the ledger, twenty equal answers', async () => {
@@ -59,8 +59,8 @@ test('twenty parallel posts of one transaction: one envelope on the ledger, twen
   const answers = await Promise.all(Array.from({ length: 20 }, post))
   expect([...new Set(answers.map((answer) => JSON.stringify(answer)))]).toHaveLength(1)
   expect(answers[0]?.status).toBe(200)
-  expect(await countFeeBumps(town, hash)).toBe(1)
-  await expectSettled(town, employer, hash)
+  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSettled(service, employer, hash)
   expect(await post()).toEqual(answers[0])
 })
 
@@ -97,56 +97,61 @@ describe('whatever the RPC does: one payment, and the answer that the ledger giv
   ]
   test.each(faults)('%s', async (_, fault) => {
     const { employer, hash, post } = await prepare()
-    town.proxy.rule(fault())
+    service.ledger.proxy.rule(fault())
     expect(await post()).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
-    expect(await countFeeBumps(town, hash)).toBe(1)
-    await expectSettled(town, employer, hash)
+    expect(await countFeeBumps(service, hash)).toBe(1)
+    await expectSettled(service, employer, hash)
   })
 })
 
 test('an ERROR is a 500 at once; its reservation stays, and the same transaction may be sent again', async () => {
   const { employer, hash, post } = await prepare()
-  town.proxy.rule(next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }))
+  service.ledger.proxy.rule(
+    next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
+  )
   expect(await post()).toEqual(failed('transfer-refused', { reason: 'txInsufficientBalance' }))
-  expect(await town.row(hash)).toMatchObject({ status: 'open', envelope: { resultCode: 'txInsufficientBalance' } })
-  const own = (await town.db.query.quotas.findMany()).find(({ account }) => account === employer.address)
-  expect(own?.held).toBe((await town.row(hash))?.bid)
+  expect(await service.findTransfer(hash)).toMatchObject({
+    status: 'open',
+    envelope: { resultCode: 'txInsufficientBalance' },
+  })
+  const own = (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address)
+  expect(own?.held).toBe((await service.findTransfer(hash))?.bid)
   expect(await post()).toMatchObject({ status: 200 })
-  expect(await countFeeBumps(town, hash)).toBe(1)
-  await expectSettled(town, employer, hash)
+  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSettled(service, employer, hash)
 })
 
 test('a client that sends its inner transaction by itself: 200 with the inner hash, and the sponsor pays nothing', async () => {
   const { employer, hash, signedXdr, post } = await prepare()
   let alone = false
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction' && !alone) {
       alone = true
-      await sendAndWait(town.network, signedXdr)
+      await sendAndWait(service.ledger.network, signedXdr)
     }
     return 'pass'
   })
   expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
-  expect(await countFeeBumps(town, hash)).toBe(0)
-  expect(await town.row(hash)).toMatchObject({ hash, feeCharged: 0n })
-  await expectSettled(town, employer, hash)
+  expect(await countFeeBumps(service, hash)).toBe(0)
+  expect(await service.findTransfer(hash)).toMatchObject({ hash, feeCharged: 0n })
+  await expectSettled(service, employer, hash)
 })
 
 test('what can no longer get there has expired by the ledger’s time, and gives its reservation back', async () => {
   const { employer, hash, post } = await prepare({ seconds: 12 })
-  town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
   expect(await post()).toEqual(failed('transfer-expired'))
-  expect(await town.row(hash)).toMatchObject({ status: 'expired', feeCharged: null })
-  await expectSettled(town, employer, hash)
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired', feeCharged: null })
+  await expectSettled(service, employer, hash)
   expect(await post()).toEqual(failed('transfer-expired'))
-  expect(await countFeeBumps(town, hash)).toBe(0)
+  expect(await countFeeBumps(service, hash)).toBe(0)
 })
 
 test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
   const { hash, post } = await prepare({ seconds: 12 })
   // It hides the transaction and stands still: nothing follows from that, whatever the clock says.
   let standing: Record<string, unknown> | undefined
-  town.proxy.rule(({ method }) => {
+  service.ledger.proxy.rule(({ method }) => {
     if (method !== 'getTransaction') return 'pass'
     return {
       rewrite: (found) => {
@@ -157,49 +162,57 @@ test('an RPC that denies everything cannot make a payment look expired while its
   })
   const first = await post()
   expect(first).toEqual(failed('transfer-open'))
-  expect((await town.row(hash))?.status).toBe('open')
-  town.proxy.rule(null)
+  expect((await service.findTransfer(hash))?.status).toBe('open')
+  service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
-  expect(await countFeeBumps(town, hash)).toBe(1)
+  expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
 test('a stale proof is refused before it costs anything', async () => {
   const { employer, hash, post } = await prepare()
   await receive(employer)
-  await sendAndWait(town.network, await mergeFromOutside(employer))
+  await sendAndWait(service.ledger.network, await mergeFromOutside(employer))
   expect(await post()).toEqual({
     status: 422,
     body: { error: 'sponsor refused: the transaction would fail: Error(Contract, #3506)', code: 'would-fail' },
   })
-  expect(await town.row(hash)).toBeUndefined()
+  expect(await service.findTransfer(hash)).toBeUndefined()
 })
 
 test('a sequence number that is used is refused before it costs anything', async () => {
   const { employer, hash, post } = await prepare()
-  const rival = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening: employer.opening })
-  await sendAndWait(town.network, rival.signedXdr)
+  const rival = await buildTransfer(service.ledger.network, employer, {
+    to: payee,
+    amount: 1n,
+    opening: employer.opening,
+  })
+  await sendAndWait(service.ledger.network, rival.signedXdr)
   expect(await post()).toEqual({
     status: 422,
     body: { error: 'sponsor refused: the sequence number is not the next one of the account', code: 'sequence' },
   })
-  expect(await town.row(hash)).toBeUndefined()
+  expect(await service.findTransfer(hash)).toBeUndefined()
 })
 
 test('the client’s own rival gets there first: 500, and expired at once, since the number is used', async () => {
   const { employer, hash, post } = await prepare()
-  const rival = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening: employer.opening })
+  const rival = await buildTransfer(service.ledger.network, employer, {
+    to: payee,
+    amount: 1n,
+    opening: employer.opening,
+  })
   let overtaken = false
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction' && !overtaken) {
       overtaken = true
-      await sendAndWait(town.network, rival.signedXdr)
+      await sendAndWait(service.ledger.network, rival.signedXdr)
     }
     return 'pass'
   })
   expect(await post()).toEqual(failed('transfer-expired'))
-  expect(await town.row(hash)).toMatchObject({ status: 'expired' })
-  expect(await countFeeBumps(town, hash)).toBe(0)
-  await expectSettled(town, employer, hash)
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
+  expect(await countFeeBumps(service, hash)).toBe(0)
+  await expectSettled(service, employer, hash)
 })
 
 test('a proof that goes stale on the way fails on the ledger: 500, charged what the ledger charged, and never again', async () => {
@@ -207,36 +220,36 @@ test('a proof that goes stale on the way fails on the ledger: 500, charged what 
   await receive(employer)
   const merge = await mergeFromOutside(employer)
   let stale = false
-  town.proxy.rule(async ({ method }): Promise<Fault> => {
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction' && !stale) {
       stale = true
-      await sendAndWait(town.network, merge)
+      await sendAndWait(service.ledger.network, merge)
     }
     return 'pass'
   })
   const answer = await post()
-  const row = await town.row(hash)
+  const row = await service.findTransfer(hash)
   expect(answer).toEqual(failed('transfer-failed', { hash: row?.envelope.outerHash }))
   expect(row).toMatchObject({ status: 'failed', resultCode: 'txFailed', contractError: 3506 })
-  const found = await town.network.rpc.getTransaction(row?.hash ?? '')
+  const found = await service.ledger.network.rpc.getTransaction(row?.hash ?? '')
   expect(row?.feeCharged).toBe(found.status === 'FAILED' ? found.resultXdr.feeCharged : undefined)
-  await expectSettled(town, employer, hash)
+  await expectSettled(service, employer, hash)
   expect(await post()).toEqual(answer)
-  expect(await countFeeBumps(town, hash)).toBe(1)
+  expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
 /** Something that a merge would make spendable. */
 async function receive(employer: SignedInPayer): Promise<void> {
-  const issuer = Keypair.fromSecret(town.devnet.issuerSecret)
-  const deposit = await buildDeposit(town.network, issuer, { to: employer.address, amount: 1n })
-  await sendAndWait(town.network, deposit.signedXdr)
+  const issuer = Keypair.fromSecret(service.ledger.devnet.issuerSecret)
+  const deposit = await buildDeposit(service.ledger.network, issuer, { to: employer.address, amount: 1n })
+  await sendAndWait(service.ledger.network, deposit.signedXdr)
 }
 
 /** A merge of the employer's balance that another account sends, so that it takes no sequence number of the employer. */
 async function mergeFromOutside(employer: SignedInPayer): Promise<string> {
-  const { rpc: server, passphrase, token } = town.network
+  const { rpc: server, passphrase, token } = service.ledger.network
   const outsider = Keypair.random()
-  await fetch(`${town.network.friendbotUrl}?addr=${outsider.publicKey()}`)
+  await fetch(`${service.ledger.network.friendbotUrl}?addr=${outsider.publicKey()}`)
   const build = async (auth: xdr.SorobanAuthorizationEntry[]) =>
     new TransactionBuilder(await server.getAccount(outsider.publicKey()), { fee: '100', networkPassphrase: passphrase })
       .addOperation(
@@ -263,11 +276,11 @@ async function mergeFromOutside(employer: SignedInPayer): Promise<string> {
 }
 
 describe('many at once', () => {
-  const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(town, payee, { amount: 0n })))
+  const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(service, payee, { amount: 0n })))
   const outcomes = async (prepared: Awaited<ReturnType<typeof prepare>>[]) => {
     for (const { employer, hash } of prepared) {
-      expect(await countFeeBumps(town, hash)).toBe(1)
-      await expectSettled(town, employer, hash)
+      expect(await countFeeBumps(service, hash)).toBe(1)
+      await expectSettled(service, employer, hash)
     }
   }
   const faults: [string, () => (call: Call) => Fault][] = [
@@ -288,10 +301,10 @@ describe('many at once', () => {
   ]
   test.each(faults)('%s', { timeout: 60_000 }, async (_, fault) => {
     const prepared = await crowd()
-    town.proxy.rule(fault())
+    service.ledger.proxy.rule(fault())
     const answers = await Promise.all(prepared.map(({ post }) => post()))
     expect(answers.map(({ status }) => status)).toEqual(prepared.map(() => 200))
-    town.proxy.rule(null)
+    service.ledger.proxy.rule(null)
     await outcomes(prepared)
   })
 
@@ -305,52 +318,52 @@ test('a database that is away when the ledger has decided is told when it is bac
   let away = false
   const database = async () => {
     if (away) throw new Error('away')
-    return await town.service.database()
+    return await service.running.database()
   }
-  const { network, submission, now } = town.service
+  const { network, submission, now } = service.running
   const other = openSubmission({ network, database, now, books: submission.books })
-  town.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
   const waiting = post()
-  await expect.poll(async () => (await town.row(hash))?.status).toBe('open')
-  const row = await town.row(hash)
+  await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
+  const row = await service.findTransfer(hash)
   if (!row) throw new Error('no row')
   const told = other.track(row, 20_000)
   away = true
-  town.proxy.rule(null)
+  service.ledger.proxy.rule(null)
   expect(await waiting).toMatchObject({ status: 200 })
   away = false
   expect(await told).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded', applied: hash } })
   await other.stop()
-  await expectSettled(town, employer, hash)
+  await expectSettled(service, employer, hash)
 })
 
 test('without history a transfer past its time has expired if its sequence number was never used', async () => {
   const { employer, hash, post } = await prepare({ seconds: 12 })
   const forgetful = (found: Record<string, unknown>) => ({ ...found, oldestLedger: found.latestLedger })
-  town.proxy.rule(({ method }): Fault => {
+  service.ledger.proxy.rule(({ method }): Fault => {
     if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
     return method === 'getTransaction' ? { rewrite: forgetful } : 'pass'
   })
   expect(await post()).toEqual(failed('transfer-expired'))
-  expect(await town.row(hash)).toMatchObject({ status: 'expired' })
-  await expectSettled(town, employer, hash)
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
+  await expectSettled(service, employer, hash)
 })
 
 test('an RPC that is behind what the payer has seen settled is waited for, not believed', async () => {
   const { employer, hash, next: opening, post } = await prepare()
   expect(await post()).toMatchObject({ status: 200 })
-  const settled = (await town.row(hash))?.ledger ?? 0
-  const second = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening })
+  const settled = (await service.findTransfer(hash))?.ledger ?? 0
+  const second = await buildTransfer(service.ledger.network, employer, { to: payee, amount: 1n, opening })
   const stale = { latestLedger: settled - 1, error: 'HostError: Error(Contract, #3506)' }
-  town.proxy.rule(next('simulateTransaction', 2, { answer: stale }))
-  expect(await town.post(employer, { signedXDR: second.signedXdr })).toMatchObject({ status: 200 })
+  service.ledger.proxy.rule(next('simulateTransaction', 2, { answer: stale }))
+  expect(await service.post(employer, { signedXDR: second.signedXdr })).toMatchObject({ status: 200 })
 })
 
 test('an idp session is told that transfers need a wallet', async () => {
   const { employer, signedXdr } = await prepare()
   const identity = { kind: 'idp', sub: employer.address, issuer: 'https://idp.example' } as const
-  const session = await mintSession(town.service.settings.sessions, identity, new Date())
-  expect(await town.post({ ...employer, session }, { signedXDR: signedXdr })).toEqual({
+  const session = await mintSession(service.running.settings.sessions, identity, new Date())
+  expect(await service.post({ ...employer, session }, { signedXDR: signedXdr })).toEqual({
     status: 501,
     body: { error: 'transfers need a wallet session', code: 'wallet-required' },
   })
@@ -358,24 +371,24 @@ test('an idp session is told that transfers need a wallet', async () => {
 
 test('whose transaction it is, and what was sent, in the order of the refusals', async () => {
   const { signedXdr, employer } = await prepare()
-  const stranger = await town.employ()
-  expect(await town.post({ ...stranger, session: 'nonsense' }, {})).toMatchObject({ status: 401 })
-  expect(await town.post(stranger, { signedXDR: signedXdr })).toEqual({
+  const stranger = await service.employ()
+  expect(await service.post({ ...stranger, session: 'nonsense' }, {})).toMatchObject({ status: 401 })
+  expect(await service.post(stranger, { signedXDR: signedXdr })).toEqual({
     status: 403,
     body: { error: 'transaction source is not your session account', code: 'source-mismatch' },
   })
-  expect(await town.post(employer, {})).toEqual({
+  expect(await service.post(employer, {})).toEqual({
     status: 400,
     body: { error: 'signedXDR required', code: 'signed-xdr-required' },
   })
   for (const signedXDR of [7, null, '', [], {}]) {
-    expect(await town.post(employer, { signedXDR })).toEqual({
+    expect(await service.post(employer, { signedXDR })).toEqual({
       status: 400,
       body: { error: 'signedXDR required', code: 'signed-xdr-required' },
     })
   }
   for (const signedXDR of ['AAAA', signedXdr.slice(0, -8), `${signedXdr}AAAA`, '@@@']) {
-    expect(await town.post(employer, { signedXDR })).toEqual({
+    expect(await service.post(employer, { signedXDR })).toEqual({
       status: 400,
       body: { error: 'malformed transaction XDR', code: 'signed-xdr-invalid' },
     })

@@ -11,42 +11,42 @@ import { type Instance, type Pair, type Party, runHistory } from '../chaos/histo
 import { findUntruths } from '../chaos/truth.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { openEmployer } from '../support/fixtures.ts'
-import { openTown, type Town } from '../support/town.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
 const HISTORIES = 30
 const AT_ONCE = 5
 const STEPS = 14
 
-let town: Town
+let service: TestService<'embedded'>
 let other: RunningService
 let second: FaultProxy
 let pair: Pair
 let faults = 0
 
 beforeAll(async () => {
-  town = await openTown({ TRANSFER_WAIT: '4' })
-  second = await startFaultProxy(town.devnet.rpcUrl)
-  const variables = { ...town.variables, STELLAR_RPC_URL: second.url }
-  other = await startService(readEnvironment(variables), town.shared)
+  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '4' } })
+  second = await startFaultProxy(service.ledger.devnet.rpcUrl)
+  const variables = { ...service.variables, STELLAR_RPC_URL: second.url }
+  other = await startService(readEnvironment(variables), service.database.shared)
   pair = {
-    instances: [town.service, other].map(instanceOf),
-    proxies: [town.proxy, second],
-    network: town.network,
-    db: town.db,
-    ...(town.shared === undefined && { breakDatabase }),
+    instances: [service.running, other].map(instanceOf),
+    proxies: [service.ledger.proxy, second],
+    network: service.ledger.network,
+    db: service.db,
+    ...(service.database.shared === undefined && { breakDatabase }),
   }
 }, 120_000)
 afterAll(async () => {
   await other?.close()
   await second?.close()
-  await town?.close()
+  await service?.close()
 })
 
-function instanceOf(service: RunningService): Instance {
-  const { submission, sponsor, network, database, now, settings } = service
+function instanceOf(running: RunningService): Instance {
+  const { submission, sponsor, network, database, now, settings } = running
   return {
     post: async ({ address }, request) => {
-      const context = { db: town.db, submission, sponsor, patience: settings.transferWait }
+      const context = { db: service.db, submission, sponsor, patience: settings.transferWait }
       try {
         return { status: 200, body: { ...(await sponsorTransfer(context, { payer: address, ...request })) } }
       } catch (error) {
@@ -55,9 +55,9 @@ function instanceOf(service: RunningService): Instance {
       }
     },
     look: async ({ address }) => {
-      const rows = await town.db.query.identities.findMany()
+      const rows = await service.db.query.identities.findMany()
       const organisation = rows.find(({ sub }) => sub === address)?.organisation
-      if (organisation) await refreshTransfers(town.db, submission, [organisation])
+      if (organisation) await refreshTransfers(service.db, submission, [organisation])
     },
     // What a process remembers is gone; who waited for it waits on.
     kill: async () => {
@@ -69,15 +69,15 @@ function instanceOf(service: RunningService): Instance {
 }
 
 async function breakDatabase(): Promise<void> {
-  await town.db.execute(
+  await service.db.execute(
     sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
   )
 }
 
 async function makeParty(): Promise<Party> {
-  const payer = await town.employ()
-  const payee = (await enrol(town.network)).signer.publicKey()
-  const employer = await openEmployer(town, payer.address)
+  const payer = await service.employ()
+  const payee = (await enrol(service.ledger.network)).signer.publicKey()
+  const employer = await openEmployer(service, payer.address)
   const contractor = await employer.engage('a payee', { address: payee })
   const payouts: string[] = []
   for (let month = 0; month < 3; month += 1) {
@@ -94,14 +94,14 @@ test.each(rounds)(
     const parties = await Promise.all(Array.from({ length: AT_ONCE }, makeParty))
     const happened = await runHistory(pair, parties, 1_000 + round, STEPS * AT_ONCE)
     faults += happened.faults
-    expect(await findUntruths(pair, happened, town.sponsor.publicKey())).toEqual([])
+    expect(await findUntruths(pair, happened, service.ledger.sponsor.publicKey())).toEqual([])
     expect(happened.told.length).toBeGreaterThan(0)
   },
   300_000,
 )
 
 test('the histories were not idle', async () => {
-  const ends = new Set((await town.db.query.transfers.findMany()).map(({ status }) => status))
+  const ends = new Set((await service.db.query.transfers.findMany()).map(({ status }) => status))
   expect(faults).toBeGreaterThan(100)
   expect(ends.has('succeeded')).toBe(true)
 })

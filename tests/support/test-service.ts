@@ -1,15 +1,17 @@
+import type { Envelope, Transfer } from '#drizzle/schema/transfers.ts'
 import { type Identity, mintSession } from '#lib/auth/session.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { provideService } from '#lib/server/services.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { openApi } from './api.ts'
 import { type ApiClient, openApiClient } from './api-client.ts'
 import { cloneDatabase, type TestDatabase } from './database.ts'
 import { type FakeRpc, startFakeRpc, TOKEN } from './fake-rpc.ts'
 import { listen } from './listen.ts'
 import { freePort } from './port.ts'
-import { startTestLedger, type TestLedger } from './test-ledger.ts'
+import { type Payer, startTestLedger, type TestLedger } from './test-ledger.ts'
 
 /** What stands for the network: an embedded ledger, an RPC that holds what the test gives it, or an RPC out of reach. */
 interface Ledgers {
@@ -34,9 +36,17 @@ export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
   database?: TestDatabase
 }
 
+/** A payer with a session. */
+export interface SignedInPayer extends Payer {
+  session: string
+}
+
+/** A transfer, and the one of its envelopes that was asked for. */
+export type TransferRow = Transfer & { envelope: Envelope }
+
 /** A service of the test's own, and everything that it stands on. */
 export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends ApiClient {
-  service: RunningService
+  running: RunningService
   ledger: Ledgers[Kind]
   db: Database
   database: TestDatabase
@@ -50,6 +60,11 @@ export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends
   wallet(address: string): Promise<string>
   /** a session of a user of the identity provider, whose email is verified */
   user(sub: string, email?: string): Promise<string>
+  /** A new account of an embedded ledger with this confidential balance in base units, signed in. */
+  employ(balance?: bigint): Promise<SignedInPayer>
+  /** POST /transfer */
+  post(payer: { session: string }, body: unknown): Promise<{ status: number; body: Record<string, unknown> }>
+  findTransfer(innerHash: string): Promise<TransferRow | undefined>
   /** Runs `work` with another service on the same database and ledger, which differs in these variables. */
   withVariables<Result>(
     variables: Record<string, string>,
@@ -86,18 +101,34 @@ export async function openTestService<Kind extends keyof Ledgers = 'none'>(
   const publicUrl = variables.PUBLIC_URL
   const client = await openApiClient(server ? { base, fetch } : { base: publicUrl, fetch: fetchApi })
   const sessionOf = (identity: Identity) => mintSession(service.settings.sessions, identity, clock.now)
+  const db = await database.store.database()
+  const wallet = (address: string) => sessionOf({ kind: 'ledger', sub: address })
   return {
     ...client,
-    service,
+    running: service,
     ledger,
     database,
-    db: await database.store.database(),
+    db,
     base,
     variables,
     clock,
     sessionOf,
-    wallet: (address) => sessionOf({ kind: 'ledger', sub: address }),
+    wallet,
     user: (sub, email) => sessionOf({ kind: 'idp', sub, issuer: service.settings.provider?.issuer ?? ISSUER, email }),
+    employ: async (balance) => {
+      if (!ledger || !('endowPayer' in ledger)) throw new Error('only an embedded ledger has accounts')
+      const payer = await ledger.endowPayer(balance)
+      return { ...payer, session: await wallet(payer.address) }
+    },
+    post: async ({ session }, sent) => {
+      const { status, body } = await client.ask('POST', '/transfer', { session, body: sent })
+      return { status, body }
+    },
+    findTransfer: async (innerHash) => {
+      const found = await findTransferOfHash(db, innerHash)
+      const envelope = found?.envelopes.find((one) => one.innerHash === innerHash)
+      return found && envelope && { ...found.transfer, envelope }
+    },
     withVariables: async (changed, work) => {
       const given = 'DATABASE_URL' in changed ? undefined : database.shared
       const other = await startService(readEnvironment({ ...variables, ...changed }), given)

@@ -3,33 +3,36 @@ import { expect } from 'vitest'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { CallOptions } from '#lib/wallet/transaction.ts'
 import type { Call, Fault } from './fault-proxy.ts'
-import type { Ground, SignedInPayer } from './ground.ts'
-import type { Town } from './town.ts'
+import type { SignedInPayer, TestService } from './test-service.ts'
 
 /** A signed transfer of an employer of its own, ready to be posted. */
 export async function prepareTransfer(
-  town: Town,
+  service: TestService<'embedded'>,
   to: string,
   { amount = 5_0000000n, ...options }: CallOptions & { amount?: bigint } = {},
 ) {
-  const employer = await town.employ(100n * amount)
+  const employer = await service.employ(100n * amount)
   const transfer = { to, amount, opening: employer.opening }
-  const built = await buildTransfer(town.network, employer, transfer, options)
-  return { employer, ...built, post: () => town.post(employer, { signedXDR: built.signedXdr }) }
+  const built = await buildTransfer(service.ledger.network, employer, transfer, options)
+  return { employer, ...built, post: () => service.post(employer, { signedXDR: built.signedXdr }) }
 }
 
 /** What a transfer cost must be in its row and its account's quota, and nothing of it may still be held. */
-export async function expectSettled(town: Ground, employer: SignedInPayer, innerHash: string): Promise<void> {
-  const row = await town.row(innerHash)
+export async function expectSettled(
+  service: TestService<'embedded'>,
+  employer: SignedInPayer,
+  innerHash: string,
+): Promise<void> {
+  const row = await service.findTransfer(innerHash)
   expect(row?.settledAt).not.toBeNull()
-  const quotas = await town.db.query.quotas.findMany()
+  const quotas = await service.db.query.quotas.findMany()
   const own = quotas.find(({ account }) => account === employer.address)
   expect(own).toMatchObject({ held: 0n, used: row?.feeCharged ?? 0n, count: 1 })
 }
 
 /** How often the sponsor has paid for an inner transaction, by the ledger's own record. */
-export async function countFeeBumps(town: Ground, innerHash: string): Promise<number> {
-  const { rpc, passphrase } = town.network
+export async function countFeeBumps(service: TestService<'embedded'>, innerHash: string): Promise<number> {
+  const { rpc, passphrase } = service.ledger.network
   const { oldestLedger } = await rpc.getHealth()
   let bumps = 0
   let page = await rpc.getTransactions({ startLedger: oldestLedger, pagination: { limit: 200 } })

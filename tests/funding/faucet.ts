@@ -3,7 +3,6 @@ import { eq, sql } from 'drizzle-orm'
 import { POST } from '#app/api/funding/faucet/route.ts'
 import { GET } from '#app/api/funding/vault/route.ts'
 import { grants } from '#drizzle/schema/transfers.ts'
-import { type Identity, mintSession } from '#lib/auth/session.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
@@ -14,7 +13,7 @@ import { EMPTY, syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge } from '#lib/wallet/calls.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
-import { openTown, type Town } from '../support/town.ts'
+import type { TestService } from '../support/test-service.ts'
 
 /** What a request was answered with. */
 export interface Answer {
@@ -37,21 +36,19 @@ export type Grant = Omit<typeof grants.$inferSelect, 'status'> & {
   resultCode: string | null
 }
 
-/** A town whose service has the issuer of the test USDC for a faucet. */
-export interface FaucetTown extends Omit<Town, 'ask'> {
-  issuer: Keypair
+/** The faucet of a service, as its users and the ledger see it. */
+export interface Faucet {
   settle(): Promise<Person>
-  mint(identity: Identity): Promise<string>
-  /** POST /funding/faucet, of this town's service unless another is given */
-  ask(session: string | undefined, service?: RunningService): Promise<Answer>
+  /** POST /funding/faucet, of `running` if that is given */
+  ask(session: string | undefined, running?: RunningService): Promise<Answer>
   /** GET /funding/vault */
-  vault(session: string | undefined, service?: RunningService): Promise<Answer>
+  vault(session: string | undefined, running?: RunningService): Promise<Answer>
   grant(address: string): Promise<Grant | undefined>
   /** hashes of all deposits to `address` that stand on the ledger */
   deposits(address: string): Promise<string[]>
   /** what the person can spend after a merge, in base units, decrypted from the ledger */
   spendable(person: Person): Promise<bigint>
-  /** a deposit of somebody else's making that uses the faucet's next sequence number, and stands on the ledger */
+  /** a deposit of another signer that uses the faucet's next sequence number, and stands on the ledger */
   overtake(person: Person): Promise<void>
   /** a transaction of one operation that stands on the ledger */
   perform(source: Keypair, operation: xdr.Operation): Promise<void>
@@ -59,13 +56,14 @@ export interface FaucetTown extends Omit<Town, 'ask'> {
   age(address: string): Promise<void>
 }
 
-const issuer = devnetKeys('Standalone Network ; February 2017').issuer
+/** The issuer of the test USDC is the faucet. */
+export const FAUCET = {
+  ledger: 'embedded',
+  variables: { FAUCET_SEED: devnetKeys('Standalone Network ; February 2017').issuer.secret() },
+} as const
 
-/** @param variables on top of the town's own configuration */
-export async function openFaucetTown(variables: Record<string, string> = {}): Promise<FaucetTown> {
-  const town = await openTown({ FAUCET_SEED: issuer.secret(), ...variables })
-  const { network, db, service } = town
-  const mint = (identity: Identity) => mintSession(service.settings.sessions, identity, new Date())
+export function openFaucet({ db, running: service, ledger, wallet }: TestService<'embedded'>): Faucet {
+  const { network, issuer } = ledger
   const call = async (
     handler: typeof POST,
     request: { path: string; method: string; session: string | undefined },
@@ -85,13 +83,10 @@ export async function openFaucetTown(variables: Record<string, string> = {}): Pr
     }
   }
   return {
-    ...town,
-    issuer,
-    mint,
     settle: async () => {
       const holder = await enrol(network)
       const address = holder.signer.publicKey()
-      return { ...holder, address, session: await mint({ kind: 'ledger', sub: address }) }
+      return { ...holder, address, session: await wallet(address) }
     },
     ask: (session, running = service) => call(POST, { path: 'faucet', method: 'POST', session }, running),
     vault: (session, running = service) => call(GET, { path: 'vault', method: 'GET', session }, running),
@@ -140,7 +135,10 @@ export async function openFaucetTown(variables: Record<string, string> = {}): Pr
   }
 }
 
-/** Another service on the same ground. */
-export function startAnother(town: FaucetTown, variables: Record<string, string> = {}): Promise<RunningService> {
-  return startService(readEnvironment({ ...town.variables, ...variables }), town.shared)
+/** Another service on the same ledger and database. */
+export function startAnother(
+  service: TestService<'embedded'>,
+  variables: Record<string, string> = {},
+): Promise<RunningService> {
+  return startService(readEnvironment({ ...service.variables, ...variables }), service.database.shared)
 }

@@ -1,0 +1,34 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import type { Answer } from './api-client.ts'
+import { ISSUER, type TestServiceOptions } from './test-service.ts'
+
+export const NOW = new Date('2026-04-01T12:00:00.123Z')
+
+/** The options of a service over a fake RPC, whose clock stands still at NOW. */
+export function atNoon(variables: Record<string, string> = {}): TestServiceOptions<'fake'> {
+  const own = { PUBLIC_URL: 'https://pay.example', IDP_ISSUER: ISSUER, IDP_AUDIENCE: 'payroll' }
+  return { ledger: 'fake', now: NOW, variables: { ...own, ...variables } }
+}
+
+/** The id of the record that an answer holds. */
+export function idOf({ status, body }: Answer): string {
+  if (typeof body.id !== 'string') throw new Error(`no record but ${status} ${JSON.stringify(body)}`)
+  return body.id
+}
+
+/** One field of every record in a list. */
+export function fieldsOf({ body }: Answer, list: string, field: string): unknown[] {
+  const records = body[list]
+  if (!Array.isArray(records)) throw new Error(`no list but ${JSON.stringify(body)}`)
+  return records.map((record: Record<string, unknown>) => record[field])
+}
+
+/** An account of the test's own, the same in every run. */
+export function accountOf(number: number): string {
+  const seed = new Uint8Array(32)
+  new DataView(seed.buffer).setUint32(0, number)
+  return Keypair.fromRawEd25519Seed(seed).publicKey()
+}
+
+/** 128 hex digits that differ for every number. */
+export const keyOf = (number: number): string => number.toString(16).padStart(128, '0')
