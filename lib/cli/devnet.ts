@@ -41,7 +41,7 @@ A service that is to use this ledger:
   IDP_ALGS=ES256
 
 Keys and funded accounts for its fees and its relays, written to .env with most of this, are made by
-  FAUCET_SEED=${devnet.issuerSecret} npm run setup -- --deployment ${devnet.url}/deployment.json --env .env`)
+  FAUCET_SEED=${devnet.issuerSecret} npm run setup -- --deployment ${devnet.url}/deployment.json`)
 
   const stop = async () => {
     await devnet.close()

@@ -5,14 +5,14 @@ import { readEnvFile, writeEnvFile } from '#lib/provisioning/env-file.ts'
 import { runCommand } from './command.ts'
 import { provision } from './provision.ts'
 
-const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env OUT] [--sponsor-seed S...]
+const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env FILE] [--sponsor-seed S...]
 
 Makes or checks what a service needs on the network of a confidential token: a sponsor that friendbot has filled, a
 faucet, N channel accounts for relays (3). The document is what the token's deployment wrote; no secret of it is read.
 
-OUT (.env.testnet) gets the environment for service and relays, keys included, for its owner's eyes alone; it is written
-before the network is asked for anything. Lines that it has are kept, so that it may be run again at will, also after it
-was interrupted. With --env - the environment goes to standard output, and keys that are not given are made anew.
+FILE (.env) gets the environment for service and relays. It holds keys, so only its owner may read it. It is written before
+the network is asked for anything. Its lines are kept, so the command may be run again at any time, also after it was
+interrupted. With --env - the environment goes to standard output, and keys that are not given are made anew.
 
 Keys from the environment are used: SPONSOR_SEED, FAUCET_SEED (the issuer of the token's asset, or an account that holds
 some; for a token over XLM one is made), SESSION_SECRET, CHANNEL_SEEDS, RELAY_PRIVATE_KEY. Channels of a real network are
@@ -25,7 +25,7 @@ await runCommand({
   options: {
     deployment: { type: 'string' },
     channels: { type: 'string', default: '3' },
-    env: { type: 'string', default: '.env.testnet' },
+    env: { type: 'string', default: '.env' },
     'sponsor-seed': { type: 'string' },
   },
   run: async ({ deployment, channels, env: file, 'sponsor-seed': sponsorSeed }) => {

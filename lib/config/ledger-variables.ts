@@ -21,7 +21,7 @@ export const LEDGER = {
     example: EXAMPLE_TOKEN,
   }),
   BRIDGE_VAULT_ADDRESS: address.optional().meta({
-    about: 'Whose balance `GET /funding/vault` shows (G… or C…).',
+    about: 'Whose balance `GET /api/funding/vault` shows (G… or C…).',
     unset: '`CONFIDENTIAL_TOKEN`, which holds what all confidential balances stand for',
     example: EXAMPLE_TOKEN,
   }),

@@ -36,8 +36,8 @@ export const PLACE = {
   PORT: count(0, 65_535).default(3000).meta({ about: 'The port of `npm start`.' }),
   TRUST_PROXY: count(0, 10).optional().meta({
     about:
-      'How many proxies in front are yours. Each adds whom it saw to `X-Forwarded-For`; the client is whom the first of them saw. Requests without a session are limited for each client.',
-    unset: '`0`: the client is whoever made the connection; on Vercel `1`',
+      'How many proxies of yours stand in front of the service. Each adds the address of its own client to `X-Forwarded-For`, so the address that this many places from the end is the client’s. Requests without a session are limited by this address.',
+    unset: '`0`, which takes the address of the connection; on Vercel `1`',
     example: '1',
   }),
   DATA_DIR: text.default('.data').meta({
@@ -89,7 +89,7 @@ export const SESSIONS = {
   }),
   IDP_ISSUER: text.optional().meta({
     about: 'The issuer of an identity provider (OIDC) whose tokens become sessions. It needs `IDP_AUDIENCE`.',
-    unset: 'the embedded ledger’s test issuer; elsewhere `/auth/idp` answers 501',
+    unset: 'the embedded ledger’s test issuer; elsewhere `/api/auth/idp` answers 501',
     example: 'https://accounts.example.com',
   }),
   IDP_AUDIENCE: text.optional().meta({
@@ -137,11 +137,11 @@ export const OPERATORS = {
       unset: 'made and printed, if the database is embedded; otherwise the dashboard is closed',
     }),
   METRICS_TOKEN: secret(16).optional().meta({
-    about: 'The Bearer token for `/metrics`. At least 16 bytes.',
+    about: 'The Bearer token for `/api/metrics`. At least 16 bytes.',
     unset: 'the route is closed',
   }),
   CRON_SECRET: secret(16).optional().meta({
-    about: 'The Bearer token for `/cron/sweep`, which Vercel sends by itself. At least 16 bytes.',
+    about: 'The Bearer token for `/api/cron/sweep`, which Vercel sends by itself. At least 16 bytes.',
     unset: 'the route is closed',
   }),
 }
