@@ -133,7 +133,7 @@ export const BATCH_OPERATIONS = [
     refusals: ['batch-not-found', 'batch-locked'],
     handle: async ({ service, employer, params, body, now }) => {
       const db = await service.database()
-      return await instructBatch(db, service.registry, employer, params.id, body.instructions, now)
+      return await instructBatch(db, service.confidentialAccounts, employer, params.id, body.instructions, now)
     },
   }),
   operation({

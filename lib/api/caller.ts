@@ -1,10 +1,9 @@
 import { identifyCaller } from '#lib/auth/caller.ts'
-import { requireScheduler } from '#lib/auth/scheduler.ts'
 import type { Session } from '#lib/auth/session.ts'
+import { requireSecret } from '#lib/auth/shared-secret.ts'
 import { requireAccess } from '#lib/directory/contractors/contractors.ts'
 import { admitUser, type Employer, requireEmployer, requireNoMereContractor, type User } from '#lib/directory/user.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
-import { requireScraper } from '#lib/operator/scrape.ts'
 import type { Service } from '#lib/server/services.ts'
 
 /** What a handler knows of each sort of caller. */
@@ -52,6 +51,17 @@ export const CALLERS = {
   { scheme: 'session' | 'metrics' | 'scheduler' | undefined; role?: string; refusals: readonly RefusalCode[] }
 >
 
+const METRICS = {
+  code: 'metrics-not-configured',
+  unset: 'metrics are not configured',
+  wrong: 'invalid metrics token',
+} as const
+const SCHEDULER = {
+  code: 'cron-not-configured',
+  unset: 'no CRON_SECRET is configured',
+  wrong: 'invalid scheduler token',
+} as const
+
 const isRole = (caller: CallerName): caller is keyof typeof ROLES => caller in ROLES
 
 /**
@@ -67,11 +77,11 @@ export async function identify(
   const { settings, now } = service
   if (caller === 'anybody') return {}
   if (caller === 'metrics') {
-    requireScraper(settings.metricsToken, request)
+    requireSecret(settings.metricsToken, request, METRICS)
     return {}
   }
   if (caller === 'scheduler') {
-    requireScheduler(settings.cronSecret, request)
+    requireSecret(settings.cronSecret, request, SCHEDULER)
     return {}
   }
   const session = await identifyCaller(settings.sessions, request, now())

@@ -38,7 +38,7 @@ export const CONTRACTOR_OPERATIONS = [
       paged: true,
     },
     handle: async ({ service, employer, query, request, now }) => {
-      const look = { db: await service.database(), accounts: service.registry, now }
+      const look = { db: await service.database(), accounts: service.confidentialAccounts, now }
       const page = await listContractors(look, employer, query, pageRequest(query))
       return answerPage(request, page, { contractors: page.items })
     },
@@ -56,7 +56,7 @@ export const CONTRACTOR_OPERATIONS = [
     refusals: ['email-taken', 'address-taken', 'contractors-full', 'organisation-dissolved'],
     handle: async ({ service, user, body, now }) => {
       const db = await service.database()
-      return await createContractor(db, service.registry, await becomeEmployer(db, user, now), body, now)
+      return await createContractor(db, service.confidentialAccounts, await becomeEmployer(db, user, now), body, now)
     },
   }),
   operation({
@@ -81,7 +81,13 @@ export const CONTRACTOR_OPERATIONS = [
     refusals: ['organisation-dissolved'],
     handle: async ({ service, user, body, now }) => {
       const db = await service.database()
-      return await importContractors(db, service.registry, await becomeEmployer(db, user, now), body.rows, now)
+      return await importContractors(
+        db,
+        service.confidentialAccounts,
+        await becomeEmployer(db, user, now),
+        body.rows,
+        now,
+      )
     },
   }),
   operation({
@@ -96,7 +102,7 @@ export const CONTRACTOR_OPERATIONS = [
     answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['contractor-not-found'],
     handle: async ({ service, user, params, now }) => {
-      const look = { db: await service.database(), accounts: service.registry, now }
+      const look = { db: await service.database(), accounts: service.confidentialAccounts, now }
       return await findContractor(look, user, params.id)
     },
   }),
@@ -120,7 +126,7 @@ export const CONTRACTOR_OPERATIONS = [
     },
     refusals: ['account-unproven', 'contractor-not-found', 'email-taken', 'address-taken'],
     handle: async ({ service, user, params, body, now }) => {
-      return await changeContractor(await service.database(), service.registry, user, params.id, body, now)
+      return await changeContractor(await service.database(), service.confidentialAccounts, user, params.id, body, now)
     },
   }),
   operation({

@@ -44,7 +44,7 @@ export const INVITE_OPERATIONS = [
     answer: { description: 'The caller’s contractor record', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['own-invite', 'invite-for-other', 'invite-not-found', 'invite-accepted', 'address-taken'],
     handle: async ({ service, user, params, now }) => {
-      const given = { registry: service.registry, invites: service.settings.invites }
+      const given = { accounts: service.confidentialAccounts, invites: service.settings.invites }
       return await acceptInvite(await service.database(), given, user, params.token, now)
     },
   }),

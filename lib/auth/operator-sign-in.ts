@@ -31,7 +31,7 @@ export interface TriedFrom {
   client: string | undefined
 }
 
-/** What is being tried at this moment, and when something was last heard during a wait, by the name of the door. */
+/** The sources whose try is under way, and when a try of each was last heard during a wait. */
 const inProgress = new Set<string>()
 const heardAt = new Map<string, number>()
 
@@ -51,16 +51,16 @@ export async function signInOperator(
   now: Date,
 ): Promise<OperatorCookies> {
   const known = await readBrowser(settings, from.browser, now)
-  const door = known ?? doorOf(settings, from.client)
-  if (inProgress.has(door)) throw comeAgain(1)
-  inProgress.add(door)
+  const source = known ?? sourceOf(settings, from.client)
+  if (inProgress.has(source)) throw comeAgain(1)
+  inProgress.add(source)
   try {
     const isRight = isPassword(settings, password)
-    const wait = await judge(await database(), door, isRight, now)
+    const wait = await judge(await database(), source, isRight, now)
     if (wait > 0) throw comeAgain(wait)
     if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
   } finally {
-    inProgress.delete(door)
+    inProgress.delete(source)
   }
   return {
     session: await mintOperatorSession(settings, now),
@@ -71,26 +71,26 @@ export async function signInOperator(
 const comeAgain = (retryAfter: number) => new Refusal('too-soon', 'too many wrong passwords', { retryAfter })
 
 /** The audit log holds no addresses of people, so a client is known there by what only this service can make of it. */
-function doorOf({ key }: OperatorSettings, client: string | undefined): string {
+function sourceOf({ key }: OperatorSettings, client: string | undefined): string {
   if (client === undefined) return 'a new browser'
   return `a new browser of ${createHmac('sha256', key).update(client).digest('hex').slice(0, 16)}`
 }
 
-/** Counts a try, unless the door is to wait: then the seconds until the next one is heard. */
-async function judge(db: Database, door: string, isRight: boolean, now: Date): Promise<number> {
+/** Counts a try, unless its source is to wait: then the seconds until the next one is heard. */
+async function judge(db: Database, source: string, isRight: boolean, now: Date): Promise<number> {
   return await transact(db, async (tx) => {
     // Tries that come side by side to several processes would all find the same count. A try that waited for another
     // one here would hold a connection that other requests need.
-    const lock = sql`select pg_try_advisory_xact_lock(${SIGN_IN_LOCK}::int, hashtext(${door})) as taken`
+    const lock = sql`select pg_try_advisory_xact_lock(${SIGN_IN_LOCK}::int, hashtext(${source})) as taken`
     const { rows } = (await tx.execute(lock)) as unknown as { rows: { taken: boolean }[] }
     if (!rows[0]?.taken) return 1
-    const left = await secondsToWait(tx, door, now)
-    if (left > 0 && !(isHeard(door, now) && isRight)) return left
+    const left = await secondsToWait(tx, source, now)
+    if (left > 0 && !(isHeard(source, now) && isRight)) return left
     await recordAudit(tx, now, {
       organisation: undefined,
       actor: { kind: 'operator', sub: 'dashboard' },
       action: isRight ? 'operator.admitted' : 'operator.rejected',
-      subject: { kind: 'sign-in', id: door },
+      subject: { kind: 'sign-in', id: source },
     })
     return 0
   })
@@ -99,24 +99,24 @@ async function judge(db: Database, door: string, isRight: boolean, now: Date): P
 /** Any number that no other advisory lock of two numbers has. */
 const SIGN_IN_LOCK = 722_013
 
-function isHeard(door: string, now: Date): boolean {
-  const last = heardAt.get(door)
+function isHeard(source: string, now: Date): boolean {
+  const last = heardAt.get(source)
   if (last !== undefined && now.getTime() - last < HEARD_EVERY_MS && now.getTime() >= last) return false
-  heardAt.delete(door)
-  heardAt.set(door, now.getTime())
+  heardAt.delete(source)
+  heardAt.set(source, now.getTime())
   const [oldest] = heardAt.size > 1_000 ? heardAt.keys() : []
   if (oldest !== undefined) heardAt.delete(oldest)
   return true
 }
 
-async function secondsToWait(tx: Database, door: string, now: Date): Promise<number> {
+async function secondsToWait(tx: Database, source: string, now: Date): Promise<number> {
   const tries = await tx
     .select({ at: auditLog.at, action: auditLog.action })
     .from(auditLog)
     .where(
       and(
         eq(auditLog.subjectKind, 'sign-in'),
-        eq(auditLog.subjectId, door),
+        eq(auditLog.subjectId, source),
         gt(auditLog.at, new Date(now.getTime() - MEMORY_SECONDS * 1000)),
       ),
     )

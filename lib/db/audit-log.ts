@@ -6,6 +6,7 @@ import {
   type SubjectKind,
 } from '#drizzle/schema/audit.ts'
 import type { Database } from './connection.ts'
+import { partsOf } from './parts.ts'
 
 /** Who acts: a user by (kind, sub), or the service itself, whose sub is the name of what it was doing. */
 export interface Actor {
@@ -23,14 +24,9 @@ export interface AuditEntry {
   detail?: AuditDetail
 }
 
-/** Rows of one statement: so few that making it keeps nobody waiting. */
-const ROWS_AT_ONCE = 250
-
 /** Appends to the audit log. `tx` is the transaction of the change itself: both are written, or neither. */
 export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry[]): Promise<void> {
-  for (let start = 0; start < entries.length; start += ROWS_AT_ONCE) {
-    await tx.insert(auditLog).values(entries.slice(start, start + ROWS_AT_ONCE).map((entry) => rowOf(entry, at)))
-  }
+  for (const part of partsOf(entries)) await tx.insert(auditLog).values(part.map((entry) => rowOf(entry, at)))
 }
 
 function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at: Date) {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { absentOr, plainText } from '#lib/text/plain-text.ts'
 import { countPayouts, holdBatches } from './batch-progress.ts'
@@ -65,7 +66,7 @@ export type Instructed = z.output<typeof instructedShape>
  */
 export async function instructBatch(
   db: Database,
-  registry: ConfidentialAccounts,
+  accounts: ConfidentialAccounts,
   employer: Employer,
   id: string,
   instructions: readonly Instruction[],
@@ -74,7 +75,7 @@ export async function instructBatch(
   if (!isId(id)) throw batchNotFound()
   const { organisation, actor } = employer
   const named = instructions.map(({ contractorId }) => contractorId)
-  await activateContractors(db, registry, organisation, named, { actor, now })
+  await activateContractors(db, accounts, organisation, named, { actor, now })
   return await transact(db, async (tx) => {
     const payees = await holdPayees(tx, employer, instructions)
     const [batch] = await holdBatches(tx, ownBatch(employer, id))
@@ -139,14 +140,11 @@ function judge(
   return 'problem' in encryptedAmount ? encryptedAmount.problem : undefined
 }
 
-const ROWS_AT_ONCE = 250
-
 /** In the order given, which becomes the order inside the batch; of two for one contractor the first. */
 async function insertPayouts(tx: Database, rows: readonly (typeof payouts.$inferInsert)[]) {
   const made = []
-  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
-    const part = tx.insert(payouts).values(rows.slice(start, start + ROWS_AT_ONCE))
-    made.push(...(await part.onConflictDoNothing().returning(PAYOUT_COLUMNS)))
+  for (const part of partsOf(rows)) {
+    made.push(...(await tx.insert(payouts).values(part).onConflictDoNothing().returning(PAYOUT_COLUMNS)))
   }
   return made
 }

@@ -2,10 +2,11 @@ import { and, eq, inArray } from 'drizzle-orm'
 import { batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { BATCH_COLUMNS, type Batch, batchNotFound, ownBatch, presentBatch } from './batches.ts'
 import { isId } from './ids.ts'
-import { BATCH_MOVES, PAYOUT_MOVES, statusesBefore } from './moves.ts'
+import { BATCH_MOVES, PAYOUT_MOVES } from './moves.ts'
 import type { Employer } from './user.ts'
 
 /**

@@ -21,9 +21,3 @@ export const PAYOUT_MOVES = {
   paid: [],
   canceled: [],
 } as const satisfies Record<PayoutStatus, readonly PayoutStatus[]>
-
-/** The statuses from which `moves` lead to `to`. */
-export function statusesBefore<Status extends string>(moves: Record<Status, readonly Status[]>, to: Status): Status[] {
-  const statuses = Object.keys(moves) as Status[]
-  return statuses.filter((from) => moves[from].includes(to))
-}

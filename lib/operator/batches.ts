@@ -1,6 +1,7 @@
 import { and, asc, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { BATCH_COLUMNS } from '#lib/directory/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { newestFirst } from '#lib/http/paging.ts'
 import { explainTransfer } from './explanation.ts'
@@ -15,17 +16,9 @@ const PROGRESSED_AT = sql<Date>`greatest(${batches.startedAt}, (
 ))`.mapWith(batches.createdAt)
 
 const COLUMNS = {
-  id: batches.id,
-  name: batches.name,
+  ...BATCH_COLUMNS,
   organisation: batches.organisation,
   organisationName: organisations.name,
-  status: batches.status,
-  payoutCount: batches.payoutCount,
-  settledCount: batches.settledCount,
-  failedCount: batches.failedCount,
-  createdAt: batches.createdAt,
-  startedAt: batches.startedAt,
-  completedAt: batches.completedAt,
   sequence: batches.sequence,
 }
 

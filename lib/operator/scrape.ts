@@ -1,4 +1,3 @@
-import { requireSecret } from '#lib/auth/shared-secret.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
@@ -7,19 +6,7 @@ import { type LedgerReader, ledgerFamilies } from './ledger-metrics.ts'
 import { stateFamilies } from './state-metrics.ts'
 import { storedFamilies } from './stored-metrics.ts'
 
-/**
- * Lets whoever reads the metrics in, with `Authorization: Bearer <METRICS_TOKEN>`.
- * @throws Refusal `unauthenticated`; `not-wired` when there is no such token
- */
-export function requireScraper(token: string | undefined, request: Request): void {
-  requireSecret(token, request, {
-    code: 'metrics-not-configured',
-    unset: 'metrics are not configured',
-    wrong: 'invalid metrics token',
-  })
-}
-
-/** What a scrape looks at. */
+/** What the metrics are read from. */
 export interface Scraped {
   database(): Promise<Database>
   network: LedgerReader
@@ -28,8 +15,8 @@ export interface Scraped {
 }
 
 /**
- * Everything that is measured, in Prometheus's text format. What cannot be reached is left out, and says so: an outage
- * is when the rest is wanted most.
+ * Everything that is measured, in Prometheus's text format. When the database or the ledger cannot be reached,
+ * `payroll_up` says so and the other families are still answered: during an outage they are wanted most.
  */
 export async function scrape({ database, network, sponsor, now }: Scraped): Promise<string> {
   const [stored, ledger, balance] = await Promise.all([
@@ -53,9 +40,9 @@ export async function scrape({ database, network, sponsor, now }: Scraped): Prom
   return await exposeMetrics([reached, ...(stored ?? []), ...(ledger ?? []), ...(balance ?? [])])
 }
 
-async function attempt(look: () => Promise<Family[]>): Promise<Family[] | undefined> {
+async function attempt(read: () => Promise<Family[]>): Promise<Family[] | undefined> {
   try {
-    return await look()
+    return await read()
   } catch (error) {
     log('error', 'scrape', { failure: describeFailure(error) })
     return undefined

@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { ItemId } from './sealing.ts'
 
@@ -22,18 +23,13 @@ const STATUSES = Object.entries(ITEM_MOVES) as [ItemStatus, readonly ItemStatus[
 /** The statuses of an item that is still to be paid. */
 export const OPEN_ITEM = STATUSES.filter(([, moves]) => moves.length > 0).map(([status]) => status)
 
-/** The statuses from which `next` may be reached. */
-function before(next: ItemStatus): ItemStatus[] {
-  return STATUSES.filter(([, moves]) => moves.includes(next)).map(([status]) => status)
-}
-
 export const isOpen = ({ status }: Pick<Item, 'status'>): boolean => OPEN_ITEM.includes(status)
 
 export const isItem = ({ job, position }: ItemId) => and(eq(batchItems.job, job), eq(batchItems.position, position))
 
 /** Whether the item is where `next` may follow, and still in the same attempt. */
 export const isAt = (item: Item, next: ItemStatus) =>
-  and(isItem(item), eq(batchItems.attempt, item.attempt), inArray(batchItems.status, before(next)))
+  and(isItem(item), eq(batchItems.attempt, item.attempt), inArray(batchItems.status, statusesBefore(ITEM_MOVES, next)))
 
 export async function findItem(db: Database, id: ItemId): Promise<Item | undefined> {
   const [item] = await db.select().from(batchItems).where(isItem(id))

@@ -18,7 +18,8 @@ const CHORES = {
     return open.length
   },
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
-  contractors: async ({ database, registry, now }) => await sweepRegistrations(await database(), registry, now()),
+  contractors: async ({ database, confidentialAccounts, now }) =>
+    await sweepRegistrations(await database(), confidentialAccounts, now()),
   items: async ({ database, batch, settings: { token }, now }) =>
     batch && token ? await resumeItems({ database, queue: batch.queue, token, now }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),

@@ -15,7 +15,7 @@ export interface Service {
   /** @throws Refusal `unavailable` while the database cannot be reached */
   database(): Promise<Database>
   /** where confidential accounts are looked up */
-  registry: ConfidentialAccounts
+  confidentialAccounts: ConfidentialAccounts
   /** sends what is recorded, and finds out what becomes of it; needs no key */
   submission: Submission
   sponsor: Sponsor | undefined

@@ -96,14 +96,14 @@ export async function startService(
     const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, submission, now })
     const faucet = settings.faucet && composeFaucet({ ...settings.faucet, network, now }, submission)
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
-    const registry = { network, token: settings.token }
+    const confidentialAccounts = { network, token: settings.token }
     const batch = settings.batch && {
       ...settings.batch,
       queue: openQueue({ database: store.database, relayKey: await thumbprintOf(settings.batch.key) }),
     }
     if (batch) closers.push(batch.queue.close)
     const parts = { submission, sponsor, faucet, vault, batch }
-    const service = { settings, network, database: store.database, registry, ...parts, now, close }
+    const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service))

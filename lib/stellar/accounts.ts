@@ -14,8 +14,9 @@ export async function readAccounts(
   const ids = addresses.map((address) => Keypair.fromPublicKey(address).xdrAccountId())
   const keys = ids.map((accountId) => xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })))
   const { entries, latestLedger } = await readEntries(server, keys)
-  const accounts = entries.map((entry, index) => {
-    if (entry === undefined) return undefined
+  const accounts = entries.map((found, index) => {
+    if (found === undefined) return undefined
+    const entry = found.val
     const id = ids[index]
     if (entry.type !== 'account' || !id || !entry.account.accountId.equals(id)) {
       throw unreachable(new Error('the RPC answered with another entry than was asked for'))

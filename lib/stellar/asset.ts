@@ -39,7 +39,7 @@ export async function readBalance(
 ): Promise<bigint> {
   if (address === asset.getIssuer()) return WITHOUT_LIMIT
   const { entries } = await readEntries(server, [balanceKey(contract, asset, address)])
-  const [entry] = entries
+  const entry = entries[0]?.val
   if (!entry) return 0n
   if (entry.type === 'account') return entry.account.balance
   if (entry.type === 'trustline') return entry.trustLine.balance
@@ -73,7 +73,7 @@ function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
 /** The instance of a contract (C…): its code and what it keeps beside. */
 export async function readInstance(server: EntryReader, contract: string): Promise<xdr.ScContractInstance | undefined> {
   const { entries } = await readEntries(server, [contractKey(contract, xdr.ScVal.scvLedgerKeyContractInstance())])
-  const [entry] = entries
+  const entry = entries[0]?.val
   if (entry?.type !== 'contractData' || entry.contractData.val.type !== 'scvContractInstance') return undefined
   return entry.contractData.val.instance
 }

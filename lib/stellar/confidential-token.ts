@@ -1,5 +1,6 @@
 import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
+import { type EntryReader, readEntries } from './entries.ts'
 
 /** A confidential account as the ledger holds it. Keys are points of 64 bytes, never secret. */
 export interface AccountEntry {
@@ -26,15 +27,47 @@ export function accountKey(token: string, address: string): xdr.LedgerKey {
   )
 }
 
+/** The keys that an RPC looks up at once (stellar-rpc: more is -32602). */
+const KEYS_AT_ONCE = 200
+
+/** What an RPC answered for an `accountKey`, and the ledger of that answer. */
+export interface FoundAccount {
+  entry: Pick<rpc.Api.LedgerEntryResult, 'val' | 'liveUntilLedgerSeq'>
+  latestLedger: number
+}
+
+/**
+ * The entries of the confidential accounts of `addresses` (G… or C…), one request per 200 different ones. An address
+ * that is not registered has none.
+ * @throws Refusal `unavailable`
+ */
+export async function findAccounts(
+  server: EntryReader,
+  token: string,
+  addresses: Iterable<string>,
+): Promise<Map<string, FoundAccount>> {
+  const distinct = [...new Set(addresses)]
+  const found = new Map<string, FoundAccount>()
+  for (let start = 0; start < distinct.length; start += KEYS_AT_ONCE) {
+    const part = distinct.slice(start, start + KEYS_AT_ONCE)
+    const { entries, latestLedger } = await readEntries(
+      server,
+      part.map((address) => accountKey(token, address)),
+    )
+    for (const [index, address] of part.entries()) {
+      const entry = entries[index]
+      if (entry) found.set(address, { entry, latestLedger })
+    }
+  }
+  return found
+}
+
 /**
  * Reads what getLedgerEntries returned for an `accountKey`; `latestLedger` is that of the same answer. An entry that is
  * not there was never registered. One without viewing key and auditor is Refusal `not-wired`: the configured contract
  * is no confidential token, and nothing about the address follows.
  */
-export function readAccountEntry(
-  entry: Pick<rpc.Api.LedgerEntryResult, 'val' | 'liveUntilLedgerSeq'>,
-  latestLedger: number,
-): AccountEntry {
+export function readAccountEntry(entry: FoundAccount['entry'], latestLedger: number): AccountEntry {
   const fields = fieldsOf(entry.val)
   const viewingKey = point(fields, 'viewing_public_key')
   const auditorId = fields.auditor_id

@@ -12,7 +12,7 @@ export type EntryReader = Pick<rpc.Server, 'getLedgerEntries'>
 export async function readEntries(
   server: EntryReader,
   keys: readonly xdr.LedgerKey[],
-): Promise<{ entries: (xdr.LedgerEntryData | undefined)[]; latestLedger: number }> {
+): Promise<{ entries: (rpc.Api.LedgerEntryResult | undefined)[]; latestLedger: number }> {
   // The RPC refuses a question with the same key twice.
   const distinct = new Map(keys.map((key) => [key.toXdr('base64'), key]))
   const { entries, latestLedger } = await server.getLedgerEntries(...distinct.values()).catch((cause: unknown) => {
@@ -21,14 +21,14 @@ export async function readEntries(
   // The SDK reads an answer without entries as an empty one.
   if (!Number.isSafeInteger(latestLedger)) throw unreachable(new Error('the RPC answer names no ledger'))
   const wanted = keys.map((key) => key.toXdr('base64'))
-  const found = new Map(entries.map(({ key, val }) => [key.toXdr('base64'), val]))
+  const found = new Map(entries.map((entry) => [entry.key.toXdr('base64'), entry]))
   if ([...found.keys()].some((key) => !wanted.includes(key))) {
     throw unreachable(new Error('the RPC answered with an entry that was not asked for'))
   }
   return { entries: wanted.map((key) => found.get(key)), latestLedger }
 }
 
-/** What is no answer, whatever it was instead. */
+/** The refusal for an answer that is missing or says something else than was asked. */
 export function unreachable(cause: unknown): Refusal {
   return new Refusal('unavailable', 'the ledger cannot be reached', { cause, retryAfter: 5 })
 }

@@ -1,12 +1,9 @@
-import { Account, Operation, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
+import type { rpc, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
-import { accountKey, readAccountEntry } from '#lib/stellar/confidential-token.ts'
+import { type FoundAccount, findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import { decodeKey } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
-import { buildCall, refuseSimulation } from './transaction.ts'
-
-/** Keys of one getLedgerEntries request (stellar-rpc's limit). */
-const PAGE = 200
+import { simulateRead } from './transaction.ts'
 
 /** A registered account. Keys and commitments are points of 64 bytes. */
 export interface ConfidentialAccount {
@@ -29,17 +26,8 @@ export async function readConfidentialAccounts(
   token: string,
   addresses: readonly string[],
 ): Promise<Map<string, ConfidentialAccount>> {
-  const wanted = new Map(addresses.map((address) => [accountKey(token, address).toXdr('base64'), address]))
-  const keys = [...new Set(addresses)].map((address) => accountKey(token, address))
-  const found = new Map<string, ConfidentialAccount>()
-  for (let start = 0; start < keys.length; start += PAGE) {
-    const { entries, latestLedger } = await server.getLedgerEntries(...keys.slice(start, start + PAGE))
-    for (const entry of entries) {
-      const address = wanted.get(entry.key.toXdr('base64'))
-      if (address !== undefined) found.set(address, complete(entry, latestLedger))
-    }
-  }
-  return found
+  const found = await findAccounts(server, token, addresses)
+  return new Map([...found].map(([address, { entry, latestLedger }]) => [address, complete(entry, latestLedger)]))
 }
 
 /** The confidential account of one address, or undefined if it is not registered. */
@@ -65,13 +53,7 @@ export async function readAuditorKey(
   deployment: TokenOnNetwork & Pick<Deployment, 'auditor'>,
   id: number,
 ): Promise<AuditorKey> {
-  const operation = Operation.invokeContractFunction({
-    contract: deployment.auditor,
-    function: 'get_key',
-    args: [xdr.ScVal.scvU32(id)],
-  })
-  const simulation = await deployment.rpc.simulateTransaction(buildCall(deployment, nobody(), operation, {}))
-  if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
+  const simulation = await simulateRead(deployment, deployment.auditor, 'get_key', id)
   const answer = simulation.result?.retval
   if (answer?.type !== 'scvBytes') throw new Refusal('not-wired', 'the auditor registry answers with something else')
   const key = new Uint8Array(answer.bytes.toBytes())
@@ -79,10 +61,7 @@ export async function readAuditorKey(
   return { key, footprint: simulation.transactionData.getReadOnly() }
 }
 
-/** Simulation wants a source account and looks no further at it. */
-const nobody = (): Account => new Account(StrKey.encodeEd25519PublicKey(new Uint8Array(32)), '0')
-
-function complete(entry: rpc.Api.LedgerEntryResult, latestLedger: number): ConfidentialAccount {
+function complete(entry: FoundAccount['entry'], latestLedger: number): ConfidentialAccount {
   const { spendingKey, spendable, receiving, liveUntilLedger, ...account } = readAccountEntry(entry, latestLedger)
   if (!spendingKey || !spendable || !receiving) {
     throw new Refusal('not-wired', 'the configured contract keeps its accounts in a form that this wallet cannot read')

@@ -1,5 +1,13 @@
-import type { xdr } from '@stellar/stellar-sdk'
-import { type Account, type Keypair, rpc, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
+import {
+  Account,
+  type Keypair,
+  Operation,
+  rpc,
+  StrKey,
+  type Transaction,
+  TransactionBuilder,
+  xdr,
+} from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
@@ -58,6 +66,25 @@ export async function simulateCall(
   return { transaction: assembled.setSorobanData(data).build(), data }
 }
 
+/** A simulation needs a source account and reads nothing of it. */
+const ANY_ACCOUNT = StrKey.encodeEd25519PublicKey(new Uint8Array(32))
+
+/** Simulates a contract's function of one number, which changes nothing. Refusal `refused` if it fails. */
+export async function simulateRead(
+  network: TokenOnNetwork,
+  contract: string,
+  name: string,
+  number: number,
+): Promise<rpc.Api.SimulateTransactionSuccessResponse> {
+  const call = { contract, function: name, args: [xdr.ScVal.scvU32(number)] }
+  const operation = Operation.invokeContractFunction(call)
+  const simulation = await network.rpc.simulateTransaction(
+    buildCall(network, new Account(ANY_ACCOUNT, '0'), operation, {}),
+  )
+  if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
+  return simulation
+}
+
 /** Builds a call without asking the network, with the given resources. */
 export function buildCall(
   deployment: TokenOnNetwork,
@@ -86,7 +113,7 @@ export function signCall(transaction: Transaction, signer: Keypair): SignedCall 
   }
 }
 
-export function refuseSimulation(detail: string): Refusal {
+function refuseSimulation(detail: string): Refusal {
   const code = /Error\(Contract, #(\d+)\)/.exec(detail)?.[1]
   const cause: ContractFailure = { contractError: code === undefined ? undefined : Number(code), detail }
   const [headline = ''] = detail.split('\n')

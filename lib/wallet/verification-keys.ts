@@ -1,8 +1,7 @@
-import { Account, Operation, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
 import type { TokenOnNetwork } from './deployment.ts'
 import type { Prover, Statement } from './prover.ts'
 import { CIRCUIT_TYPES } from './statement.ts'
-import { buildCall, refuseSimulation } from './transaction.ts'
+import { simulateRead } from './transaction.ts'
 
 /**
  * The first circuit whose proofs the network would not take, because its verifier (a contract, C…) holds another key;
@@ -24,15 +23,7 @@ export async function findForeignCircuit(
 
 /** A verification key of the network's verifier. Refusal `refused` if it has none of this number (3401). */
 async function readVerificationKey(network: TokenOnNetwork, verifier: string, circuit: number): Promise<Uint8Array> {
-  const operation = Operation.invokeContractFunction({
-    contract: verifier,
-    function: 'get_verification_key',
-    args: [xdr.ScVal.scvU32(circuit)],
-  })
-  // Simulation needs a source account and reads nothing of it.
-  const source = new Account(StrKey.encodeEd25519PublicKey(new Uint8Array(32)), '0')
-  const simulation = await network.rpc.simulateTransaction(buildCall(network, source, operation, {}))
-  if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
+  const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
   const answer = simulation.result?.retval
   return answer?.type === 'scvBytes' ? answer.bytes.toBytes() : new Uint8Array()
 }

@@ -43,12 +43,12 @@ beforeAll(async () => {
       }),
     )
     const network = openNetwork(settings.network)
-    const registry = { network, token: settings.token }
+    const confidentialAccounts = { network, token: settings.token }
     return {
       settings,
       network,
       database: store.database,
-      registry,
+      confidentialAccounts,
       submission: openSubmission({
         network,
         database: store.database,

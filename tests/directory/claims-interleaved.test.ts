@@ -112,7 +112,7 @@ function actionsOf(
     const payee = pick(payees[index] ?? [])
     const status = random(2) === 0 ? 'inactive' : 'ready'
     const user = users[index]
-    if (user) await changeContractor(db, service.running.registry, user, payee.id, { status }, NOW)
+    if (user) await changeContractor(db, service.running.confidentialAccounts, user, payee.id, { status }, NOW)
   }
   return [instruct, instruct, lock, lock, claim, claim, claim, claim, settle, settle, settle, settle, change]
 }

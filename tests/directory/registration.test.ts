@@ -7,6 +7,7 @@ import { enrol } from '#lib/cli/participants.ts'
 import { activateContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { findRegistrations, lookUpRegistrations } from '#lib/directory/contractors/registration.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
+import type { EntryReader } from '#lib/stellar/entries.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, idOf, keyOf, NOW } from '../support/directory.ts'
@@ -33,7 +34,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const registry = () => service.running.registry
+const accounts = () => service.running.confidentialAccounts
 const create = async (body: object) => idOf(await service.ask('POST', '/contractors', { session, body }))
 const statusOf = async (id: string) => (await service.ask('GET', `/contractors/${id}`, { session })).body.status
 const actor = { kind: 'service', sub: 'test' } as const
@@ -52,7 +53,7 @@ describe('what the ledger says of an address', () => {
     service.ledger.register(archived, keyOf(2), 0)
     service.ledger.register(forgotten, keyOf(3), service.ledger.latestLedger - 1)
     service.ledger.confuse(confused)
-    const found = await lookUpRegistrations(registry(), [absent, confused, forgotten, archived, registered, registered])
+    const found = await lookUpRegistrations(accounts(), [absent, confused, forgotten, archived, registered, registered])
     expect(Object.fromEntries(found)).toEqual({
       [registered]: { state: 'registered', pvk: keyOf(1) },
       [archived]: { state: 'archived', pvk: keyOf(2) },
@@ -78,7 +79,7 @@ describe('what the ledger says of an address', () => {
   test('one request for 200 different addresses', async () => {
     const addresses = Array.from({ length: 401 }, (_, n) => accountOf(50_000 + n))
     for (const number of [50_000, 50_199, 50_200, 50_400]) service.ledger.register(accountOf(number), keyOf(number))
-    const found = await lookUpRegistrations(registry(), [...addresses, ...addresses])
+    const found = await lookUpRegistrations(accounts(), [...addresses, ...addresses])
     expect(service.ledger.requests).toEqual([200, 200, 1])
     expect(found.size).toBe(401)
     expect([...found].filter(([, { state }]) => state === 'registered').map(([address]) => address)).toEqual(
@@ -87,8 +88,8 @@ describe('what the ledger says of an address', () => {
   })
 
   test('no addresses, or no token, ask nothing', async () => {
-    expect((await lookUpRegistrations(registry(), [])).size).toBe(0)
-    const found = await lookUpRegistrations({ ...registry(), token: undefined }, [registered])
+    expect((await lookUpRegistrations(accounts(), [])).size).toBe(0)
+    const found = await lookUpRegistrations({ ...accounts(), token: undefined }, [registered])
     expect(found.get(registered)).toEqual({ state: 'absent' })
     expect(service.ledger.requests).toEqual([])
   })
@@ -96,8 +97,8 @@ describe('what the ledger says of an address', () => {
   test('a ledger that cannot be asked is no ledger that says no', async () => {
     service.ledger.fault = 'http-503'
     const refusal = { code: 'unavailable', message: 'the ledger cannot be reached' }
-    await expect(lookUpRegistrations(registry(), [registered])).rejects.toMatchObject(refusal)
-    expect(await findRegistrations(registry(), [registered])).toEqual(new Map())
+    await expect(lookUpRegistrations(accounts(), [registered])).rejects.toMatchObject(refusal)
+    expect(await findRegistrations(accounts(), [registered])).toEqual(new Map())
   })
 
   test.each<[string, unknown]>([
@@ -110,7 +111,7 @@ describe('what the ledger says of an address', () => {
     ['entries that are no list', { latestLedger: 7, entries: 'x' }],
   ])('%s is no answer', async (_what, result) => {
     service.ledger.result = result
-    await expect(lookUpRegistrations(registry(), [registered])).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(lookUpRegistrations(accounts(), [registered])).rejects.toMatchObject({ code: 'unavailable' })
   })
 })
 
@@ -124,7 +125,7 @@ describe('activation', () => {
     service.ledger.register(other, keyOf(3))
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, lateId))
     service.ledger.requests.length = 0
-    await activateContractors(service.db, registry(), row?.organisation ?? '', [...ids, 'no id'], { actor, now: NOW })
+    await activateContractors(service.db, accounts(), row?.organisation ?? '', [...ids, 'no id'], { actor, now: NOW })
     expect(service.ledger.requests).toEqual([2])
     expect(await Promise.all([lateId, neverId, otherId].map(statusOf))).toEqual(['ready', 'invited', 'inactive'])
     const [entry] = await service.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.activated'))
@@ -136,10 +137,10 @@ describe('activation', () => {
     const ids = await Promise.all(numbers.map((number) => create({ name: 'A', address: accountOf(number) })))
     const [first = '', moved = '', left = '', last = ''] = ids
     for (const number of numbers) service.ledger.register(accountOf(number), keyOf(number))
-    const { network, token } = registry()
-    const meanwhile: typeof network = {
-      call: async (...question) => {
-        const answer = await network.call(...question)
+    const { network, token } = accounts()
+    const meanwhile: EntryReader = {
+      getLedgerEntries: async (...keys) => {
+        const answer = await network.server.getLedgerEntries(...keys)
         await service.db
           .update(contractors)
           .set({ address: accountOf(60_030) })
@@ -149,7 +150,7 @@ describe('activation', () => {
       },
     }
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, first))
-    const given = { network: meanwhile, token }
+    const given = { network: { server: meanwhile }, token }
     await activateContractors(service.db, given, row?.organisation ?? '', ids, { actor, now: NOW })
     const rows = await service.db.select().from(contractors).where(inArray(contractors.id, ids))
     expect(Object.fromEntries(rows.map(({ id, status, pvk }) => [id, [status, pvk]]))).toEqual({
@@ -226,7 +227,7 @@ describe('activation', () => {
     session = await service.wallet(accountOf(60_011))
     const stranger = await create({ name: 'B' })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, stranger))
-    await activateContractors(service.db, registry(), row?.organisation ?? '', [id], { actor, now: NOW })
+    await activateContractors(service.db, accounts(), row?.organisation ?? '', [id], { actor, now: NOW })
     const [kept] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(kept?.status).toBe('invited')
   })
@@ -237,7 +238,7 @@ describe('activation', () => {
     await service.ask('POST', '/contractors/bulk', { session, body: { rows } })
     for (const number of [70_000, 70_250, 70_449]) service.ledger.register(accountOf(number), keyOf(number))
     service.ledger.requests.length = 0
-    expect(await sweepRegistrations(service.db, registry(), NOW)).toBeGreaterThanOrEqual(3)
+    expect(await sweepRegistrations(service.db, accounts(), NOW)).toBeGreaterThanOrEqual(3)
     expect(service.ledger.requests.length).toBeGreaterThanOrEqual(3)
     expect(service.ledger.requests.slice(0, -1).every((count) => count === 200)).toBe(true)
     const ready = await service.db
@@ -245,7 +246,7 @@ describe('activation', () => {
       .from(contractors)
       .where(eq(contractors.address, accountOf(70_449)))
     expect(ready).toMatchObject([{ status: 'ready', pvk: keyOf(70_449) }])
-    expect(await sweepRegistrations(service.db, registry(), NOW)).toBe(0)
+    expect(await sweepRegistrations(service.db, accounts(), NOW)).toBe(0)
   })
 })
 

@@ -77,12 +77,12 @@ function compose(variables: Record<string, string> = {}, more: Partial<Service> 
     readFloat: openFloat(network, address),
     readBalance: () => readAvailableBalance(network, address),
   }
-  const registry = { network, token: settings.token }
+  const confidentialAccounts = { network, token: settings.token }
   return {
     settings,
     network,
     database: store.database,
-    registry,
+    confidentialAccounts,
     submission,
     sponsor,
     faucet: undefined,

@@ -1,5 +1,6 @@
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
 import type { Source } from './random.ts'
 import { CONTRACTOR_STATUSES_AT_THE_END, ORGANISATIONS, PEOPLE } from './story.ts'
 
@@ -70,13 +71,9 @@ async function seedContractors(db: Database, source: Source, organisation: strin
     }
   })
   const made: { id: string; address: string | null; status: string }[] = []
-  for (let start = 0; start < rows.length; start += 500) {
-    made.push(
-      ...(await db
-        .insert(contractors)
-        .values(rows.slice(start, start + 500))
-        .returning({ id: contractors.id, address: contractors.address, status: contractors.status })),
-    )
+  for (const part of partsOf(rows)) {
+    const { id, address, status } = contractors
+    made.push(...(await db.insert(contractors).values(part).returning({ id, address, status })))
   }
   return made.flatMap(({ id, address, status }) => (status === 'ready' && address ? [{ id, address }] : []))
 }

@@ -1,5 +1,6 @@
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
 import type { Source } from './random.ts'
 
 /** A transfer of the seed. */
@@ -74,9 +75,7 @@ export async function seedTransfers(
       lastSentAt: createdAt,
     }
   })
-  for (let start = 0; start < rows.length; start += 500) {
-    await db.insert(transfers).values(rows.slice(start, start + 500))
-    await db.insert(envelopes).values(signed.slice(start, start + 500))
-  }
+  for (const part of partsOf(rows)) await db.insert(transfers).values(part)
+  for (const part of partsOf(signed)) await db.insert(envelopes).values(part)
   return rows.reduce((sum, { feeCharged }) => sum + (feeCharged ?? 0n), 0n)
 }

@@ -26,7 +26,7 @@ import type { Contractor, ContractorChanges } from './schema.ts'
  */
 export async function changeContractor(
   db: Database,
-  registry: ConfidentialAccounts,
+  accounts: ConfidentialAccounts,
   user: User,
   id: string,
   changes: ContractorChanges,
@@ -34,7 +34,7 @@ export async function changeContractor(
 ): Promise<Contractor> {
   await requireVisible(db, user, id)
   const { address } = changes
-  const found = await findRegistrations(registry, address ? [address] : [])
+  const found = await findRegistrations(accounts, address ? [address] : [])
   const actor = actorOf(user.identity)
   const changing = transact(db, async (tx) => {
     const [row] = await tx.select().from(contractors).where(visibleTo(user, id)).for('update')

@@ -18,13 +18,13 @@ import type { Contractor, NewContractor } from './schema.ts'
  */
 export async function createContractor(
   db: Database,
-  registry: ConfidentialAccounts,
+  accounts: ConfidentialAccounts,
   employer: Employer,
   given: NewContractor,
   now: Date,
 ): Promise<Contractor> {
   const { address } = given
-  const found = await findRegistrations(registry, address === undefined ? [] : [address])
+  const found = await findRegistrations(accounts, address === undefined ? [] : [address])
   const pvk = address === undefined ? undefined : viewingKeyOf(found.get(address))
   const adding = transact(db, async (tx) => {
     if ((await roomFor(tx, employer.organisation)) === 0) throw new Refusal('contractors-full', FULL)

@@ -2,6 +2,7 @@ import { and, eq, inArray, isNull } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
 import { foldEmail } from '../email.ts'
 import { asDissolved } from '../organisations.ts'
 import type { Employer } from '../user.ts'
@@ -19,7 +20,7 @@ import { mapInSlices } from './slices.ts'
  */
 export async function importContractors(
   db: Database,
-  registry: ConfidentialAccounts,
+  accounts: ConfidentialAccounts,
   employer: Employer,
   rows: readonly unknown[],
   now: Date,
@@ -27,7 +28,7 @@ export async function importContractors(
   const parsed = await mapInSlices(rows, (row, index) => parseRow(row, index + 1))
   const good = parsed.flatMap((entry) => (entry.given ? [entry] : []))
   const found = await findRegistrations(
-    registry,
+    accounts,
     good.flatMap(({ given }) => given.address ?? []),
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
@@ -106,17 +107,11 @@ async function findTaken(
   return new Set(found.flatMap(({ value }) => value ?? []))
 }
 
-const ROWS_AT_ONCE = 250
-
 /** Those that were inserted, by id. A clash with an import that runs at the same time leaves a row out. */
 async function insertContractors(tx: Database, rows: readonly ReturnType<typeof contractorRowOf>[]) {
   const inserted = new Map<string, Parameters<typeof presentContractor>[0]>()
-  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
-    const made = await tx
-      .insert(contractors)
-      .values(rows.slice(start, start + ROWS_AT_ONCE))
-      .onConflictDoNothing()
-      .returning(CONTRACTOR_COLUMNS)
+  for (const part of partsOf(rows)) {
+    const made = await tx.insert(contractors).values(part).onConflictDoNothing().returning(CONTRACTOR_COLUMNS)
     for (const row of made) inserted.set(row.id, row)
   }
   return inserted

@@ -1,13 +1,11 @@
-import { xdr } from '@stellar/stellar-sdk'
-import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { accountKey, readAccountEntry } from '#lib/stellar/confidential-token.ts'
-import type { Network } from '#lib/stellar/network.ts'
+import { type FoundAccount, findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
+import type { EntryReader } from '#lib/stellar/entries.ts'
 
 /** Where confidential accounts are looked up; without a token there is nothing to be registered with. */
 export interface ConfidentialAccounts {
-  network: Pick<Network, 'call'>
+  network: { server: EntryReader }
   token: string | undefined
 }
 
@@ -20,17 +18,6 @@ export type Registration =
   | { state: 'absent' }
   | { state: 'incompatible' }
 
-/** The keys that an RPC looks up at once (stellar-rpc: more is -32602). */
-const KEYS_AT_ONCE = 200
-
-const ENTRIES = z.object({
-  latestLedger: z.int().positive(),
-  entries: z
-    .array(z.object({ key: z.string(), xdr: z.string(), liveUntilLedgerSeq: z.int().optional() }))
-    .nullish()
-    .transform((entries) => entries ?? []),
-})
-
 /**
  * The registrations of `addresses` (G… or C…), one request per 200 different ones. All are answered for, or it throws.
  * @throws Refusal unavailable while the ledger cannot be asked
@@ -40,32 +27,20 @@ export async function lookUpRegistrations(
   addresses: Iterable<string>,
 ): Promise<Map<string, Registration>> {
   const distinct = [...new Set(addresses)]
-  const found = new Map<string, Registration>(distinct.map((address) => [address, { state: 'absent' }]))
-  if (token === undefined) return found
-  for (let start = 0; start < distinct.length; start += KEYS_AT_ONCE) {
-    const part = distinct.slice(start, start + KEYS_AT_ONCE)
-    const asked = new Map(part.map((address) => [accountKey(token, address).toXdr('base64'), address]))
-    const { entries, latestLedger } = await network.call('getLedgerEntries', { keys: [...asked.keys()] }, ENTRIES)
-    for (const entry of entries) {
-      const address = asked.get(entry.key)
-      // Entries come in any order and only those that are there; what was not asked for is no answer.
-      if (address === undefined) throw unreadable(new Error('an entry that was not asked for'))
-      found.set(address, registrationOf(entry, latestLedger))
-    }
-  }
-  return found
+  const found = token === undefined ? new Map() : await findAccounts(network.server, token, distinct)
+  return new Map(distinct.map((address) => [address, registrationOf(found.get(address))]))
 }
 
 /**
- * The same for callers who go on without the ledger: while it cannot be asked, whatever is not known yet counts as
- * absent, and the next look finds it.
+ * Looks up registrations for a caller who goes on without the ledger: while it cannot be asked, an unknown address counts
+ * as absent, and the next look-up finds it.
  */
 export async function findRegistrations(
-  registry: ConfidentialAccounts,
+  accounts: ConfidentialAccounts,
   addresses: Iterable<string>,
 ): Promise<Map<string, Registration>> {
   try {
-    return await lookUpRegistrations(registry, addresses)
+    return await lookUpRegistrations(accounts, addresses)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     log('error', 'registration look-up', { failure: describeFailure(error) })
@@ -78,29 +53,14 @@ export function viewingKeyOf(registration: Registration | undefined): string | u
   return registration && 'pvk' in registration ? registration.pvk : undefined
 }
 
-function registrationOf(
-  entry: { xdr: string; liveUntilLedgerSeq?: number | undefined },
-  latestLedger: number,
-): Registration {
-  const { liveUntilLedgerSeq } = entry
+function registrationOf(found: FoundAccount | undefined): Registration {
+  if (!found) return { state: 'absent' }
   try {
-    const read = readAccountEntry({ val: decode(entry.xdr), liveUntilLedgerSeq }, latestLedger)
-    return { state: read.archived ? 'archived' : 'registered', pvk: Buffer.from(read.viewingKey).toString('hex') }
+    const { archived, viewingKey } = readAccountEntry(found.entry, found.latestLedger)
+    return { state: archived ? 'archived' : 'registered', pvk: Buffer.from(viewingKey).toString('hex') }
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== 'not-wired') throw error
     log('error', 'registration look-up', { failure: error.message })
     return { state: 'incompatible' }
   }
-}
-
-function decode(entry: string): xdr.LedgerEntryData {
-  try {
-    return xdr.LedgerEntryData.fromXdr(entry, 'base64')
-  } catch (cause) {
-    throw unreadable(cause)
-  }
-}
-
-function unreadable(cause: unknown): Refusal {
-  return new Refusal('unavailable', 'the ledger cannot be reached', { cause })
 }

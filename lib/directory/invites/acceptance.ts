@@ -25,7 +25,7 @@ import { readInviteToken } from './token.ts'
  */
 export async function acceptInvite(
   db: Database,
-  given: { registry: ConfidentialAccounts; invites: Pick<InviteSettings, 'secret'> },
+  given: { accounts: ConfidentialAccounts; invites: Pick<InviteSettings, 'secret'> },
   user: User,
   token: string,
   now: Date,
@@ -36,7 +36,7 @@ export async function acceptInvite(
   const [seen] = await db.select().from(contractors).where(isValid(name, now))
   if (!seen) throw inviteNotFound()
   const address = requireMeant(user, seen)
-  const found = await findRegistrations(given.registry, address === null ? [] : [address])
+  const found = await findRegistrations(given.accounts, address === null ? [] : [address])
   const accepting = transact(db, async (tx) => {
     await lockIdentity(tx, user.identity)
     const [record] = await tx.select().from(contractors).where(isValid(name, now)).for('update')

@@ -2,10 +2,11 @@ import { and, eq, inArray, isNotNull, ne, or } from 'drizzle-orm'
 import { batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { countPayouts, holdBatches } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
-import { PAYOUT_MOVES, statusesBefore } from '../moves.ts'
+import { PAYOUT_MOVES } from '../moves.ts'
 import type { Employer } from '../user.ts'
 
 /**

@@ -2,9 +2,10 @@ import { and, asc, desc, eq, inArray, lt, ne, type SQL } from 'drizzle-orm'
 import { batches, identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, type HeldBatch, holdBatches } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
-import { PAYOUT_MOVES, statusesBefore } from '../moves.ts'
+import { PAYOUT_MOVES } from '../moves.ts'
 
 /** The organisation of a wallet (G…): its transfers settle the payouts of that one. Null without any. */
 export async function organisationOfWallet(db: Database, account: string): Promise<string | null> {

@@ -2,8 +2,9 @@ import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import { contractors, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, type HeldBatch, holdBatches } from '../batch-progress.ts'
-import { PAYOUT_MOVES, statusesBefore } from '../moves.ts'
+import { PAYOUT_MOVES } from '../moves.ts'
 import { batchOf } from './claims.ts'
 
 /** What became of a transfer, as its payout shows it: `pending` where nobody can tell any more whether it was paid. */

@@ -1,0 +1,11 @@
+import { Refusal } from './refusal.ts'
+
+/**
+ * The token of `Authorization: Bearer <token>` (RFC 6750 §2.1), with the scheme in upper or lower case.
+ * @throws Refusal `bearer-missing`
+ */
+export function readBearer(request: Request): string {
+  const [, token] = request.headers.get('authorization')?.match(/^bearer +(\S.*)$/i) ?? []
+  if (token === undefined) throw new Refusal('bearer-missing', 'missing bearer token')
+  return token
+}
