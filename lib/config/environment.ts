@@ -91,10 +91,13 @@ function isHomeDomain(publicUrl: string): boolean {
 }
 
 /** Half a provider is a mistake, and must not pass for none. */
-function checkProvider({ IDP_ISSUER, IDP_AUDIENCE, IDP_JWKS_URL }: Variables): void {
+function checkProvider({ IDP_ISSUER, IDP_AUDIENCE, IDP_JWKS_URL, IDP_CLIENT_ID }: Variables): void {
   if (IDP_ISSUER && !IDP_AUDIENCE) throw new ConfigurationError('IDP_AUDIENCE', 'is needed beside IDP_ISSUER')
   if (!IDP_ISSUER && (IDP_AUDIENCE || IDP_JWKS_URL)) {
     throw new ConfigurationError('IDP_ISSUER', 'is needed beside IDP_AUDIENCE and IDP_JWKS_URL')
+  }
+  if (IDP_CLIENT_ID && !secureUrl.safeParse(IDP_ISSUER).success) {
+    throw new ConfigurationError('IDP_CLIENT_ID', 'needs an IDP_ISSUER that is an https URL, whose pages can be found')
   }
   if (IDP_ISSUER && !IDP_JWKS_URL && !secureUrl.safeParse(IDP_ISSUER).success) {
     throw new ConfigurationError('IDP_ISSUER', 'is no https URL that could be asked for its keys: give IDP_JWKS_URL')

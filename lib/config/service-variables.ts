@@ -96,6 +96,12 @@ export const SESSIONS = {
     about: 'The audience of the provider’s tokens.',
     example: 'confidential-payroll',
   }),
+  IDP_CLIENT_ID: text.optional().meta({
+    about:
+      'A public client of the provider (authorization code with PKCE, no secret), by which the page of an invite signs in. The provider must know the redirect to `PUBLIC_URL` with `/invite/sign-in`.',
+    unset: 'the page of an invite offers the wallet alone, and leads to the frontend for an email',
+    example: 'payroll-invites',
+  }),
   IDP_JWKS_URL: secureUrl.optional().meta({
     about: 'Where the provider’s keys are. An issuer that is no URL, such as `privy.io`, needs it.',
     unset: 'found by discovery',

@@ -140,6 +140,7 @@ function composeProvider(environment: Environment): ProviderSettings | undefined
     jwksUrl: environment.IDP_JWKS_URL,
     algorithms: environment.IDP_ALGS,
     emailClaim: environment.IDP_EMAIL_CLAIM,
+    clientId: environment.IDP_CLIENT_ID,
   }
 }
 

@@ -26,13 +26,16 @@ export interface OidcServer {
   logIn(user: string): Promise<{ access_token: string; id_token: string }>
 }
 
-/** A whole OpenID provider on a port of its own, not started yet. */
-export async function openOidcServer(): Promise<OidcServer> {
+/**
+ * A whole OpenID provider on a port of its own, not started yet.
+ * @param redirects where else its client `web` may have a browser sent back to
+ */
+export async function openOidcServer(redirects: readonly string[] = []): Promise<OidcServer> {
   const port = await freePort()
   const issuer = `http://127.0.0.1:${port}`
   let keys = 0
   let server: Server | undefined
-  let provider = createProvider(issuer, await signingKey(keys))
+  let provider = createProvider(issuer, await signingKey(keys), redirects)
   return {
     issuer,
     start: async () => {
@@ -51,7 +54,7 @@ export async function openOidcServer(): Promise<OidcServer> {
     },
     rotate: async () => {
       keys += 1
-      provider = createProvider(issuer, await signingKey(keys))
+      provider = createProvider(issuer, await signingKey(keys), redirects)
     },
     logIn: (user) => logIn(issuer, user),
   }
@@ -62,7 +65,7 @@ async function signingKey(number: number): Promise<JWK> {
   return { ...(await exportJWK(privateKey)), kid: `k${number}`, alg: 'ES256', use: 'sig' }
 }
 
-function createProvider(issuer: string, key: JWK): Provider {
+function createProvider(issuer: string, key: JWK, redirects: readonly string[]): Provider {
   return new Provider(issuer, {
     jwks: { keys: [key] },
     cookies: { keys: ['a key for cookies'] },
@@ -71,7 +74,7 @@ function createProvider(issuer: string, key: JWK): Provider {
         client_id: 'web',
         token_endpoint_auth_method: 'none',
         application_type: 'native',
-        redirect_uris: [REDIRECT],
+        redirect_uris: [REDIRECT, ...redirects],
         grant_types: ['authorization_code'],
         response_types: ['code'],
         id_token_signed_response_alg: 'ES256',

@@ -14,9 +14,13 @@ export interface RunningProgram {
   stop(): Promise<void>
 }
 
-/** @param variables on top of what keeps it apart from others */
-export async function runProgram(variables: Record<string, string> = {}): Promise<RunningProgram> {
-  const [port, devnetPort, relayPort] = [await freePort(), await freePort(), await freePort()]
+/**
+ * @param variables on top of what keeps it apart from others
+ * @param port by default one that is free
+ */
+export async function runProgram(variables: Record<string, string> = {}, port?: number): Promise<RunningProgram> {
+  const [devnetPort, relayPort] = [await freePort(), await freePort()]
+  port ??= await freePort()
   const directory = mkdtempSync(join(tmpdir(), 'payroll-browser-'))
   const base = `http://localhost:${port}`
   const program = await startProgram(base, {

@@ -203,6 +203,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: ['login.example', 'http://login.example', 'http://localhost.evil.example'],
   },
   IDP_AUDIENCE: { beside: { IDP_ISSUER: 'https://login.example' }, ...anyText },
+  IDP_CLIENT_ID: { beside: { IDP_ISSUER: 'https://login.example', IDP_AUDIENCE: 'payroll' }, ...anyText },
   IDP_JWKS_URL: {
     beside: { IDP_ISSUER: 'login.example', IDP_AUDIENCE: 'payroll' },
     good: [
@@ -418,6 +419,11 @@ test.each([
   [{ IDP_AUDIENCE: 'payroll' }, 'IDP_ISSUER'],
   [{ IDP_JWKS_URL: 'https://login.example/keys' }, 'IDP_ISSUER'],
   [{ IDP_ISSUER: '', IDP_AUDIENCE: 'payroll' }, 'IDP_ISSUER'],
+  [{ IDP_CLIENT_ID: 'web' }, 'IDP_CLIENT_ID'],
+  [
+    { IDP_ISSUER: 'a name', IDP_AUDIENCE: 'payroll', IDP_JWKS_URL: 'https://a.example/k', IDP_CLIENT_ID: 'web' },
+    'IDP_CLIENT_ID',
+  ],
 ])('half a provider, %j, is refused for want of %s', (variables, missing) => {
   expect(refusal(() => readEnvironment(variables as Record<string, string>)).variable).toBe(missing)
 })

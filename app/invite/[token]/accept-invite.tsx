@@ -2,13 +2,15 @@
 
 import { type FormEvent, useState } from 'react'
 import { AcceptedInvite } from './accepted-invite.tsx'
-import { acceptInvite, signInByEmail } from './invite-requests.ts'
+import { acceptInvite, beginProviderSignIn, signInByEmail } from './invite-requests.ts'
 import { NoWallet, signInWithFreighter } from './wallet-sign-in.ts'
 
 export interface AcceptInviteProps {
   token: string
-  /** how an email signs in: here, in an application of the identity provider, or not at all */
-  email: 'form' | 'application' | 'none'
+  /** how an email signs in: here, at the identity provider, in an application of it, or not at all */
+  email: 'form' | 'provider' | 'application' | 'none'
+  /** what stood in the way of an earlier try; empty without one */
+  problem: string
   /** the confidential token that an account has to be registered with */
   contract: string | undefined
   isLocal: boolean
@@ -20,8 +22,8 @@ type State =
   | { name: 'accepted'; status: string }
 
 /** Accepts the invite by a session of an email or of a wallet, and says what happens next. */
-export function AcceptInvite({ token, email, contract, isLocal }: AcceptInviteProps) {
-  const [state, setState] = useState<State>({ name: 'open', problem: '', lacksWallet: false })
+export function AcceptInvite({ token, email, problem, contract, isLocal }: AcceptInviteProps) {
+  const [state, setState] = useState<State>({ name: 'open', problem, lacksWallet: false })
 
   const accept = async (words: string, signIn: () => Promise<string>) => {
     setState({ name: 'working', words })
@@ -32,6 +34,14 @@ export function AcceptInvite({ token, email, contract, isLocal }: AcceptInvitePr
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
       setState({ name: 'open', problem, lacksWallet: error instanceof NoWallet })
+    }
+  }
+  const goToProvider = async () => {
+    setState({ name: 'working', words: 'Going to the sign-in …' })
+    try {
+      window.location.assign(await beginProviderSignIn(token))
+    } catch (error) {
+      setState({ name: 'open', problem: error instanceof Error ? error.message : String(error), lacksWallet: false })
     }
   }
   const submitEmail = (event: FormEvent<HTMLFormElement>) => {
@@ -70,6 +80,17 @@ export function AcceptInvite({ token, email, contract, isLocal }: AcceptInvitePr
           </p>
         </form>
       )}
+      {email === 'provider' && (
+        <div>
+          <p className="mb-1.5 font-medium">Accept with your email</p>
+          <button type="button" disabled={isWorking} className={PRIMARY} onClick={goToProvider}>
+            Sign in with your email
+          </button>
+          <p className="mt-1.5 text-[0.8125rem] text-faint">
+            You sign in at the identity provider of this service, and come back with the invite accepted.
+          </p>
+        </div>
+      )}
       {email === 'application' && (
         <p className="text-soft">
           With an email: sign in to the application that your employer uses. It shows this invite, and you accept it
@@ -81,7 +102,7 @@ export function AcceptInvite({ token, email, contract, isLocal }: AcceptInvitePr
         <button
           type="button"
           disabled={isWorking}
-          className={email === 'form' ? SECONDARY : PRIMARY}
+          className={email === 'form' || email === 'provider' ? SECONDARY : PRIMARY}
           onClick={() => accept('Waiting for the wallet …', signInWithFreighter)}
         >
           Accept with Freighter

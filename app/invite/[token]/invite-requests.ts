@@ -3,6 +3,11 @@ export async function signInByEmail(email: string): Promise<string> {
   return textOf(await ask('/invite/email', { email }), 'session')
 }
 
+/** Where the browser signs in at the identity provider, to come back with the invite accepted. */
+export async function beginProviderSignIn(token: string): Promise<string> {
+  return textOf(await ask('/invite/sign-in', { token }), 'location')
+}
+
 /** A challenge for the account to sign, and the passphrase of its network. */
 export async function requestChallenge(account: string): Promise<{ transaction: string; passphrase: string }> {
   const answer = await ask(`/api/auth/sep10/challenge?account=${encodeURIComponent(account)}`)

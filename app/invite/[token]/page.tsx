@@ -1,6 +1,7 @@
 import type { Metadata } from 'next'
 import { notFound } from 'next/navigation'
 import { connection } from 'next/server'
+import { readQuery } from '#app/(operator)/query.ts'
 import { findOpenInvite } from '#lib/directory/invites/invites.ts'
 import { service } from '#lib/server/services.ts'
 import { AcceptInvite } from './accept-invite.tsx'
@@ -9,8 +10,16 @@ import { InviteCard } from './invite-card.tsx'
 // Anybody who has the address can accept: it goes neither to search engines nor, as a referrer, to other sites.
 export const metadata: Metadata = { title: 'An invite', robots: { index: false }, referrer: 'no-referrer' }
 
+/** What may stand in the way of accepting after a sign-in at the identity provider, by the code of the refusal. */
+const PROBLEMS: Partial<Record<string, string>> = {
+  'invite-for-other': 'It did not work: this invite is for somebody else. Sign in with the email that was invited.',
+  'own-invite': 'It did not work: this is an invite of your own organisation.',
+  'identity-token-invalid': 'It did not work: the identity provider has not signed you in.',
+  unavailable: 'It did not work: the identity provider cannot be reached. Try again in a moment.',
+}
+
 /** What an invite's link opens where no application of its own is configured. */
-export default async function InvitePage({ params }: PageProps<'/invite/[token]'>) {
+export default async function InvitePage({ params, searchParams }: PageProps<'/invite/[token]'>) {
   await connection()
   const { settings, database, now } = await service()
   const { token } = await params
@@ -18,6 +27,7 @@ export default async function InvitePage({ params }: PageProps<'/invite/[token]'
   if (!invite) notFound()
   const end = invite.expiresAt.toISOString()
   const { provider, testIssuer, network } = settings
+  const { problem } = await readQuery(searchParams)
   return (
     <InviteCard title={`${invite.company} invites you`}>
       <p className="text-base text-soft">
@@ -33,7 +43,8 @@ export default async function InvitePage({ params }: PageProps<'/invite/[token]'
       </p>
       <AcceptInvite
         token={token}
-        email={testIssuer ? 'form' : provider ? 'application' : 'none'}
+        email={testIssuer ? 'form' : provider?.clientId ? 'provider' : provider ? 'application' : 'none'}
+        problem={problem === undefined ? '' : (PROBLEMS[problem] ?? 'It did not work: try again.')}
         contract={settings.token}
         isLocal={network.name === 'local'}
       />

@@ -15,6 +15,8 @@ export interface ProviderSettings {
   algorithms: readonly string[]
   /** Name of the claim that holds the email address. */
   emailClaim: string
+  /** The public client by which pages of this service sign in, if the provider knows one. */
+  clientId?: string | undefined
 }
 
 /** What is known of a provider, once it has been asked. */

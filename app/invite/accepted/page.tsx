@@ -1,0 +1,27 @@
+import type { Metadata } from 'next'
+import { connection } from 'next/server'
+import { readQuery } from '#app/(operator)/query.ts'
+import { service } from '#lib/server/services.ts'
+import { AcceptedInvite } from '../[token]/accepted-invite.tsx'
+import { InviteCard } from '../[token]/invite-card.tsx'
+
+export const metadata: Metadata = { title: 'Your invite', robots: { index: false } }
+
+/** Where a sign-in at the identity provider ends: what happens next, or that it took too long. */
+export default async function AcceptedPage({ searchParams }: PageProps<'/invite/accepted'>) {
+  await connection()
+  const { status } = await readQuery(searchParams)
+  const { settings } = await service()
+  if (status === undefined) {
+    return (
+      <InviteCard title="The sign-in took too long">
+        <p className="text-base text-soft">Open the link of your invite again, and sign in within ten minutes.</p>
+      </InviteCard>
+    )
+  }
+  return (
+    <InviteCard title="Your invite">
+      <AcceptedInvite status={status} contract={settings.token} isLocal={settings.network.name === 'local'} />
+    </InviteCard>
+  )
+}

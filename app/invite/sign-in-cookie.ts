@@ -1,0 +1,37 @@
+import { cookies } from 'next/headers'
+import { z } from 'zod'
+import type { PendingSignIn } from '#lib/auth/oidc/authorization.ts'
+
+const PENDING = z.object({ state: z.string(), verifier: z.string(), token: z.string() })
+
+/** A sign-in at the provider, and the invite that it is to accept. */
+export type InviteSignIn = PendingSignIn & { token: string }
+
+const MINUTES_10 = 600
+
+/** Over https the prefix binds it to this very host (RFC 6265bis §4.1.3.2). */
+const nameOf = (publicUrl: string) => (publicUrl.startsWith('https:') ? '__Host-invite' : 'invite')
+
+/** Has the browser keep a sign-in that it goes away for. */
+export async function keepSignIn(publicUrl: string, pending: InviteSignIn): Promise<void> {
+  await write(publicUrl, JSON.stringify(pending), MINUTES_10)
+}
+
+/** The sign-in that this browser went away for, once. */
+export async function takeSignIn(publicUrl: string): Promise<InviteSignIn | undefined> {
+  const kept = (await cookies()).get(nameOf(publicUrl))?.value
+  await write(publicUrl, '', 0)
+  try {
+    return PENDING.parse(JSON.parse(kept ?? ''))
+  } catch {
+    return undefined
+  }
+}
+
+async function write(publicUrl: string, value: string, maxAge: number): Promise<void> {
+  const secure = publicUrl.startsWith('https:')
+  // The provider leads back from another site: `strict` would leave the cookie behind.
+  const terms = { httpOnly: true, sameSite: 'lax', secure, path: '/', maxAge } as const
+  const jar = await cookies()
+  jar.set(nameOf(publicUrl), value, terms)
+}

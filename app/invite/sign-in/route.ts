@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { seeOther } from '#app/(operator)/form-answers.ts'
+import { type BrowserClient, beginSignIn, finishSignIn } from '#lib/auth/oidc/authorization.ts'
+import { requireProvider, verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
+import { acceptInvite } from '#lib/directory/invites/acceptance.ts'
+import { admitUser } from '#lib/directory/user.ts'
+import { readJson } from '#lib/http/body.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { requireRequestLeft } from '#lib/http/request-limit.ts'
+import { resource } from '#lib/http/resource.ts'
+import { type Service, service } from '#lib/server/services.ts'
+import { type InviteSignIn, keepSignIn, takeSignIn } from '../sign-in-cookie.ts'
+
+const BODY = z.object({ token: z.string('token required').min(1, 'token required').max(200) }, 'token required')
+
+/** Accepts an invite with a sign-in at the identity provider: POST says where the browser goes, GET is where it returns. */
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
+  {
+    POST: async (request) => {
+      requireRequestLeft(request.headers)
+      const { token } = await readJson(request, BODY)
+      const { settings } = await service()
+      const { location, ...pending } = await beginSignIn(browserClient(settings))
+      await keepSignIn(settings.publicUrl, { ...pending, token })
+      return { location }
+    },
+    GET: async (request) => {
+      requireRequestLeft(request.headers)
+      const running = await service()
+      const pending = await takeSignIn(running.settings.publicUrl)
+      if (!pending) return seeOther('/invite/accepted')
+      try {
+        const status = await acceptBy(running, pending, new URL(request.url))
+        return seeOther(`/invite/accepted?status=${status}`)
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error
+        return seeOther(`/invite/${encodeURIComponent(pending.token)}?problem=${error.code}`)
+      }
+    },
+  },
+  { readers: 'ourselves' },
+)
+
+/** @throws Refusal */
+async function acceptBy(running: Service, pending: InviteSignIn, returned: URL): Promise<string> {
+  const { settings, confidentialAccounts: accounts, database, now } = running
+  const client = browserClient(settings)
+  const accessToken = await finishSignIn(client, pending, returned)
+  const { identity } = await verifyAccessToken(client.provider, accessToken, now())
+  const db = await database()
+  const user = await admitUser(db, identity, now())
+  const { status } = await acceptInvite(db, { accounts, invites: settings.invites }, user, pending.token, now())
+  return status
+}
+
+/** @throws Refusal idp-not-configured */
+function browserClient({ provider: given, publicUrl }: Service['settings']): BrowserClient {
+  const provider = requireProvider(given)
+  const { clientId } = provider
+  if (clientId === undefined)
+    throw new Refusal('idp-not-configured', 'no client of the identity provider is configured')
+  return { provider, clientId, redirectUri: `${publicUrl}/invite/sign-in` }
+}

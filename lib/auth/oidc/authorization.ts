@@ -1,0 +1,94 @@
+import * as oauth from 'oauth4webapi'
+import { isLoopback } from '#lib/config/shapes.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import type { ProviderSettings } from './provider.ts'
+
+/** How a browser signs in at the provider: a public client with PKCE (RFC 7636), which has no secret. */
+export interface BrowserClient {
+  provider: ProviderSettings
+  clientId: string
+  /** where the provider sends the browser back to; the provider must know it */
+  redirectUri: string
+}
+
+/** What the browser keeps between going to the provider and coming back. */
+export interface PendingSignIn {
+  state: string
+  verifier: string
+}
+
+const TIMEOUT_MS = 5_000
+
+/**
+ * Begins a sign-in: the address at the provider that the browser goes to, and what it keeps meanwhile.
+ * @throws Refusal unavailable
+ */
+export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn & { location: string }> {
+  const { provider, clientId, redirectUri } = client
+  const { authorization_endpoint: endpoint } = await discover(provider.issuer)
+  if (!endpoint) throw new Refusal('unavailable', 'the identity provider has no page to sign in', { retryAfter: 3600 })
+  const state = oauth.generateRandomState()
+  const verifier = oauth.generateRandomCodeVerifier()
+  const location = new URL(endpoint)
+  const query = {
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    response_type: 'code',
+    scope: 'openid email',
+    state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    ...audienceOf(provider),
+  }
+  for (const [name, value] of Object.entries(query)) location.searchParams.set(name, value)
+  return { location: location.href, state, verifier }
+}
+
+/**
+ * Ends a sign-in with the address that the provider has sent the browser back to: the provider's access token.
+ * @throws Refusal identity-token-invalid when the provider, or the person, has not agreed; unavailable
+ */
+export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, returned: URL): Promise<string> {
+  const { provider, clientId, redirectUri } = client
+  const server = await discover(provider.issuer)
+  const self = { client_id: clientId }
+  try {
+    const answer = oauth.validateAuthResponse(server, self, returned, kept.state)
+    const options = { ...secured(provider.issuer), additionalParameters: audienceOf(provider) }
+    const response = await oauth.authorizationCodeGrantRequest(
+      server,
+      self,
+      oauth.None(),
+      answer,
+      redirectUri,
+      kept.verifier,
+      options,
+    )
+    return (await oauth.processAuthorizationCodeResponse(server, self, response)).access_token
+  } catch (cause) {
+    throw new Refusal('identity-token-invalid', 'the identity provider has not signed you in', { cause })
+  }
+}
+
+async function discover(issuer: string): Promise<oauth.AuthorizationServer> {
+  try {
+    const address = new URL(issuer)
+    return await oauth.processDiscoveryResponse(address, await oauth.discoveryRequest(address, secured(issuer)))
+  } catch (cause) {
+    throw new Refusal('unavailable', 'the identity provider cannot be reached', { cause, retryAfter: 10 })
+  }
+}
+
+/** Only a provider on this very machine is asked without TLS. */
+function secured(issuer: string) {
+  const { protocol, hostname } = new URL(issuer)
+  return {
+    [oauth.allowInsecureRequests]: protocol === 'http:' && isLoopback(hostname),
+    signal: () => AbortSignal.timeout(TIMEOUT_MS),
+  }
+}
+
+/** Whom the access token is for. Some providers know `audience`, others `resource`, which must be a URL (RFC 8707 §2). */
+function audienceOf({ audience }: ProviderSettings): Record<string, string> {
+  return { audience, ...(URL.canParse(audience) && /^https?:/.test(audience) && { resource: audience }) }
+}

@@ -1,0 +1,90 @@
+import { expect, type Page, test } from '@playwright/test'
+import { AUDIENCE, type OidcServer, openOidcServer } from '../auth/oidc-server.ts'
+import { freePort } from '../support/port.ts'
+import { DESKTOP, findBarriers, NARROWEST, overflowOf } from './operator.ts'
+import { openPayroll, type Payroll } from './payroll.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
+
+let provider: OidcServer
+let program: RunningProgram
+let payroll: Payroll
+test.beforeAll(async () => {
+  test.setTimeout(240_000)
+  const port = await freePort()
+  provider = await openOidcServer([`http://localhost:${port}/invite/sign-in`])
+  await provider.start()
+  const identity = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE, IDP_CLIENT_ID: 'web' }
+  program = await runProgram({ ...identity, BATCH_ENABLED: 'false' }, port)
+  payroll = await openPayroll(program)
+})
+test.afterAll(async () => {
+  await program?.stop()
+  await provider?.stop()
+})
+
+/** The link of an invite for a new contractor. */
+async function invite(name: string, email: string): Promise<string> {
+  const { id } = (await payroll.ask('POST', '/contractors', { name, email })).body as { id: string }
+  return ((await payroll.ask('POST', `/contractors/${id}/invite`)).body as { inviteUrl: string }).inviteUrl
+}
+
+/** Goes to the provider, signs in there, and agrees. */
+async function signInAtProvider(page: Page, user: string): Promise<void> {
+  await page.getByRole('button', { name: 'Sign in with your email' }).click()
+  await page.getByPlaceholder('Enter any login').fill(user)
+  await page.getByPlaceholder('and password').fill('x')
+  await page.getByRole('button', { name: 'Sign-in' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
+}
+
+test('a contractor accepts by the email of a configured provider', async ({ page }) => {
+  const link = await invite('Alice', 'alice@b.example')
+  await page.goto(link)
+  for (const size of [DESKTOP, NARROWEST]) {
+    await page.setViewportSize(size)
+    expect(await findBarriers(page)).toEqual([])
+    expect(await overflowOf(page)).toBeLessThanOrEqual(0)
+  }
+  await signInAtProvider(page, 'alice')
+  await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeVisible()
+  await expect(page.getByRole('main')).toContainText('Register your account')
+  expect(await findBarriers(page)).toEqual([])
+  const { contractors } = (await payroll.ask('GET', '/contractors')).body as { contractors: { status: string }[] }
+  expect(contractors[0]).toMatchObject({ name: 'Alice', status: 'onboarding' })
+  expect((await page.goto(link))?.status()).toBe(404)
+})
+
+test('somebody else does not, and is told so where the invite stays open', async ({ page }) => {
+  const link = await invite('Dora', 'dora@b.example')
+  await page.goto(link)
+  // The email of bob is not verified, and it is another one.
+  await signInAtProvider(page, 'bob')
+  await expect(page).toHaveURL(`${link}?problem=invite-for-other`)
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for somebody else')
+  expect(await findBarriers(page)).toEqual([])
+  expect((await page.goto(link))?.status()).toBe(200)
+})
+
+test('a person who does not agree at the provider comes back to the invite', async ({ page }) => {
+  const link = await invite('Carol', 'carol@b.example')
+  await page.goto(link)
+  await page.getByRole('button', { name: 'Sign in with your email' }).click()
+  await page.getByRole('link', { name: /Cancel/ }).click()
+  await expect(page).toHaveURL(`${link}?problem=identity-token-invalid`)
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('has not signed you in')
+})
+
+test('an answer of the provider that this browser has not asked for accepts nothing', async ({ page }) => {
+  const link = await invite('Eve', 'alice@b.example2')
+  await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('The sign-in took too long')
+  expect(await findBarriers(page)).toEqual([])
+  await page.goto(link)
+  await page.getByRole('button', { name: 'Sign in with your email' }).click()
+  await expect(page.getByPlaceholder('Enter any login')).toBeVisible()
+  await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
+  await expect(page).toHaveURL(`${link}?problem=identity-token-invalid`)
+  // Once: the browser has nothing left to come back with.
+  await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
+  await expect(page).toHaveURL(`${program.base}/invite/accepted`)
+})
