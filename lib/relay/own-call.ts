@@ -23,7 +23,7 @@ export async function submitOwnCall(network: Network, call: SignedCall, signal: 
     ledger = found.latestLedger
     if (found.status === 'NOT_FOUND') {
       if (found.latestLedgerCloseTime > call.maxTime) throw new Refusal('unavailable', 'the call expired')
-      if (sentAt < found.latestLedger) sentAt = await deliver(network, call, found.latestLedger)
+      if (sentAt < found.latestLedger) sentAt = await resubmit(network, call, found.latestLedger)
     } else if (found.status === 'SUCCESS') return
     else throw new Refusal('failed', 'the call failed on the ledger')
     if (signal.aborted) throw new Refusal('unavailable', 'the relay ends')
@@ -32,7 +32,7 @@ export async function submitOwnCall(network: Network, call: SignedCall, signal: 
   }
 }
 
-async function deliver(network: Network, call: SignedCall, ledger: number): Promise<number> {
+async function resubmit(network: Network, call: SignedCall, ledger: number): Promise<number> {
   const sent = await send(network, call.signedXdr)
   if (sent.kind === 'error' && !sent.contested) {
     throw new Refusal('failed', `the network refused the call: ${sent.resultCode}`)
