@@ -121,6 +121,7 @@ CREATE TABLE "batch_items" (
 	"sealed_opening" text,
 	"hash" text,
 	"error" text,
+	"doubted_until" timestamp (3) with time zone,
 	"queued_at" timestamp (3) with time zone NOT NULL,
 	"sent_at" timestamp (3) with time zone,
 	"settled_at" timestamp (3) with time zone,

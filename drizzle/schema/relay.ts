@@ -74,6 +74,8 @@ export const batchItems = pgTable(
     /** the hash that stands on the ledger, or the last that was tried */
     hash: text('hash'),
     error: text('error'),
+    /** the ledger has spoken against the item: a node may lag until then, and only what is said later fails the item */
+    doubtedUntil: instant('doubted_until'),
     queuedAt: instant('queued_at').notNull(),
     /** given to the sponsor, for the first time */
     sentAt: instant('sent_at'),

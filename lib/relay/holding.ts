@@ -1,17 +1,19 @@
-import { and, asc, eq, inArray, isNull, not, or, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull, lte, not, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { isChannel } from './channels.ts'
+import { type ChannelRecord, isChannel } from './channels.ts'
 import { type Item, isItem, isOpen } from './items.ts'
-import type { ItemQueue } from './queue.ts'
 import type { Relay } from './relay.ts'
 import type { ItemId } from './sealing.ts'
 
 /** What it takes to move channels between items. */
-export type Holding = Pick<Relay, 'database' | 'token' | 'channels' | 'queue'>
+export type Holding = Pick<Relay, 'database' | 'token' | 'channels' | 'queue' | 'now'>
 
-/** The item with its channel, under a fresh attempt; or why a worker can do nothing about it. */
-export type TakenUp = { item: Item & { channel: string } } | 'ended' | 'no-channel'
+/** The item with its channel, under a fresh attempt; or why a worker can do nothing about it now. */
+export type TakenUp = { item: Item & { channel: string } } | 'ended' | 'no-channel' | 'doubted'
+
+// Locks are taken in one order, and no two transactions wait for each other: the job, the item, the item that is next on
+// its channel, then channels by address. Only a free channel is locked out of order, and that lock is never waited for.
 
 /**
  * Takes an item up, in one SQL transaction: with the channel that it holds already, else with a free one. No worker waits
@@ -23,12 +25,11 @@ export async function takeUp(holding: Holding, id: ItemId): Promise<TakenUp> {
   return await transact(await holding.database(), async (tx) => {
     const [item] = await tx.select().from(batchItems).where(isItem(id)).for('update')
     if (!item || !isOpen(item)) return 'ended'
+    if (item.status === 'queued' && item.doubtedUntil && item.doubtedUntil > holding.now()) return 'doubted'
     const keeps = item.status === 'signed' || (item.status === 'taken' && addresses.includes(item.channel ?? ''))
+    if (item.status === 'taken' && !keeps) await giveUp(tx, holding, item)
     const channel = keeps ? item.channel : await acquire(tx, holding, item)
-    if (channel === null) {
-      if (item.status === 'taken') await giveUp(tx, holding, item)
-      return 'no-channel'
-    }
+    if (channel === null) return 'no-channel'
     const status = item.status === 'signed' ? 'signed' : 'taken'
     const [taken] = await tx
       .update(batchItems)
@@ -36,9 +37,7 @@ export async function takeUp(holding: Holding, id: ItemId): Promise<TakenUp> {
       .where(isItem(id))
       .returning()
     if (!taken) throw new Error('an item that is locked is gone')
-    if (keeps) return { item: { ...taken, channel } }
-    await releaseChannel(tx, holding, item)
-    await tx.update(relayChannels).set(heldBy(id)).where(isChannel(holding.token, channel))
+    if (!keeps) await tx.update(relayChannels).set(heldBy(id)).where(isChannel(holding.token, channel))
     return { item: { ...taken, channel } }
   })
 }
@@ -82,18 +81,32 @@ async function giveUp(tx: Database, holding: Holding, item: Item): Promise<void>
 /**
  * Frees the channel that an item has held, in the SQL transaction in which the item has moved on: for the item that is
  * reserved on it, else for the oldest item that waits, whose message becomes due at once.
+ * @param left what the channel has left, where the item was paid with it
  */
-export async function releaseChannel(tx: Database, holding: Pick<Holding, 'queue'>, item: ItemId): Promise<void> {
+export async function releaseChannel(
+  tx: Database,
+  holding: Pick<Holding, 'queue' | 'now'>,
+  item: ItemId,
+  left?: { sealedOpening: string | null; problem: null },
+): Promise<void> {
+  const [seen] = await tx.select().from(relayChannels).where(isHeldBy(item))
+  const waiting = seen && nextOf(seen)
+  if (waiting) await tx.select({ job: batchItems.job }).from(batchItems).where(isItem(waiting)).for('update')
   const [channel] = await tx.select().from(relayChannels).where(isHeldBy(item)).for('update')
   if (!channel) return
-  const { token, address, nextJob, nextPosition, problem } = channel
-  const next = nextJob !== null && nextPosition !== null ? { job: nextJob, position: nextPosition } : undefined
-  const begun = next && problem === null ? await beginNext(tx, next, address) : false
+  const { token, address, problem } = { ...channel, ...left }
+  const next = nextOf(channel)
+  const isSame = waiting && next?.job === waiting.job && next.position === waiting.position
+  const begun = isSame && problem === null ? await beginNext(tx, next, address) : false
   await tx
     .update(relayChannels)
-    .set({ itemJob: null, itemPosition: null, ...(next && begun && heldBy(next)), ...NO_NEXT })
+    .set({ itemJob: null, itemPosition: null, ...(begun && next && heldBy(next)), ...NO_NEXT, ...left })
     .where(isChannel(token, address))
-  if (!begun && problem === null) await hurryOldest(tx, holding.queue, address)
+  if (!begun && problem === null) await hurryOldest(tx, holding, address)
+}
+
+function nextOf({ nextJob, nextPosition }: ChannelRecord): ItemId | undefined {
+  return nextJob !== null && nextPosition !== null ? { job: nextJob, position: nextPosition } : undefined
 }
 
 async function beginNext(tx: Database, next: ItemId, channel: string): Promise<boolean> {
@@ -105,7 +118,11 @@ async function beginNext(tx: Database, next: ItemId, channel: string): Promise<b
   return begun.length > 0
 }
 
-async function hurryOldest(tx: Database, queue: ItemQueue, channel: string): Promise<void> {
+async function hurryOldest(
+  tx: Database,
+  { queue, now }: Pick<Holding, 'queue' | 'now'>,
+  channel: string,
+): Promise<void> {
   const reserved = sql`EXISTS (SELECT 1 FROM ${relayChannels}
     WHERE ${relayChannels.nextJob} = ${batchItems.job} AND ${relayChannels.nextPosition} = ${batchItems.position})`
   const [oldest] = await tx
@@ -117,6 +134,7 @@ async function hurryOldest(tx: Database, queue: ItemQueue, channel: string): Pro
         eq(batchItems.status, 'queued'),
         eq(batchJobs.relayKey, queue.relayKey),
         sql`NOT (${channel} = ANY(${batchItems.unable}))`,
+        or(isNull(batchItems.doubtedUntil), lte(batchItems.doubtedUntil, now())),
         not(reserved),
       ),
     )
@@ -142,6 +160,12 @@ export async function reserveNext(
       .returning()
     if (!reserved) return undefined
     const same = isReservedFor(item)
+    await tx
+      .select({ address: relayChannels.address })
+      .from(relayChannels)
+      .where(or(same, isHeldBy(held)))
+      .orderBy(asc(relayChannels.address))
+      .for('update')
     await tx
       .update(relayChannels)
       .set(NO_NEXT)

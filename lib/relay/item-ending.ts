@@ -1,13 +1,12 @@
 import { asc, eq, sql } from 'drizzle-orm'
-import { batchItems, batchJobs, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { isChannel } from './channels.ts'
 import { type Holding, releaseChannel } from './holding.ts'
 import { type Item, isAt, isOpen } from './items.ts'
 import { isDecided } from './submission.ts'
 
 /** What it takes to end an item. */
-export type Ending = Pick<Holding, 'database' | 'token' | 'queue'> & { now(): Date }
+export type Ending = Pick<Holding, 'database' | 'queue' | 'now'>
 
 /** Ends an item whose transfer stands on the ledger under `hash`, notes what the channel has left, and frees it. */
 export async function payItem(ending: Ending, item: Item, hash: string): Promise<void> {
@@ -17,11 +16,7 @@ export async function payItem(ending: Ending, item: Item, hash: string): Promise
     const ended = { status: 'paid', hash, error: null, settledAt: now, ...UNSEALED } as const
     const [paid] = await tx.update(batchItems).set(ended).where(isAt(item, 'paid')).returning({ job: batchItems.job })
     if (!paid) return
-    await tx
-      .update(relayChannels)
-      .set({ sealedOpening: item.sealedOpening, problem: null })
-      .where(isChannel(ending.token, item.channel ?? ''))
-    await releaseChannel(tx, ending, item)
+    await releaseChannel(tx, ending, item, { sealedOpening: item.sealedOpening, problem: null })
     await closeJob(tx, item.job, now)
   })
 }
@@ -30,12 +25,18 @@ export async function payItem(ending: Ending, item: Item, hash: string): Promise
 export interface Return {
   /** this channel has not enough for it, others may have */
   unable?: boolean
+  /** nothing can pay it by what the ledger says now: every channel is tried again then */
+  doubtedUntil?: Date
   /** the hash under which its transfer failed, if it got that far */
   hash?: string
 }
 
 /** Gives an item's channel back, unless the transfer that the item has can still pay it. Says whether it did. */
-export async function returnItem(ending: Ending, item: Item, { unable = false, hash }: Return = {}): Promise<boolean> {
+export async function returnItem(
+  ending: Ending,
+  item: Item,
+  { unable = false, doubtedUntil, hash }: Return = {},
+): Promise<boolean> {
   return await transact(await ending.database(), async (tx) => {
     if (!(await isFree(tx, item, 'queued'))) return false
     await tx
@@ -46,6 +47,7 @@ export async function returnItem(ending: Ending, item: Item, { unable = false, h
         ...UNSIGNED,
         ...(hash !== undefined && { hash, failures: sql`${batchItems.failures} + 1` }),
         ...(unable && { unable: sql`array_append(${batchItems.unable}, ${item.channel})` }),
+        ...(doubtedUntil && { doubtedUntil, unable: [] }),
       })
       .where(isAt(item, 'queued'))
     await releaseChannel(tx, ending, item)

@@ -3,6 +3,7 @@ import { isUnreachable } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
+import { isOfTheMoment } from '#lib/sponsor/verification.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { forgetOpening, isAnyAble, noteProblem } from './channels.ts'
 import { checkChannels } from './diagnosis.ts'
@@ -41,7 +42,7 @@ export async function advanceItem(relay: Relay, paying: Paying): Promise<Outcome
     if (signing.kind === 'moved') return 'done'
     if (signing.kind === 'unfit') return await leaveChannel(relay, item, signing.problem)
     if (signing.kind === 'short') return await passOn(relay, item)
-    if (signing.kind === 'unpayable') return await giveUp(relay, item, signing.error)
+    if (signing.kind === 'unpayable') return await doubt(relay, item, signing.error)
     if (signing.kind === 'stale') return await giveBack(relay, item)
     log('error', 'amount cannot be opened', nameOf(item))
     return 'late'
@@ -110,6 +111,7 @@ async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, me
   // Short while other transfers are open, or until the sponsor is filled up: the item is as good as before.
   if (reason === 'float' || reason === 'another-open') return 'wait'
   if (PASSING.has(reason)) return await giveBack(relay, item)
+  if (isOfTheMoment(reason)) return await doubt(relay, item, message)
   if (!FINAL.has(reason)) log('error', 'sponsor refuses the relay', { ...nameOf(item), reason })
   return await fail(relay, item, message)
 }
@@ -126,29 +128,30 @@ async function giveBack(relay: Relay, item: Item, hash?: string): Promise<Outcom
 async function leaveChannel(relay: Relay, item: Item, problem: ChannelProblem): Promise<Outcome> {
   await noteProblem(await relay.database(), relay.token, item.channel ?? '', problem)
   log('info', 'channel unfit', { ...nameOf(item), problem })
-  await returnItem(relay, item)
-  return 'free'
+  return (await returnItem(relay, item)) ? 'free' : 'done'
 }
 
-/** The channel has not enough, which is no fault of its own. When there is no other that may, the item has failed. */
+/** The channel has not enough, which is no fault of its own. When no other may have enough, that speaks against the item. */
 async function passOn(relay: Relay, item: Item): Promise<Outcome> {
   const tried = [...item.unable, item.channel ?? '']
   const isNoneAble = async () => !(await isAnyAble(await relay.database(), relay.token, tried, relay.now()))
   if (await isNoneAble()) {
     // A channel that owned nothing may have been paid since it was checked.
     await checkChannels(relay)
-    if (await isNoneAble()) return await fail(relay, item, 'no channel has enough to pay it')
+    if (await isNoneAble()) return await doubt(relay, item, 'no channel has enough to pay it')
   }
-  await returnItem(relay, item, { unable: true })
-  return 'free'
+  return (await returnItem(relay, item, { unable: true })) ? 'free' : 'done'
 }
 
-/** For so long (ms) a node of the RPC may lag behind the one that has seen a recipient register. */
-const LAG = 10_000
-
-async function giveUp(relay: Relay, item: Item, error: string): Promise<Outcome> {
-  const waited = relay.now().getTime() - item.queuedAt.getTime()
-  return waited < LAG ? await giveBack(relay, item) : await fail(relay, item, error)
+/**
+ * What the ledger says against the item may be the answer of a node that lags. The item is tried anew, on every channel,
+ * once no node can lag behind that answer any more, and fails if the ledger speaks against it then.
+ */
+async function doubt(relay: Relay, item: Item, error: string): Promise<Outcome> {
+  if (item.doubtedUntil !== null) return await fail(relay, item, error)
+  log('info', 'item doubted', { ...nameOf(item), error })
+  const doubtedUntil = new Date(relay.now().getTime() + relay.times.lag * 1000)
+  return (await returnItem(relay, item, { doubtedUntil })) ? 'free' : 'done'
 }
 
 async function fail(relay: Relay, item: Item, error: string): Promise<Outcome> {

@@ -53,6 +53,15 @@ export function findOpenItems(
     .limit(limit)
 }
 
+/** The signed items of any key, oldest first: at most one for each channel. */
+export function findSignedItems(db: Database): Promise<Item[]> {
+  return db
+    .select()
+    .from(batchItems)
+    .where(eq(batchItems.status, 'signed'))
+    .orderBy(asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position))
+}
+
 /**
  * Stores the transfer that is to pay the item, before anybody else gets to see it. Undefined when the item has moved on:
  * then the transfer must not be given away.
@@ -78,7 +87,7 @@ export async function storeSigned(
 export async function confirmItem(tx: Database, item: Item, now: Date): Promise<void> {
   const [confirmed] = await tx
     .update(batchItems)
-    .set({ sentAt: sql`coalesce(${batchItems.sentAt}, ${now.toISOString()}::timestamptz)` })
+    .set({ sentAt: sql`coalesce(${batchItems.sentAt}, ${now.toISOString()}::timestamptz)`, doubtedUntil: null })
     .where(isAt(item, 'paid'))
     .returning({ job: batchItems.job })
   if (!confirmed) throw new Refusal('conflict', 'the item is no longer paid by this transfer')

@@ -38,6 +38,8 @@ export interface RelayTimes {
   patience: number
   /** before an item for which no channel was free is looked at again, unless a channel becomes free earlier */
   rest: number
+  /** for how long a node of the RPC may lag: what is said against an item before that is over does not fail it */
+  lag: number
   /** between two rounds of chores, and two checks of the channels */
   chores: number
   /** after which a channel's events are read though it has nothing to pay: an RPC keeps them for days */
@@ -53,6 +55,7 @@ export const RELAY_TIMES: RelayTimes = {
   retry: 1,
   patience: 30,
   rest: 5,
+  lag: 10,
   chores: 20,
   refresh: 43_200,
   poll: 5,

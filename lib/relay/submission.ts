@@ -9,7 +9,7 @@ import type { Relay } from './relay.ts'
 
 /**
  * What has become of an item's transfer. `open`: it is not decided yet, so ask again. `refused`: the sponsor does not pay
- * for it, and nobody has seen it. `moved`: another worker has moved the item on.
+ * for it, and it has left this service at no time. `moved`: another worker has moved the item on.
  */
 export type Submitted =
   | { kind: 'succeeded'; hash: string }
@@ -53,5 +53,7 @@ export async function submitItem(relay: Relay, item: Item): Promise<Submitted> {
 export async function isDecided(tx: Database, innerHash: string, next: ItemStatus): Promise<boolean> {
   if (next === 'unknown') return true
   const transfer = (await findTransferOfHash(tx, innerHash))?.transfer
-  return !transfer || transfer.status === 'failed' || transfer.status === 'expired'
+  if (!transfer) return true
+  const isReplaced = transfer.status === 'succeeded' && transfer.applied !== innerHash
+  return isReplaced || transfer.status === 'failed' || transfer.status === 'expired'
 }

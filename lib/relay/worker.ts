@@ -43,6 +43,7 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
         if (isStopped(message)) throw new Error('the relay ends')
         const taken = await takeUp(relay, message)
         if (taken === 'ended') return
+        if (taken === 'doubted') return await defer(message, { seconds: relay.times.rest, isHeld: false })
         if (taken === 'no-channel') {
           const following = isLate() ? undefined : await follow(message)
           if (!following && hasWaited) return await defer(message, { seconds: relay.times.rest, isHeld: false })
@@ -88,7 +89,7 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
         if (isStopped(message)) return 'free'
         const again = await takeUp(relay, item)
         if (again === 'ended') return 'done'
-        if (again === 'no-channel' || again.item.channel !== item.channel) return 'free'
+        if (typeof again === 'string' || again.item.channel !== item.channel) return 'free'
         item = again.item
       }
     } finally {

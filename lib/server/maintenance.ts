@@ -20,8 +20,7 @@ const CHORES = {
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: async ({ database, confidentialAccounts, now }) =>
     await sweepRegistrations(await database(), confidentialAccounts, now()),
-  items: async ({ database, batch, settings: { token }, now }) =>
-    batch && token ? await resumeItems({ database, queue: batch.queue, token, now }) : 0,
+  items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
 } satisfies Record<string, (service: Service) => Promise<number>>

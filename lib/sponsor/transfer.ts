@@ -124,7 +124,9 @@ export async function sponsorChannel(
   const outcome = await submit(context, inner, { quotaAccount, confirm }, channel)
   if (outcome.kind === 'open') return { status: 'open' }
   if (outcome.kind === 'refused') return { status: 'refused', resultCode: outcome.resultCode }
-  const { status, hash, resultCode, contractError } = outcome.transfer
+  const { status, hash, applied, resultCode, contractError } = outcome.transfer
+  // A rival with the same number stands there: this transfer never will.
+  if (status === 'succeeded' && applied !== inner.hashHex) return { status: 'expired' }
   if (status === 'succeeded' && hash !== null) return { status, hash }
   if (status === 'failed' && hash !== null) return { status, hash, resultCode: resultCode ?? '', contractError }
   return { status: status === 'expired' ? 'expired' : 'unknown' }

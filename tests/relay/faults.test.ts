@@ -9,7 +9,9 @@ import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { provideService } from '#lib/server/services.ts'
-import { buildDeposit } from '#lib/wallet/calls.ts'
+import { accountKey } from '#lib/stellar/confidential-token.ts'
+import { buildDeposit, buildRegister } from '#lib/wallet/calls.ts'
+import { openHolder } from '#lib/wallet/keys.ts'
 import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { freePort } from '../support/port.ts'
@@ -81,6 +83,85 @@ test('answers of a node that lags never fail an item, however many they are', as
     expect(await fixture.ended(client, await post(7))).toMatchObject({ status: 'completed' })
     expect(stale).toBe(20)
     expect(await received()).toBe(7n)
+  } finally {
+    await relay.close()
+  }
+})
+
+/** The channel's account as it is now, and nothing of what happens to it later, until the item of `job` is doubted. */
+async function lagBehind(address: string, isDoubted: () => Promise<boolean>): Promise<void> {
+  const key = accountKey(fixture.network.token, address)
+  const { entries, latestLedger } = await fixture.network.rpc.getLedgerEntries(key)
+  const [now] = entries
+  const known = key.toXdr('base64')
+  const entry = now?.val.toXdr('base64')
+  fixture.proxy.rule(async ({ method, params }): Promise<Fault> => {
+    if (await isDoubted()) return 'pass'
+    if (method === 'getEvents') {
+      const { pagination } = params as { pagination?: { cursor?: string } }
+      return {
+        rewrite: (page) => {
+          const events = (page.events as { ledger: number; id: string }[]).filter(
+            (event) => event.ledger <= latestLedger,
+          )
+          return { ...page, events, cursor: events.at(-1)?.id ?? pagination?.cursor ?? page.cursor }
+        },
+      }
+    }
+    if (method !== 'getLedgerEntries') return 'pass'
+    const asThen = (found: { key: string; xdr: string }) =>
+      found.key !== known ? [found] : entry === undefined ? [] : [{ ...found, xdr: entry }]
+    return {
+      rewrite: (answer) => ({ ...answer, entries: (answer.entries as { key: string; xdr: string }[]).flatMap(asThen) }),
+    }
+  })
+}
+
+async function isDoubted(job: string): Promise<boolean> {
+  const [item] = await itemsOf(job)
+  return item === undefined || item.doubtedUntil !== null
+}
+
+test('a node that lags does not fail an item as more than its only channel has', async () => {
+  const { client, post, received } = await signUp()
+  const [channel] = fixture.channels
+  if (!channel) throw new Error('no channel')
+  const first = await fixture.relay()
+  expect(await fixture.ended(client, await post(3))).toMatchObject({ status: 'completed' })
+  await first.close()
+  const issuer = Keypair.fromSecret(fixture.devnet.issuerSecret)
+  const amount = Number(CHANNEL_FUNDS) + 5
+  const job = await post(amount)
+  await lagBehind(channel.publicKey(), () => isDoubted(job))
+  const deposit = { to: channel.publicKey(), amount: 1_000n }
+  await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, deposit)).signedXdr)
+  const relay = await fixture.relay()
+  try {
+    expect(await fixture.ended(client, job, 60)).toMatchObject({ status: 'completed' })
+    expect(await received()).toBe(BigInt(amount) + 3n)
+  } finally {
+    await relay.close()
+  }
+  // The others pay as much as ever.
+  const again = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
+  await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, again)).signedXdr)
+})
+
+test('a node that lags does not fail an item for a recipient that is registered, however long it has waited', async () => {
+  const client = await fixture.client()
+  const payee = Keypair.random()
+  await fetch(`${fixture.network.friendbotUrl}?addr=${payee.publicKey()}`)
+  await fixture.hire(client, [payee.publicKey()])
+  const job = String((await fixture.post(client, { amounts: [6] })).body.jobId)
+  await fixture.db.execute(sql`UPDATE batch_items SET queued_at = queued_at - interval '1 minute' WHERE job = ${job}`)
+  await lagBehind(payee.publicKey(), () => isDoubted(job))
+  const holder = openHolder(payee, fixture.network.token)
+  const register = await buildRegister(fixture.network, holder, { auditorId: fixture.network.auditorId })
+  await sendAndWait(fixture.network, register.signedXdr)
+  const relay = await fixture.relay()
+  try {
+    expect(await fixture.ended(client, job, 60)).toMatchObject({ status: 'completed' })
+    expect(await fixture.received(holder)).toBe(6n)
   } finally {
     await relay.close()
   }

@@ -1,115 +1,36 @@
-import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { batchItems, batchJobs, ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
-import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
+import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
-import { cancelNext, type Holding, releaseChannel, reserveNext, takeUp } from '#lib/relay/holding.ts'
+import { cancelNext, releaseChannel, reserveNext, takeUp } from '#lib/relay/holding.ts'
 import { endUnknown, failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
-import { confirmItem, findItem, ITEM_MOVES, type Item, storeSigned } from '#lib/relay/items.ts'
-import { type ItemQueue, openQueue } from '#lib/relay/queue.ts'
-import type { Channel } from '#lib/relay/relay.ts'
-import type { ItemId } from '#lib/relay/sealing.ts'
-import { recordEnvelope } from '#lib/submission/recording.ts'
+import { findItem, ITEM_MOVES, type Item, storeSigned } from '#lib/relay/items.ts'
+import type { ItemQueue } from '#lib/relay/queue.ts'
 import { findTransferOfHash } from '#lib/submission/transfers.ts'
-import { cloneDatabase } from '../support/database.ts'
+import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
 
-const NOW = new Date('2026-03-01T12:00:00Z')
-const LATER = new Date('2026-03-01T12:00:05Z')
-const TOKEN = 'token'
-
-let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let fixture: ItemFixture
 let db: Database
 let queue: ItemQueue
+let holding: ItemFixture['holding']
+let makeChannels: ItemFixture['makeChannels']
+let makeJob: ItemFixture['makeJob']
+let makeItem: ItemFixture['makeItem']
+let take: ItemFixture['take']
+let sign: ItemFixture['sign']
+let bind: ItemFixture['bind']
+let end: ItemFixture['end']
+let statusOf: ItemFixture['statusOf']
+let jobOf: ItemFixture['jobOf']
+let channelOf: ItemFixture['channelOf']
 beforeAll(async () => {
-  clone = await cloneDatabase()
-  db = await clone.store.database()
-  queue = openQueue({ database: clone.store.database, relayKey: 'key' })
-  await queue.open()
+  fixture = await openItemFixture()
+  ;({ db, queue, holding, makeChannels, makeJob, makeItem, take, sign, bind, end, statusOf, jobOf, channelOf } =
+    fixture)
 })
-afterAll(async () => {
-  await queue?.close()
-  await clone?.drop()
-})
-
-/** A relay that has the seeds of these channels, as far as moving channels between items goes. */
-const holding = (...addresses: string[]): Holding & { now(): Date } => ({
-  database: async () => db,
-  token: TOKEN,
-  queue,
-  channels: addresses.map((address) => ({ address }) as Channel),
-  now: () => LATER,
-})
-
-/** Free channels without a fault, and nothing else: what an earlier test has left is taken away. */
-async function makeChannels(...addresses: string[]): Promise<void> {
-  await db.delete(relayChannels)
-  await db
-    .update(batchItems)
-    .set({ status: 'failed', sealedAmount: null, signedXdr: null, sealedOpening: null, settledAt: NOW })
-  await db.insert(relayChannels).values(addresses.map((address) => ({ token: TOKEN, address, seenAt: NOW })))
-}
-
-async function makeJob(count: number): Promise<ItemId[]> {
-  const id = randomUUID()
-  await db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, relayKey: 'key', createdAt: NOW })
-  const items = Array.from({ length: count }, (_, position) => ({
-    job: id,
-    position,
-    sealedAmount: 'sealed',
-    quotaAccount: id,
-    queuedAt: NOW,
-  }))
-  await db.insert(batchItems).values(items)
-  return items.map(({ job, position }) => ({ job, position }))
-}
-
-async function makeItem(): Promise<ItemId> {
-  const [item] = await makeJob(1)
-  if (!item) throw new Error('no item was made')
-  return item
-}
-
-async function take(id: ItemId, ...addresses: string[]): Promise<Item & { channel: string }> {
-  const taken = await takeUp(holding(...addresses), id)
-  if (typeof taken === 'string') throw new Error(taken)
-  return taken.item
-}
-
-async function sign(item: Item, name: string): Promise<Item> {
-  const signed = { innerHash: name, signedXdr: `xdr of ${name}`, sealedOpening: `after ${name}` }
-  const stored = await storeSigned(db, item, signed)
-  if (!stored) throw new Error('not signed')
-  return stored
-}
-
-/** The sponsor writes the item's transfer down, as it does it: the item is confirmed in the same transaction. */
-const bind = (item: Item) =>
-  transact(db, async (tx) => {
-    const { innerHash, quotaAccount } = item
-    const transfer = { account: `${item.channel} ${innerHash}`, sequenceNumber: 1n, recipient: 'R', sponsor: 'S' }
-    await recordEnvelope(
-      tx,
-      { ...transfer, quotaAccount, quotaDay: '2026-03-01', recordedLedger: 1, createdAt: NOW },
-      { innerHash: innerHash ?? '', outerHash: `outer ${innerHash}`, signed: 'E', bid: 1n, maxTime: 1 },
-    )
-    await confirmItem(tx, item, NOW)
-  })
-
-async function end({ innerHash }: Item, status: TransferStatus): Promise<void> {
-  const id = (await findTransferOfHash(db, innerHash ?? ''))?.transfer.id ?? ''
-  const hash = status === 'succeeded' || status === 'failed' ? innerHash : null
-  await db
-    .update(transfers)
-    .set({ status, hash, settledAt: status === 'open' ? null : NOW })
-    .where(eq(transfers.id, id))
-}
-
-const statusOf = async (item: ItemId) => (await findItem(db, item))?.status
-const jobOf = async (id: string) => (await db.select().from(batchJobs).where(eq(batchJobs.id, id)))[0]
-const channelOf = async (address: string) =>
-  (await db.select().from(relayChannels).where(eq(relayChannels.address, address)))[0]
+afterAll(() => fixture?.close())
 
 test('the table of moves names every status, and nothing leads out of the final ones', () => {
   expect(Object.keys(ITEM_MOVES).sort()).toEqual([...ITEM_STATUSES].sort())

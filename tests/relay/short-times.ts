@@ -6,6 +6,7 @@ export const SHORT_TIMES: Partial<RelayTimes> = {
   retry: 0.2,
   patience: 8,
   rest: 1,
+  lag: 2,
   chores: 2,
   poll: 0.5,
   supervise: 1,

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto'
+import { eq } from 'drizzle-orm'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { type Holding, takeUp } from '#lib/relay/holding.ts'
+import { confirmItem, findItem, type Item, storeSigned } from '#lib/relay/items.ts'
+import { type ItemQueue, openQueue } from '#lib/relay/queue.ts'
+import type { Channel } from '#lib/relay/relay.ts'
+import type { ItemId } from '#lib/relay/sealing.ts'
+import { recordEnvelope } from '#lib/submission/recording.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+
+export const NOW = new Date('2026-03-01T12:00:00Z')
+export const LATER = new Date('2026-03-01T12:00:05Z')
+const TOKEN = 'token'
+
+/** Items and channels in a database of their own, moved by the relay's own functions, without ledger or worker. */
+export interface ItemFixture {
+  database: TestDatabase
+  db: Database
+  queue: ItemQueue
+  /** a relay that has the seeds of these channels, as far as moving channels between items goes */
+  holding(...addresses: string[]): Holding & { now(): Date }
+  /** free channels without a fault, and nothing else: what an earlier test has left is taken away */
+  makeChannels(...addresses: string[]): Promise<void>
+  makeJob(count: number, relayKey?: string): Promise<ItemId[]>
+  makeItem(relayKey?: string): Promise<ItemId>
+  take(id: ItemId, ...addresses: string[]): Promise<Item & { channel: string }>
+  sign(item: Item, name: string): Promise<Item>
+  /** The sponsor writes the item's transfer down, as it does it: the item is confirmed in the same transaction. */
+  bind(item: Item): Promise<void>
+  /** gives the item's transfer this status; `applied` is the inner hash that stands on the ledger, by default the item's */
+  end(item: Item, status: TransferStatus, applied?: string): Promise<void>
+  statusOf(item: ItemId): Promise<Item['status'] | undefined>
+  jobOf(id: string): Promise<typeof batchJobs.$inferSelect | undefined>
+  channelOf(address: string): Promise<typeof relayChannels.$inferSelect | undefined>
+  close(): Promise<void>
+}
+
+export async function openItemFixture(): Promise<ItemFixture> {
+  const database = await cloneDatabase()
+  const db = await database.store.database()
+  const queue = openQueue({ database: database.store.database, relayKey: 'key' })
+  await queue.open()
+  const holding: ItemFixture['holding'] = (...addresses) => ({
+    database: async () => db,
+    token: TOKEN,
+    queue,
+    channels: addresses.map((address) => ({ address }) as Channel),
+    now: () => LATER,
+  })
+  const makeJob: ItemFixture['makeJob'] = async (count, relayKey = 'key') => {
+    const id = randomUUID()
+    await db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, relayKey, createdAt: NOW })
+    const items = Array.from({ length: count }, (_, position) => ({
+      job: id,
+      position,
+      sealedAmount: 'sealed',
+      quotaAccount: id,
+      queuedAt: NOW,
+    }))
+    await db.insert(batchItems).values(items)
+    return items.map(({ job, position }) => ({ job, position }))
+  }
+  return {
+    database,
+    db,
+    queue,
+    holding,
+    makeJob,
+    makeChannels: async (...addresses) => {
+      await db.delete(relayChannels)
+      const ended = { status: 'failed', settledAt: NOW } as const
+      await db.update(batchItems).set({ ...ended, sealedAmount: null, signedXdr: null, sealedOpening: null })
+      await db.insert(relayChannels).values(addresses.map((address) => ({ token: TOKEN, address, seenAt: NOW })))
+    },
+    makeItem: async (relayKey) => {
+      const [item] = await makeJob(1, relayKey)
+      if (!item) throw new Error('no item was made')
+      return item
+    },
+    take: async (id, ...addresses) => {
+      const taken = await takeUp(holding(...addresses), id)
+      if (typeof taken === 'string') throw new Error(taken)
+      return taken.item
+    },
+    sign: async (item, name) => {
+      const signed = { innerHash: name, signedXdr: `xdr of ${name}`, sealedOpening: `after ${name}` }
+      const stored = await storeSigned(db, item, signed)
+      if (!stored) throw new Error('not signed')
+      return stored
+    },
+    bind: (item) =>
+      transact(db, async (tx) => {
+        const { innerHash, quotaAccount } = item
+        const transfer = { account: `${item.channel} ${innerHash}`, sequenceNumber: 1n, recipient: 'R', sponsor: 'S' }
+        await recordEnvelope(
+          tx,
+          { ...transfer, quotaAccount, quotaDay: '2026-03-01', recordedLedger: 1, createdAt: NOW },
+          { innerHash: innerHash ?? '', outerHash: `outer ${innerHash}`, signed: 'E', bid: 1n, maxTime: 1 },
+        )
+        await confirmItem(tx, item, NOW)
+      }),
+    end: async ({ innerHash }, status, applied = innerHash ?? '') => {
+      const id = (await findTransferOfHash(db, innerHash ?? ''))?.transfer.id ?? ''
+      const stands = status === 'succeeded' || status === 'failed'
+      await db
+        .update(transfers)
+        .set({
+          status,
+          hash: stands ? innerHash : null,
+          applied: stands ? applied : null,
+          settledAt: status === 'open' ? null : NOW,
+        })
+        .where(eq(transfers.id, id))
+    },
+    statusOf: async (item) => (await findItem(db, item))?.status,
+    jobOf: async (id) => (await db.select().from(batchJobs).where(eq(batchJobs.id, id)))[0],
+    channelOf: async (address) => (await db.select().from(relayChannels).where(eq(relayChannels.address, address)))[0],
+    close: async () => {
+      await queue.close()
+      await database.drop()
+    },
+  }
+}

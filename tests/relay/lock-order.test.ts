@@ -1,0 +1,102 @@
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { reserveNext } from '#lib/relay/holding.ts'
+import { failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
+import { findItem, type Item } from '#lib/relay/items.ts'
+import type { ItemId } from '#lib/relay/sealing.ts'
+import { type ItemFixture, openItemFixture } from './item-fixture.ts'
+
+// PGlite has one connection: nothing waits for a lock there.
+const onPostgres = test.runIf(inject('postgres'))
+
+let fixture: ItemFixture
+let other: Client
+beforeAll(async () => {
+  fixture = await openItemFixture()
+  if (!inject('postgres')) return
+  other = new Client({ connectionString: fixture.database.url })
+  await other.connect()
+})
+afterAll(async () => {
+  await other?.end()
+  await fixture?.close()
+})
+afterEach(() => other?.query('ROLLBACK'))
+
+/** Runs `work` while somebody else has the row, until it waits for that row; then answers with what `look` finds. */
+async function whileLocked<Found>(row: string, work: () => Promise<unknown>, look: () => Promise<Found>) {
+  await other.query('BEGIN')
+  await other.query(`${row} FOR UPDATE`)
+  const working = work()
+  await expect.poll(isAnybodyBlocked, { timeout: 60_000 }).toBe(true)
+  const found = await look()
+  await other.query('ROLLBACK')
+  await working
+  return found
+}
+
+async function isAnybodyBlocked(): Promise<boolean> {
+  const { rows } = await other.query(
+    `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  )
+  return rows.length > 0
+}
+
+const rowOf = ({ job, position }: ItemId) => `SELECT 1 FROM batch_items WHERE job = '${job}' AND position = ${position}`
+const channelRow = (address: string) => `SELECT 1 FROM relay_channels WHERE address = '${address}'`
+
+const isFree = (row: string) => async () => {
+  const rows = await other.query(`${row} FOR UPDATE SKIP LOCKED`)
+  return rows.rowCount === 1
+}
+
+/** An item that is signed on `channel`, and one that is the next there. */
+async function holdWithNext(channel: string): Promise<{ item: Item; next: ItemId }> {
+  const { makeItem, take, sign, db, holding } = fixture
+  const [item, next] = [await take(await makeItem(), channel), await makeItem()]
+  const signed = await sign(item, `signed on ${channel} ${item.job}`)
+  const waiting = await findItem(db, next)
+  if (!waiting || !(await reserveNext(holding(channel), waiting, item))) throw new Error('nothing was reserved')
+  return { item: signed, next }
+}
+
+onPostgres.each([
+  ['is paid', (item: Item) => payItem(fixture.holding(), item, 'hash')],
+  ['fails', (item: Item) => failItem(fixture.holding(), item, 'why')],
+  ['is returned', (item: Item) => returnItem(fixture.holding(), item)],
+])('an item that %s locks the item that is next on its channel before the channel', async (_, end) => {
+  await fixture.makeChannels('A')
+  const { item, next } = await holdWithNext('A')
+  expect(await whileLocked(rowOf(next), () => end(item), isFree(channelRow('A')))).toBe(true)
+  expect(await fixture.channelOf('A')).toMatchObject({ itemJob: next.job, nextJob: null })
+  expect(await findItem(fixture.db, next)).toMatchObject({ status: 'taken', channel: 'A' })
+})
+
+onPostgres('an item that is reserved elsewhere locks both channels in the order of their addresses', async () => {
+  await fixture.makeChannels('A', 'B')
+  const { next } = await holdWithNext('B')
+  const held = await fixture.take(await fixture.makeItem(), 'A')
+  const waiting = await findItem(fixture.db, next)
+  if (!waiting) throw new Error('an item is missing')
+  const reserve = () => reserveNext(fixture.holding('A', 'B'), waiting, held)
+  expect(await whileLocked(channelRow('A'), reserve, isFree(channelRow('B')))).toBe(true)
+  expect(await fixture.channelOf('A')).toMatchObject({ nextJob: next.job })
+  expect(await fixture.channelOf('B')).toMatchObject({ nextJob: null })
+})
+
+onPostgres(
+  'an item that ended while another one waited for its channel: the channel is for whom it is by then',
+  async () => {
+    await fixture.makeChannels('A')
+    const { item, next } = await holdWithNext('A')
+    const gone = async () => {
+      await other.query(`UPDATE relay_channels SET next_job = NULL, next_position = NULL`)
+      await other.query('COMMIT')
+      await other.query('BEGIN')
+    }
+    await whileLocked(rowOf(next), () => payItem(fixture.holding(), item, 'hash'), gone)
+    expect(await fixture.statusOf(next)).toBe('queued')
+    expect(await fixture.db.select().from(relayChannels)).toMatchObject([{ itemJob: null, nextJob: null }])
+  },
+)
