@@ -4,10 +4,12 @@ import type { Database } from '#lib/db/connection.ts'
 import { findOpenTransfers, findTransferOfHash } from '#lib/submission/transfers.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
 import { seededRandom } from '../sponsor/random.ts'
 import type { FaultProxy } from '../support/fault-proxy.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
-import { lie } from './lies.ts'
+import type { ReadLedger } from './ledger-pages.ts'
+import { openLiar } from './lies.ts'
 
 /** What a request was answered with. */
 export interface Answer {
@@ -15,41 +17,59 @@ export interface Answer {
   body: Record<string, unknown>
 }
 
-/** A service that can be killed, and comes back. */
-export interface Instance {
+/** A process that can be killed, and comes back, or stopped for a while. */
+export interface Mortal {
+  /** Ends it without a word, and starts it anew. Whether it has: a process that is on its way back is let be. */
+  kill(): Promise<boolean>
+  /** Stops it for so many milliseconds. Whether it has. */
+  freeze?(milliseconds: number): Promise<boolean>
+}
+
+/** A service. */
+export interface Instance extends Mortal {
   post(payer: SignedInPayer, request: { signedXDR: string; payoutId?: string }): Promise<Answer>
   /** Looks at the payer's payouts. */
   look(payer: SignedInPayer): Promise<void>
-  /** Ends it without a word, and starts it anew. */
-  kill(): Promise<void>
-  /** Stops it for so many milliseconds. */
-  freeze?(milliseconds: number): Promise<void>
+  /** Has the relays pay the payer's contractor so many times. */
+  startJob?(payer: SignedInPayer, transfers: number): Promise<void>
 }
 
-/** Two services on one database, each behind an RPC of its own that lies. */
+/** Two services on one database, and relays, each behind an RPC of its own that lies. */
 export interface Pair {
   instances: Instance[]
+  relays: Mortal[]
   proxies: FaultProxy[]
   /** the ledger as it is */
   network: TestNetwork
+  readLedger: ReadLedger
   db: Database
-  /** Breaks every connection to the database; undefined where that cannot be. */
-  breakDatabase?(): Promise<void>
+  /** Breaks every connection to the database, and lets none in for so many milliseconds; undefined where that cannot be. */
+  breakDatabase?(milliseconds: number): Promise<void>
+  /** The ledger stands still for so long; undefined where its clock is not ours. */
+  standStill?(milliseconds: number): Promise<void>
+  /** Closes so many ledgers at once. */
+  closeLedgers?(count: number): void
 }
 
-/** An employer with payouts to one payee, and what it has signed. */
+/** An employer with payouts to one payee, what opens its balance, and what it has signed. */
 export interface Party {
   payer: SignedInPayer
-  payee: string
+  payee: Holder
   payouts: string[]
+  signed: Signed[]
 }
 
-/** An envelope that an employer signed: its inner hash, and the opening after it. */
+/** An envelope that an employer signed, and the opening after it. */
 interface Signed {
   hash: string
   signedXdr: string
-  sequence: bigint
+  to: string
+  amount: bigint
   next: Opening
+  /** what the ledger has made of it, as far as the wallet knows */
+  isOver: boolean
+  /** milliseconds */
+  signedAt: number
 }
 
 /** An answer, and the inner hash of what was posted. */
@@ -57,12 +77,17 @@ export interface Told extends Answer {
   hash: string
 }
 
-/** What happened: every answer, and how many faults were injected. */
+/** What happened: every answer, what was signed, and how many faults were injected. */
 export interface Happened {
   told: Told[]
-  signed: Map<string, Signed>
+  signed: string[]
   faults: number
 }
+
+/** After so long (ms) an envelope cannot apply any more. */
+const FORGOTTEN_AFTER = 40_000
+/** A client posts one of its last so many envelopes again. */
+const RECENT = 8
 
 /** Runs one history: everything that clients, network, processes and database can do, in an order that the seed gives. */
 export async function runHistory(
@@ -73,121 +98,144 @@ export async function runHistory(
 ): Promise<Happened> {
   const random = seededRandom(seed)
   const pick = <Item>(items: readonly Item[]): Item => items[random(items.length)] as Item
-  const happened: Happened = { told: [], signed: new Map(), faults: 0 }
+  const happened: Happened = { told: [], signed: [], faults: 0 }
   const count = () => {
     happened.faults += 1
   }
-  const wallets = parties.map((party) => ({ ...party, opening: party.payer.opening, signed: [] as Signed[] }))
-  type Wallet = (typeof wallets)[number]
-  const running: Promise<unknown>[] = []
+  const countIf = (happens: boolean) => {
+    if (happens) count()
+  }
+  const running = new Set<Promise<unknown>>()
+  /** Goes on while the next steps are taken. */
+  const begin = (work: Promise<unknown> | undefined) => {
+    if (!work) return
+    const done: Promise<unknown> = work.catch(() => undefined).finally(() => running.delete(done))
+    running.add(done)
+  }
   const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
   /** Signs a transfer with the number that the ledger has next, whatever is open: a rival, if something is. */
-  const sign = async (wallet: Wallet): Promise<Signed | undefined> => {
-    for (const one of wallet.signed) {
+  const sign = async (party: Party, to: string): Promise<Signed | undefined> => {
+    for (const one of party.signed.filter(({ isOver }) => !isOver)) {
       const found = await pair.network.rpc.getTransaction(one.hash)
-      if (found.status === 'SUCCESS') wallet.opening = one.next
+      if (found.status === 'SUCCESS') party.payer.opening = one.next
+      one.isOver = found.status !== 'NOT_FOUND' || Date.now() - one.signedAt > FORGOTTEN_AFTER
     }
-    const to = wallet.payee
-    const transfer = { to, amount: BigInt(1 + random(9)), opening: wallet.opening }
+    const amount = BigInt(1 + random(9))
+    const transfer = { to, amount, opening: party.payer.opening }
     // The ledger may have moved on meanwhile: then the wallet has to look again.
-    const built = await buildTransfer(pair.network, wallet.payer, transfer, { seconds: 12 + random(6) }).catch(
+    const built = await buildTransfer(pair.network, party.payer, transfer, { seconds: 11 + random(5) }).catch(
       () => undefined,
     )
     if (!built) return undefined
-    const { sequence } = TransactionBuilder.fromXdr(built.signedXdr, pair.network.passphrase) as { sequence: string }
-    const one = { hash: built.hash, signedXdr: built.signedXdr, sequence: BigInt(sequence), next: built.next }
-    wallet.signed.push(one)
-    happened.signed.set(one.hash, one)
+    const { hash, signedXdr, next } = built
+    const one = { hash, signedXdr, to, amount, next, isOver: false, signedAt: Date.now() }
+    party.signed.push(one)
+    happened.signed.push(hash)
     return one
   }
-  const post = async (wallet: Wallet, { hash, signedXdr }: Signed) => {
-    const payoutId = random(3) === 0 ? pick(wallet.payouts) : undefined
+  const post = async (party: Party, { hash, signedXdr }: Signed) => {
+    const payoutId = random(3) === 0 ? pick(party.payouts) : undefined
     const request = { signedXDR: signedXdr, ...(payoutId !== undefined && { payoutId }) }
     const answer = await pick(pair.instances)
-      .post(wallet.payer, request)
+      .post(party.payer, request)
       .catch(() => undefined)
     if (answer) happened.told.push({ ...answer, hash })
   }
   const sendAlone = async ({ signedXdr }: Signed) => {
     const transaction = TransactionBuilder.fromXdr(signedXdr, pair.network.passphrase)
-    await pair.network.rpc.sendTransaction(transaction).catch(() => undefined)
+    await pair.network.rpc.sendTransaction(transaction)
   }
 
+  /** Now and then somebody else's payee: a rival for another recipient, if something is open. */
+  const recipientOf = (party: Party) => (random(6) === 0 ? pick(parties) : party).payee.signer.publicKey()
   const postNew = async () => {
-    const wallet = pick(wallets)
-    const one = await sign(wallet)
-    if (one) running.push(post(wallet, one))
-    return one && { wallet, one }
+    const party = pick(parties)
+    const one = await sign(party, recipientOf(party))
+    if (one) begin(post(party, one))
+    return one && { party, one }
   }
   const postAgain = async () => {
-    const wallet = pick(wallets)
-    if (wallet.signed.length > 0) running.push(post(wallet, pick(wallet.signed)))
+    const party = pick(parties)
+    if (party.signed.length > 0) begin(post(party, pick(party.signed.slice(-RECENT))))
   }
+  const startJob = async () => begin(pick(pair.instances).startJob?.(pick(parties).payer, 1 + random(4)))
+  const mortals = [...pair.instances, ...pair.relays]
+  const liars = pair.proxies.map(() => openLiar(random, 20 + random(40), count))
   const actions: (() => Promise<unknown>)[] = [
     postNew,
     postNew,
     postNew,
     postAgain,
     postAgain,
+    startJob,
+    startJob,
     async () => {
       // The same at both services at once.
       const made = await postNew()
-      if (made) running.push(post(made.wallet, made.one))
+      if (made) begin(post(made.party, made.one))
     },
     async () => {
       const made = await postNew()
-      if (made) await sendAlone(made.one)
+      if (made) begin(sendAlone(made.one))
     },
     async () => {
       // Sent by the client alone, and posted later, or never.
-      const wallet = pick(wallets)
-      const one = await sign(wallet)
-      if (one) await sendAlone(one)
+      const party = pick(parties)
+      const one = await sign(party, recipientOf(party))
+      if (one) begin(sendAlone(one))
     },
-    async () => {
-      count()
-      await pick(pair.instances).kill()
-    },
-    async () => {
-      count()
-      await pick(pair.instances).freeze?.(200 + random(2_000))
-    },
-    async () => {
-      if (random(3) === 0 && pair.breakDatabase) {
-        count()
-        await pair.breakDatabase()
-      }
-    },
+    async () => begin(pick(mortals).kill().then(countIf)),
     async () =>
-      running.push(
-        pick(pair.instances)
-          .look(pick(wallets).payer)
-          .catch(() => undefined),
+      begin(
+        pick(mortals)
+          .freeze?.(200 + random(2_000))
+          .then(countIf),
       ),
-    () => wait(random(1_200)),
+    async () => {
+      if (random(2) === 0 || !pair.breakDatabase) return
+      count()
+      begin(pair.breakDatabase(random(2) === 0 ? 0 : random(1_000)))
+    },
+    async () => {
+      if (!pair.standStill) return
+      count()
+      begin(pair.standStill(random(2_000)))
+    },
+    async () => pair.closeLedgers?.(1 + random(4)),
+    async () => pick(liars).restore(200 + random(2_000)),
+    async () => begin(pick(pair.instances).look(pick(parties).payer)),
+    () => wait(random(1_000)),
   ]
 
-  for (const proxy of pair.proxies) proxy.rule(lie(random, 20 + random(40), count))
+  for (const [index, proxy] of pair.proxies.entries()) proxy.rule(liars[index]?.rule ?? null)
   for (let step = 0; step < steps; step += 1) {
     await pick(actions)().catch(() => undefined)
-    await wait(random(250))
+    await wait(random(150))
   }
   for (const proxy of pair.proxies) proxy.rule(null)
-  await Promise.all(running)
-  await untilSettled(pair, wallets)
+  while (running.size > 0) await Promise.all(running)
+  await untilSettled(pair, parties)
   return happened
 }
 
+/** How long an end may take (ms) once the RPC tells the truth: no max time is so far away. */
+const QUIET_MS = 120_000
+
 /** Every end is final: nothing is open once every max time has passed and the RPC tells the truth. */
 async function untilSettled({ db, instances }: Pair, parties: readonly Party[]): Promise<void> {
-  for (let waited = 0; waited < 90_000; waited += 500) {
-    if ((await findOpenTransfers(db)).length === 0) return
-    for (const { payer } of parties) await instances[0]?.look(payer).catch(() => undefined)
+  for (let waited = 0; waited < QUIET_MS; waited += 500) {
+    const open = await findOpenTransfers(db)
+    const { rows } = await listRows(db, `SELECT 1 FROM batch_items WHERE settled_at IS NULL`)
+    if (open.length === 0 && rows.length === 0) return
+    for (const { payer } of waited % 5_000 === 0 ? parties : []) await instances[0]?.look(payer).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
-  throw new Error('a transfer is still open')
 }
+
+/** The rows of a statement; every driver answers with them. */
+export const listRows = async (db: Database, statement: string) =>
+  (await db.execute(statement)) as unknown as { rows: Record<string, unknown>[] }
 
 /** Whether an inner transaction is recorded, and as what. */
 export const statusOf = async (db: Database, hash: string) => (await findTransferOfHash(db, hash))?.transfer

@@ -3,6 +3,7 @@ import type { Call, Fault } from '../support/fault-proxy.ts'
 import { notFound, sendAnswer } from '../support/transfers.ts'
 
 type Random = (below: number) => number
+type Result = Record<string, unknown>
 
 const refusal = (code: 'txBadSeq' | 'txInsufficientFee' | 'txInsufficientBalance') =>
   sendAnswer(
@@ -14,14 +15,16 @@ const refusal = (code: 'txBadSeq' | 'txInsufficientFee' | 'txInsufficientBalance
     }).toXdr('base64'),
   )
 
-/** Lost before or after it was delivered, slow, or not answered with sense. */
-const TRANSPORT: ((random: Random) => Fault)[] = [
-  () => ({ drop: true, delivered: false }),
-  () => ({ drop: true, delivered: true }),
-  () => ({ status: 500 }),
-  () => ({ status: 429 }),
-  () => ({ error: { code: -32603, message: 'busy' } }),
-  () => ({ answer: {} }),
+/** Lost before or after it was delivered, delivered twice, cut short, or not answered with sense. */
+const TRANSPORT: Fault[] = [
+  { drop: true, delivered: false },
+  { drop: true, delivered: true },
+  { twice: true },
+  { cut: true },
+  { status: 500 },
+  { status: 429 },
+  { error: { code: -32603, message: 'busy' } },
+  { answer: {} },
 ]
 
 /** Untrue answers of nodes that lag, refuse, or cut short. None of them claims a ledger that it does not know. */
@@ -37,10 +40,10 @@ const LIES: Record<string, ((random: Random) => Fault)[]> = {
     () => ({ rewrite: (sent) => ({ ...sent, status: 'TRY_AGAIN_LATER' }) }),
   ],
   getTransaction: [
-    () => ({ rewrite: notFound }),
+    () => ({ rewrite: (found) => (isFound(found) ? notFound(found) : found) }),
     (random) => ({ rewrite: (found) => behind(notFound(found), 1 + random(8)) }),
     () => ({ rewrite: (found) => (found.status === 'SUCCESS' ? { ...found, status: 'FAILED' } : found) }),
-    () => ({ rewrite: ({ envelopeXdr: _, ...found }) => found }),
+    () => ({ rewrite: (found) => (isFound(found) ? { ...found, envelopeXdr: undefined } : found) }),
   ],
   getTransactions: [
     () => ({ rewrite: (page) => ({ ...page, transactions: [] }) }),
@@ -48,8 +51,10 @@ const LIES: Record<string, ((random: Random) => Fault)[]> = {
   ],
 }
 
+const isFound = ({ status }: Result) => status !== 'NOT_FOUND'
+
 /** The same answer of a node that is ledgers behind. */
-function behind(answer: Record<string, unknown>, ledgers: number): Record<string, unknown> {
+function behind(answer: Result, ledgers: number): Result {
   const { latestLedger, latestLedgerCloseTime } = answer
   return {
     ...answer,
@@ -58,17 +63,96 @@ function behind(answer: Record<string, unknown>, ledgers: number): Record<string
   }
 }
 
-/** A rule that lies in `percent` of the calls, or delays them, and counts how often. */
-export function lie(random: Random, percent: number, count: () => void): (call: Call) => Promise<Fault> {
-  return async ({ method }) => {
-    if (random(100) >= percent) return 'pass'
+/** A node lags by at most so many ledgers; one that was restored from a backup lags by more. */
+const LAG = 9
+const BACKUP = 60
+/** So many answers to one question are remembered, to be given again by a node that lags. */
+const REMEMBERED = 40
+
+/** An RPC that lies. */
+export interface Liar {
+  rule: (call: Call) => Promise<Fault>
+  /** For so many milliseconds it is as a node that was restored from a backup: it knows nothing of the last ledgers. */
+  restore(milliseconds: number): void
+}
+
+/** Lies in `percent` of the calls, or delays them, and counts each time. */
+export function openLiar(random: Random, percent: number, count: () => void): Liar {
+  const answers = new Map<string, Result[]>()
+  let restored = 0
+
+  /** The answer that was given at most `ledgers` ago; the present one if there is no other. */
+  function remember(question: string, answer: Result, ledgers: number): Result {
+    const known = answers.get(question) ?? []
+    answers.set(question, [...known, answer].slice(-REMEMBERED))
+    const oldest = Number(answer.latestLedger) - ledgers
+    return known.find(({ latestLedger }) => Number(latestLedger) >= oldest) ?? answer
+  }
+
+  const counted =
+    (rewrite: (result: Result) => Result): ((result: Result) => Result) =>
+    (result) => {
+      const told = rewrite(result)
+      if (told !== result) count()
+      return told
+    }
+
+  /** What a node says that lags by so many ledgers. */
+  function lag({ method, params }: Call, ledgers: number): Fault {
+    if (method === 'sendTransaction') {
+      count()
+      return { answer: sendAnswer('PENDING') }
+    }
+    if (method === 'getTransaction') {
+      return {
+        rewrite: counted((found) => {
+          const limit = Number(found.latestLedger) - ledgers
+          return isFound(found) && Number(found.ledger) <= limit ? found : behind(unfound(found), ledgers)
+        }),
+      }
+    }
+    return { rewrite: counted((answer) => remember(askedBy(method, params), answer, ledgers)) }
+  }
+
+  function deceive(call: Call): Fault {
+    const lies = LIES[call.method] ?? []
+    const kind = random(3)
+    if (kind === 0) return lag(call, 1 + random(LAG))
+    const fault =
+      kind === 1 && lies.length > 0 ? lies[random(lies.length)]?.(random) : TRANSPORT[random(TRANSPORT.length)]
+    if (!fault) return 'pass'
+    if (typeof fault === 'object' && 'rewrite' in fault) return { rewrite: counted(fault.rewrite) }
     count()
-    if (random(4) === 0) {
+    return fault
+  }
+
+  return {
+    restore: (milliseconds) => {
+      restored = Date.now() + milliseconds
+    },
+    rule: async (call) => {
+      if (Date.now() < restored) return lag(call, BACKUP)
+      if (random(100) >= percent) {
+        const { method, params } = call
+        const isAnswered = method === 'getLedgerEntries' || method === 'getEvents' || method === 'simulateTransaction'
+        return isAnswered ? { rewrite: (answer) => keep(askedBy(method, params), answer) } : 'pass'
+      }
+      if (random(4) > 0) return deceive(call)
+      count()
       await new Promise((resolve) => setTimeout(resolve, random(700)))
       return 'pass'
-    }
-    const lies = LIES[method] ?? []
-    const faults = random(2) === 0 && lies.length > 0 ? lies : TRANSPORT
-    return faults[random(faults.length)]?.(random) ?? 'pass'
+    },
   }
+
+  function keep(question: string, answer: Result): Result {
+    remember(question, answer, 0)
+    return answer
+  }
+}
+
+const askedBy = (method: string, params: Record<string, unknown>) => `${method} ${JSON.stringify(params)}`
+
+/** As a node says it that has not the ledger of the transaction, as of the present ledger. */
+function unfound({ latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime }: Result): Result {
+  return { status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime }
 }

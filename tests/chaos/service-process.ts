@@ -8,4 +8,4 @@ import { listen } from '../support/listen.ts'
 const configuration = readEnvironment(process.env)
 provideService(startService(configuration))
 await listen(configuration.PORT, await openApi())
-process.stdout.write('ready\n')
+process.send?.('at work')

@@ -1,47 +1,12 @@
-import { TransactionBuilder } from '@stellar/stellar-sdk'
 import { findEnvelopes } from '#lib/submission/transfers.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { type Happened, type Pair, statusOf } from './history.ts'
 
-/** What stands on the ledger of one inner transaction. */
-interface Standing {
-  succeeded: boolean
-  hash: string
-  feeSource: string | undefined
-  fee: bigint
-}
-
-/** By inner hash, everything that stands on the ledger, from its own pages. */
-async function readLedger({ rpc, passphrase }: Pair['network']): Promise<Map<string, Standing[]>> {
-  const standing = new Map<string, Standing[]>()
-  let { transactions, cursor } = await rpc.getTransactions({
-    startLedger: (await rpc.getHealth()).oldestLedger,
-    pagination: { limit: 200 },
-  })
-  for (;;) {
-    for (const { envelopeXdr, status, resultXdr } of transactions) {
-      const built = TransactionBuilder.fromXdr(envelopeXdr.toXdr('base64'), passphrase)
-      const isBump = 'innerTransaction' in built
-      const inner = isBump ? built.innerTransaction : built
-      const innerHash = Buffer.from(inner.hash()).toString('hex')
-      const one = {
-        succeeded: status === 'SUCCESS',
-        hash: Buffer.from(built.hash()).toString('hex'),
-        feeSource: isBump ? built.feeSource : undefined,
-        fee: resultXdr.feeCharged,
-      }
-      standing.set(innerHash, [...(standing.get(innerHash) ?? []), one])
-    }
-    if (transactions.length < 200) return standing
-    ;({ transactions, cursor } = await rpc.getTransactions({ pagination: { cursor, limit: 200 } }))
-  }
-}
-
 /** Everything in which answers, rows and ledger contradict each other after a history. */
 export async function findUntruths(pair: Pair, { told, signed }: Happened, sponsor: string): Promise<string[]> {
   const { db } = pair
-  const ledger = await readLedger(pair.network)
+  const ledger = await pair.readLedger()
   const untruths: string[] = []
   const isApplied = (hash: string) => ledger.get(hash)?.some(({ succeeded }) => succeeded) ?? false
 
@@ -85,7 +50,7 @@ export async function findUntruths(pair: Pair, { told, signed }: Happened, spons
   )) {
     if (payout !== null && paying.length > 1) untruths.push(`payout ${payout} was paid by ${paying.length} transfers`)
   }
-  for (const hash of signed.keys()) {
+  for (const hash of signed) {
     const transfer = await statusOf(db, hash)
     if (transfer && isApplied(hash) && transfer.status !== 'succeeded')
       untruths.push(`${hash} succeeded, unknown to us`)

@@ -8,6 +8,7 @@ import { sponsorTransfer } from '#lib/sponsor/transfer.ts'
 import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { openSubmission } from '#lib/submission/submission.ts'
 import { type Instance, type Pair, type Party, runHistory } from '../chaos/history.ts'
+import { openLedgerPages } from '../chaos/ledger-pages.ts'
 import { findUntruths } from '../chaos/truth.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { openEmployer } from '../support/fixtures.ts'
@@ -30,8 +31,10 @@ beforeAll(async () => {
   other = await startService(readEnvironment(variables), service.database.shared)
   pair = {
     instances: [service.running, other].map(instanceOf),
+    relays: [],
     proxies: [service.ledger.proxy, second],
     network: service.ledger.network,
+    readLedger: openLedgerPages(service.ledger.network),
     db: service.db,
     ...(service.database.shared === undefined && { breakDatabase }),
   }
@@ -64,6 +67,7 @@ function instanceOf(running: RunningService): Instance {
       const { books, stop } = submission
       void stop()
       Object.assign(submission, openSubmission({ network, database, now, books }))
+      return true
     },
   }
 }
@@ -76,15 +80,15 @@ async function breakDatabase(): Promise<void> {
 
 async function makeParty(): Promise<Party> {
   const payer = await service.employ()
-  const payee = (await enrol(service.ledger.network)).signer.publicKey()
+  const payee = await enrol(service.ledger.network)
   const employer = await openEmployer(service, payer.address)
-  const contractor = await employer.engage('a payee', { address: payee })
+  const contractor = await employer.engage('a payee', { address: payee.signer.publicKey() })
   const payouts: string[] = []
   for (let month = 0; month < 3; month += 1) {
     const [payout] = (await employer.prepare([contractor])).payouts
     if (payout) payouts.push(payout.id)
   }
-  return { payer, payee, payouts }
+  return { payer, payee, payouts, signed: [] }
 }
 
 const rounds = Array.from({ length: HISTORIES / AT_ONCE }, (_, round) => round)

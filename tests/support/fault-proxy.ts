@@ -12,7 +12,8 @@ export interface Call {
 /**
  * What the proxy does with a call. `pass` forwards it. `answer` gives this result without forwarding, `rewrite`
  * forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never answers (and forwards
- * first if `delivered`), `drop` closes the connection (after forwarding if `delivered`).
+ * first if `delivered`), `drop` closes the connection (after forwarding if `delivered`). `cut` forwards and sends the first
+ * half of the answer, `twice` forwards two times.
  */
 export type Fault =
   | 'pass'
@@ -20,6 +21,8 @@ export type Fault =
   | { rewrite: (result: Record<string, unknown>) => Record<string, unknown> }
   | { error: { code: number; message: string } }
   | { status: number }
+  | { cut: true }
+  | { twice: true }
   | { hang: true; delivered: boolean }
   | { drop: true; delivered: boolean }
 
@@ -56,7 +59,13 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       const answer = JSON.parse(await forward()) as { result: Record<string, unknown> }
       reply(JSON.stringify({ ...answer, result: fault.rewrite(answer.result) }))
     } else if ('status' in fault) response.writeHead(fault.status).end('a fault')
-    else {
+    else if ('cut' in fault) {
+      const answer = await forward()
+      reply(answer.slice(0, answer.length / 2))
+    } else if ('twice' in fault) {
+      await forward()
+      reply(await forward())
+    } else {
       if (fault.delivered) await forward()
       if ('drop' in fault) response.destroy()
     }

@@ -1,0 +1,102 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { FaultProxy } from '../support/fault-proxy.ts'
+import { freePort } from '../support/port.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import type { Instance, Mortal } from './history.ts'
+import { amountAt } from './items.ts'
+
+/** A process of its own that can be killed and stopped. */
+interface Killable extends Mortal {
+  freeze(milliseconds: number): Promise<boolean>
+  end(): void
+}
+
+/** Ends of processes that this run has not asked for: no fault of network or database may end one. */
+export const unasked: string[] = []
+
+/** So many characters of what a process said are kept. */
+const LAST_WORDS = 2_000
+
+async function startProcess(file: string, variables: Record<string, string>): Promise<Killable> {
+  let child: ChildProcess
+  let isBusy = false
+  const start = async () => {
+    const next = fork(new URL(file, import.meta.url), {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      env: { ...process.env, ...variables },
+    })
+    child = next
+    let said = ''
+    next.stderr?.on('data', (chunk: Buffer) => {
+      said = `${said}${chunk}`.slice(-LAST_WORDS)
+    })
+    const ended = once(next, 'exit').then(([code, signal]) => {
+      if (signal !== 'SIGKILL') unasked.push(`${file} ended with ${code ?? signal}: ${said}`)
+    })
+    await Promise.race([once(next, 'message'), ended])
+  }
+  /** One at a time: a process that is stopped, or on its way back, is let be. */
+  const alone = async (work: () => Promise<void>) => {
+    if (isBusy) return false
+    isBusy = true
+    await work().finally(() => {
+      isBusy = false
+    })
+    return true
+  }
+  await start()
+  return {
+    kill: () =>
+      alone(async () => {
+        const gone = once(child, 'exit')
+        child.kill('SIGKILL')
+        await gone
+        await start()
+      }),
+    freeze: (milliseconds) =>
+      alone(async () => {
+        child.kill('SIGSTOP')
+        await new Promise((resolve) => setTimeout(resolve, milliseconds))
+        child.kill('SIGCONT')
+      }),
+    end: () => child.kill('SIGKILL'),
+  }
+}
+
+/** A relay behind an RPC of its own. */
+export function startRelayProcess(variables: Record<string, string>, proxy: FaultProxy): Promise<Killable> {
+  return startProcess('relay-process.ts', { ...variables, STELLAR_RPC_URL: proxy.url })
+}
+
+/** A service behind an RPC of its own. */
+export async function startInstance(
+  variables: Record<string, string>,
+  proxy: FaultProxy,
+): Promise<Killable & Instance & { base: string }> {
+  const port = await freePort()
+  const base = `http://localhost:${port}`
+  const mortal = await startProcess('service-process.ts', {
+    ...variables,
+    PORT: String(port),
+    STELLAR_RPC_URL: proxy.url,
+  })
+  const ask = async (path: string, payer: SignedInPayer, body?: unknown) => {
+    const response = await fetch(`${base}/api${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { Authorization: `Bearer ${payer.session}`, 'Content-Type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+  return {
+    ...mortal,
+    base,
+    post: (payer, request) => ask('/transfer', payer, request),
+    look: async (payer) => void (await ask('/payouts', payer)),
+    startJob: async (payer, transfers) => {
+      const amounts = Array.from({ length: transfers }, (_, position) => amountAt(position))
+      await ask('/batch', payer, { amounts })
+    },
+  }
+}
