@@ -90,12 +90,12 @@ test('answers of a node that lags never fail an item, however many they are', as
 
 /** The channel's account as it is now, and nothing of what happens to it later, until the item of `job` is doubted. */
 async function lagBehind(address: string, isDoubted: () => Promise<boolean>): Promise<void> {
-  const key = accountKey(fixture.network.token, address)
-  const { entries, latestLedger } = await fixture.network.rpc.getLedgerEntries(key)
+  const key = accountKey(fixture.ledger.network.token, address)
+  const { entries, latestLedger } = await fixture.ledger.network.rpc.getLedgerEntries(key)
   const [now] = entries
   const known = key.toXdr('base64')
   const entry = now?.val.toXdr('base64')
-  fixture.proxy.rule(async ({ method, params }): Promise<Fault> => {
+  fixture.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
     if (await isDoubted()) return 'pass'
     if (method === 'getEvents') {
       const { pagination } = params as { pagination?: { cursor?: string } }
@@ -129,12 +129,12 @@ test('a node that lags does not fail an item as more than its only channel has',
   const first = await fixture.relay()
   expect(await fixture.ended(client, await post(3))).toMatchObject({ status: 'completed' })
   await first.close()
-  const issuer = Keypair.fromSecret(fixture.devnet.issuerSecret)
+  const issuer = Keypair.fromSecret(fixture.ledger.devnet.issuerSecret)
   const amount = Number(CHANNEL_FUNDS) + 5
   const job = await post(amount)
   await lagBehind(channel.publicKey(), () => isDoubted(job))
   const deposit = { to: channel.publicKey(), amount: 1_000n }
-  await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, deposit)).signedXdr)
+  await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
   const relay = await fixture.relay()
   try {
     expect(await fixture.ended(client, job, 60)).toMatchObject({ status: 'completed' })
@@ -144,20 +144,20 @@ test('a node that lags does not fail an item as more than its only channel has',
   }
   // The others pay as much as ever.
   const again = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
-  await sendAndWait(fixture.network, (await buildDeposit(fixture.network, issuer, again)).signedXdr)
+  await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, again)).signedXdr)
 })
 
 test('a node that lags does not fail an item for a recipient that is registered, however long it has waited', async () => {
   const client = await fixture.client()
   const payee = Keypair.random()
-  await fetch(`${fixture.network.friendbotUrl}?addr=${payee.publicKey()}`)
+  await fetch(`${fixture.ledger.network.friendbotUrl}?addr=${payee.publicKey()}`)
   await fixture.hire(client, [payee.publicKey()])
   const job = String((await fixture.post(client, { amounts: [6] })).body.jobId)
   await fixture.db.execute(sql`UPDATE batch_items SET queued_at = queued_at - interval '1 minute' WHERE job = ${job}`)
   await lagBehind(payee.publicKey(), () => isDoubted(job))
-  const holder = openHolder(payee, fixture.network.token)
-  const register = await buildRegister(fixture.network, holder, { auditorId: fixture.network.auditorId })
-  await sendAndWait(fixture.network, register.signedXdr)
+  const holder = openHolder(payee, fixture.ledger.network.token)
+  const register = await buildRegister(fixture.ledger.network, holder, { auditorId: fixture.ledger.network.auditorId })
+  await sendAndWait(fixture.ledger.network, register.signedXdr)
   const relay = await fixture.relay()
   try {
     expect(await fixture.ended(client, job, 60)).toMatchObject({ status: 'completed' })
