@@ -101,6 +101,8 @@ test('the sponsor pays, the payer uses its number, and both hashes find the same
   expect(after.seqNum).toBe(before.seqNum + 1n)
   const paid = await network.account(sponsor)
   expect(paid.balance).toBe(1_000_000_000n - 200n)
+  // stellar-rpc, feewindow/feewindow.go:207: what was charged, per operation of the transaction inside.
+  expect((await network.server.getFeeStats()).inclusionFee).toMatchObject({ max: '200', min: '100' })
   expect(paid.ext.type).toBe('v0')
   const byInner = await network.server.getTransaction(hashOf(inner))
   expect(byInner).toMatchObject({ status: 'SUCCESS', feeBump: true, txHash: hashOf(inner), ledger: outer.ledger })

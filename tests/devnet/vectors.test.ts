@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { Asset, Operation, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { Address, Asset, Contract, nativeToScVal, Operation, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accountKey } from '#lib/devnet/state/ledger-key.ts'
 import * as host from './host-fixture.ts'
-import { keypair, openTestNetwork, type TestNetwork } from './network-fixture.ts'
+import { keypair, openTestNetwork, passphrase, perturb, type TestNetwork } from './network-fixture.ts'
 
 /** Requests and what the real network answers, each with the place in its sources that says so. */
 function readVectors<Vector>(name: string): (Vector & { name: string; source: string })[] {
@@ -75,6 +75,8 @@ interface RpcVector {
   params: unknown
   result?: object
   error?: object
+  /** fields that the result does not have */
+  absent?: string[]
 }
 
 interface HttpVector {
@@ -95,9 +97,14 @@ describe('the RPC', () => {
   beforeAll(async () => {
     network = await openTestNetwork()
     await network.found(payer)
-    for (const amount of ['1', '2', '3']) await network.settle(await network.build(payer, pay(amount)))
+    for (const amount of ['1', '2']) await network.settle(await network.build(payer, pay(amount)))
+    const last = await network.build(payer, pay('3'))
+    await network.settle(last)
     const setting = (id: xdr.ConfigSettingId) =>
       xdr.LedgerKey.configSetting(new xdr.LedgerKeyConfigSetting({ configSettingId: id })).toXdr('base64')
+    const native = Asset.native().contractId(passphrase)
+    const self = Address.fromString(payer.publicKey()).toScVal()
+    const move = new Contract(native).call('transfer', self, self, nativeToScVal(1n, { type: 'i128' }))
     const own = accountKey(payer.publicKey())
     const ttl = new xdr.LedgerKeyTtl({ keyHash: new Uint8Array(32) })
     known = {
@@ -108,6 +115,10 @@ describe('the RPC', () => {
       $parallel: setting(xdr.ConfigSettingId.configSettingContractParallelComputeV0),
       $bandwidth: setting(xdr.ConfigSettingId.configSettingContractBandwidthV0),
       $payment: (await network.draft(payer, [pay('1')])).toXdr(),
+      $paid: Buffer.from(last.hash()).toString('hex'),
+      $native: native,
+      $call: (await network.draft(payer, [move])).toXdr(),
+      $spent: perturb(last, { fee: 101 }, payer).toXdr(),
     }
   })
   afterAll(() => network.stop())
@@ -117,12 +128,14 @@ describe('the RPC', () => {
   const filled = (value: unknown) =>
     JSON.parse(JSON.stringify(value), (_, item) => (typeof item === 'string' ? (known[item] ?? item) : item))
 
-  test.each(readVectors<RpcVector>('rpc'))('$method: $name ($source)', async ({ method, params, result, error }) => {
+  test.each(readVectors<RpcVector>('rpc'))('$method: $name ($source)', async (vector) => {
+    const { method, params, result, error, absent = [] } = vector
     const response = await post(JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: filled(params) }))
     const answer = await response.json()
     expect(response.status).toBe(200)
     expect(answer).toMatchObject(filled({ id: 7, ...(result && { result }), ...(error && { error }) }))
     expect('error' in answer).toBe(error !== undefined)
+    for (const name of absent) expect(answer.result).not.toHaveProperty(name)
   })
 
   test.each(readVectors<HttpVector>('http'))('$name ($source)', async ({ body, fill, contentType, status, json }) => {
