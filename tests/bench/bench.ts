@@ -2,6 +2,7 @@ import { freePort } from '../support/port.ts'
 import { type Figure, measureDirectory } from './directory.ts'
 import { measureHostile } from './hostile.ts'
 import { measureLedger } from './ledger.ts'
+import { measurePayroll } from './payroll.ts'
 import { measurePolling } from './polling.ts'
 import { startPostgres } from './postgres.ts'
 import { measureProver } from './prover.ts'
@@ -40,6 +41,7 @@ const PARTS: Record<string, (databaseUrl: string) => Promise<void>> = {
   relay: async (databaseUrl) => tellAll([...(await measureRelay(databaseUrl)), await measureProvingRelay(databaseUrl)]),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
+  payroll: async () => tellAll(await measurePayroll()),
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
   hostile: measureHostile,
 }

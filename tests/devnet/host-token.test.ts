@@ -337,29 +337,16 @@ describe('confidential_transfer', () => {
   })
 })
 
-describe('the earlier variants of the payload', () => {
-  const canonical = transferPayload()
-  const { r_tilde_aud_s: _, ...withoutLast } = canonical
-  const renamed = (names: Record<string, string>): Payload =>
-    Object.fromEntries(Object.entries(withoutLast).map(([name, value]) => [names[name] ?? name, value]))
-  const june = {
-    c_transfer: 'c_tx',
-    r_e_point: 'r_e',
-    v_tilde_aud_r: 'v_aud_r',
-    r_tilde_aud_r: 'r_aud_r',
-    v_tilde_aud_s: 'v_aud_s',
-    b_tilde_aud_s: 'b_aud_s',
-  }
-  it.each<[string, Payload, Payload]>([
-    ['0.8.0', canonical, canonical],
-    ['n03', withoutLast, withoutLast],
-    ['main', renamed({ c_transfer: 'c_tx' }), withoutLast],
-    ['june', renamed(june), withoutLast],
-  ])('%s is understood', (_, payload, proven) => {
+describe('the payload of an earlier interface is refused (#3507)', () => {
+  const { r_tilde_aud_s: _, ...withoutLast } = transferPayload()
+  const { c_transfer, ...others } = transferPayload()
+  it.each<[string, Payload]>([
+    ['without the field that is new in 0.8.0', withoutLast],
+    ['with another name for the commitment', { ...others, c_tx: c_transfer ?? point(1n) }],
+  ])('%s', (_name, payload) => {
     const network = funded()
-    const proof = proveTransfer(network, employer, contractor, proven)
-    apply(network, transferRequest(network, { from: employer, to: contractor, payload, proof }))
-    expect(hex(confidentialBalance(network, contractor).receiving_commitment)).toBe(hex(point(400n)))
+    const request = transferRequest(network, { from: employer, to: contractor, payload })
+    expect(failure(network, request)).toBe('Error(Contract, #3507)')
   })
 })
 
@@ -377,10 +364,11 @@ describe('withdraw', () => {
     })
   })
 
-  it('is understood without the field that is new in 0.8.0', () => {
+  it('refuses a payload without the field that is new in 0.8.0 (#3507)', () => {
     const network = funded()
     const { r_tilde_aud_s: _, ...payload } = withdrawPayload()
-    expect(failure(network, withdrawRequest(network, { from: employer, to: contractor, value: 1n, payload }))).toBe('')
+    const request = withdrawRequest(network, { from: employer, to: contractor, value: 1n, payload })
+    expect(failure(network, request)).toBe('Error(Contract, #3507)')
   })
 
   it('refuses another amount than the proof is for (#3506)', () => {

@@ -7,16 +7,6 @@ import { bytesOf, fieldsOf } from '../scval.ts'
 /** Points and fields of a payload by their names in interface 0.8.0. */
 export type Payload = Record<string, Uint8Array>
 
-/** What earlier variants of the interface call a field. */
-const EARLIER_NAMES: ReadonlyMap<string, string> = new Map([
-  ['c_tx', 'c_transfer'],
-  ['r_e', 'r_e_point'],
-  ['v_aud_r', 'v_tilde_aud_r'],
-  ['r_aud_r', 'r_tilde_aud_r'],
-  ['v_aud_s', 'v_tilde_aud_s'],
-  ['b_aud_s', 'b_tilde_aud_s'],
-])
-
 const FIELDS: Readonly<Record<CircuitName, readonly string[]>> = {
   register: ['pvk', 'y'],
   transfer: [
@@ -26,25 +16,19 @@ const FIELDS: Readonly<Record<CircuitName, readonly string[]>> = {
     'c_transfer',
     'r_e_point',
     'r_tilde_aud_r',
+    'r_tilde_aud_s',
     'sigma',
     'v_tilde',
     'v_tilde_aud_r',
     'v_tilde_aud_s',
   ],
-  withdraw: ['b_tilde', 'b_tilde_aud_s', 'c_spend_new', 'r_e_point', 'sigma'],
-}
-/** Part of 0.8.0 only. */
-const OPTIONAL: Readonly<Record<CircuitName, readonly string[]>> = {
-  register: [],
-  transfer: ['r_tilde_aud_s'],
-  withdraw: ['r_tilde_aud_s'],
+  withdraw: ['b_tilde', 'b_tilde_aud_s', 'c_spend_new', 'r_e_point', 'r_tilde_aud_s', 'sigma'],
 }
 const POINTS: ReadonlySet<string> = new Set(['pvk', 'y', 'c_spend_new', 'c_transfer', 'r_e_point'])
 
 /**
- * Payload and proof of the `data` argument, the payload by the names of 0.8.0 whatever variant the client speaks.
- * Error #3507 for what is no map of exactly these fields in these sizes, #3514 for a field element that is not
- * canonical or a point that is not on the curve.
+ * Payload and proof of the `data` argument. Error #3507 for what is no map of exactly these fields in these sizes, #3514
+ * for a field element that is not canonical or a point that is not on the curve.
  */
 export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payload: Payload; proof: Uint8Array } {
   const envelope = fieldsOf(decode(data))
@@ -53,17 +37,12 @@ export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payloa
   if (envelope?.size !== 2 || !proof || !fields) throw contractError(3507, 'data is not a map of payload and proof')
 
   const payload: Payload = {}
-  for (const [wireName, value] of fields) {
-    const name = EARLIER_NAMES.get(wireName) ?? wireName
+  for (const [name, value] of fields) {
     const content = bytesOf(value)
-    if (content?.length !== (POINTS.has(name) ? 64 : 32) || name in payload) {
-      throw contractError(3507, `payload field ${wireName} is malformed`)
-    }
+    if (content?.length !== (POINTS.has(name) ? 64 : 32)) throw contractError(3507, `${name} is malformed`)
     payload[name] = content
   }
-  const missing = FIELDS[circuit].filter((name) => !(name in payload))
-  const optional = OPTIONAL[circuit].filter((name) => name in payload)
-  if (missing.length > 0 || fields.size !== FIELDS[circuit].length + optional.length) {
+  if (fields.size !== FIELDS[circuit].length || !FIELDS[circuit].every((name) => name in payload)) {
     throw contractError(3507, `payload does not have the fields of a ${circuit}`)
   }
   for (const [name, content] of Object.entries(payload)) checkEncoding(name, content)

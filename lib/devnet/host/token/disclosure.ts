@@ -2,7 +2,7 @@ import type { xdr } from '@stellar/stellar-sdk'
 import { bytes, struct } from '../scval.ts'
 import type { Payload } from './call-data.ts'
 
-/** What the events of interface 0.8.0 tell of a payload: no commitment, and the last field only if the client sent it. */
+/** What the events of interface 0.8.0 tell of a payload: no commitment. */
 const DISCLOSED = {
   transfer: [
     'r_e_point',
@@ -23,9 +23,6 @@ export function disclosed(
   payload: Payload,
   besides: Record<string, xdr.ScVal> = {},
 ): xdr.ScVal {
-  const fields = DISCLOSED[event].flatMap((name): [string, xdr.ScVal][] => {
-    const value = payload[name]
-    return value ? [[name, bytes(value)]] : []
-  })
+  const fields = DISCLOSED[event].map((name) => [name, bytes(payload[name] ?? new Uint8Array())])
   return struct({ ...besides, ...Object.fromEntries(fields) })
 }
