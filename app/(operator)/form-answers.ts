@@ -1,11 +1,11 @@
-/** Leads on to a page after a form, whatever address the browser knows this service by. */
+/** Leads on to a page after a form. The address is relative, so it holds for every name of this service. */
 export function seeOther(page: string): Response {
   return new Response(null, { status: 303, headers: { Location: page } })
 }
 
 /**
- * The answer to a form that did not come from a page of this service, for whoever has merely opened the page at another
- * of its addresses.
+ * The answer to a form that did not come from a page of PUBLIC_URL. It helps an operator who has opened the page at
+ * another address of the service.
  * @param publicUrl an origin, so nothing in it means anything to HTML
  */
 export function foreignForm(publicUrl: string): Response {

@@ -7,7 +7,7 @@ import { type Service, service } from '#lib/server/services.ts'
 import { operatorCookies } from './operator-cookies.ts'
 import { readPagePulse } from './page-pulse.ts'
 
-/** Lets nobody past but the operator. Every page calls it for itself. `here` is where to come back to. */
+/** Sends everyone but the operator to the sign-in. Every page calls it for itself. `here` is where to come back to. */
 export async function requireOperator(here: string): Promise<Service> {
   if (!(await hasStarted())) redirect('/')
   const running = (await readOperator()) ?? redirect(signInAddress(here))

@@ -3,7 +3,7 @@ import { bigint, check, index, integer, jsonb, pgTable, primaryKey, text, uuid }
 import { instant, oneOf } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
-/** Who acted: a user, the service itself (a sweep, the settlement of a transfer), or whoever is at its dashboard. */
+/** Who acted: a user, the service itself (a sweep, the settlement of a transfer), or an operator at the dashboard. */
 export const ACTOR_KINDS = [...IDENTITY_KINDS, 'service', 'operator'] as const
 export type ActorKind = (typeof ACTOR_KINDS)[number]
 
@@ -83,7 +83,7 @@ export type AuditDetail = Record<string, string | number | boolean | readonly st
 
 /**
  * How often the sponsor refused an account for one reason in one hour. The first of them is a row of the audit log; the
- * others are only counted, so that nobody can fill the log by asking.
+ * others are only counted, so that refused requests cannot fill the log.
  */
 export const refusals = pgTable(
   'refusals',

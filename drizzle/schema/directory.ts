@@ -34,7 +34,7 @@ export type Currency = (typeof CURRENCIES)[number]
 /** Breaks the tie between records that were made at the same moment: lists keep one order. */
 const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity()
 
-/** An employer's records belong to its organisation and to nobody else's. */
+/** An employer's records belong to its organisation alone. */
 export const organisations = pgTable('organisations', {
   id: uuid('id').primaryKey().defaultRandom(),
   name: text('name').notNull(),

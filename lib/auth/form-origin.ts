@@ -2,7 +2,8 @@ import { isLoopback } from '#lib/config/shapes.ts'
 
 /**
  * Whether a form was sent by a page of this service, as the browser says, and not by one that uses the browser's
- * cookies (CSRF). Compared with what is configured: `Host` and `X-Forwarded-Host` are whatever a proxy makes of them.
+ * cookies (CSRF). The origin is compared with the configured one, since a proxy may change `Host` and
+ * `X-Forwarded-Host`.
  * @param publicUrl the origin of this service
  */
 export function isOwnForm(headers: Headers, publicUrl: string): boolean {

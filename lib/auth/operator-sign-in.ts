@@ -36,12 +36,12 @@ const inProgress = new Set<string>()
 const heardAt = new Map<string, number>()
 
 /**
- * Admits who knows the password. Five wrong tries in a row slow down. Tries are counted in the audit log, so for all
- * processes together, and apart for each browser that has been let in before and for each client's address. Nobody waits
- * in line: a try that comes while another one is looked at is told to come again.
+ * Admits who knows the password. After five wrong tries in a row each further one has to wait longer. Tries are counted
+ * in the audit log, so for all processes together, and apart for each browser that has signed in before and for each
+ * client's address. Tries do not queue: one that comes while another is checked is told to come again.
  *
- * During a wait one try a second is still looked at, and counts only if it is right: strangers who share an address with
- * the operator, or a proxy that does not say whom it speaks for, slow the operator down and never shut it out.
+ * During a wait one try a second is still checked, and counts only if it is right. So strangers who share an address
+ * with the operator slow the operator down and never shut it out.
  * @throws Refusal `too-soon` with the seconds to wait, `unauthenticated`, `unavailable`
  */
 export async function signInOperator(

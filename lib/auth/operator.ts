@@ -45,7 +45,7 @@ export function isPassword({ password }: OperatorSettings, tried: string): boole
 const SESSION = 'operator-session+jwt'
 const BROWSER = 'operator-browser+jwt'
 
-/** The cookie of whoever has given the password. */
+/** The cookie of a browser that has given the password. */
 export function mintOperatorSession(settings: OperatorSettings, now: Date): Promise<string> {
   return mint(settings, SESSION, randomUUID(), OPERATOR_SESSION_SECONDS, now)
 }

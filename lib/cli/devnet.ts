@@ -14,7 +14,7 @@ async function serveLedger(): Promise<void> {
   const { DATA_DIR, DEVNET_PORT, DEVNET_PROFILE, DEVNET_CLOSE_MS, DEVNET_LAG, DEVNET_PASSPHRASE, DEVNET_PROOFS } =
     environment()
 
-  // Its tokens are good until it ends: for a ledger that stands alone, nobody keeps the issuer's key.
+  // Its tokens are good until it ends: the issuer's key is not kept for a ledger that stands alone.
   const key = await generateIdentityKey()
   let answerIdentity: ReturnType<typeof identityIssuer> | undefined
   const devnet = await startDevnet({

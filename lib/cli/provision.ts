@@ -48,7 +48,7 @@ export async function provision(wanted: Provisioning): Promise<string> {
     file: wanted.file,
     growing: ['CHANNEL_SEEDS'],
   })
-  // Whatever the boot would refuse, two duties for one key among it, is refused here.
+  // What the boot would refuse is refused here, such as one key with two duties.
   const environment = readEnvironment(readVariables(text))
   const settings = composeSettings(environment)
   wanted.keep(text)

@@ -6,7 +6,7 @@ const EC = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordina
 /** A P-256 private key as a JWK. */
 export const PRIVATE_RELAY_KEY = EC.extend({ d: coordinate })
 
-/** What amounts are sealed to: a P-256 key as a JWK, without whatever else came with it. */
+/** What amounts are sealed to: a P-256 key as a JWK, without further fields. */
 export type PublicRelayKey = z.output<typeof EC>
 /** What opens them; relays alone have it. */
 export type PrivateRelayKey = z.output<typeof PRIVATE_RELAY_KEY>

@@ -37,9 +37,9 @@ export function openStore(location: StoreLocation): Store {
     const began = performance.now()
     const beginning = connect(location)
     beginning.catch((error: unknown) => {
-      // Whoever comes back late must not forget the connection that somebody else has begun since.
+      // A connection that fails late must not clear a newer one.
       if (connected === beginning) connected = undefined
-      // Nobody has waited for it that long.
+      // Its callers have given up by then, so the failure is logged.
       const isLate = patience !== undefined && performance.now() - began >= patience
       if (isLate) log('error', 'migration', { failure: describeFailure(error) })
     })
@@ -62,8 +62,8 @@ export function openStore(location: StoreLocation): Store {
 }
 
 /**
- * Migrates the database, however long that takes.
- * @throws whatever is in the way: what a driver says, NewerDatabase
+ * Migrates the database, without a time limit.
+ * @throws NewerDatabase, and the errors of the driver
  */
 export async function migrateStore(location: StoreLocation): Promise<void> {
   const { close } = await connect(location)
@@ -77,7 +77,7 @@ function connect(location: StoreLocation): Promise<Connection> {
   return webSocketProxy !== undefined || isPooledNeon(url) ? connectVercel(server) : connectPg(server)
 }
 
-/** A migration may take long: whoever needs the database meanwhile is told in time, and it goes on without them. */
+/** A migration may take long: its callers get an error after `patience`, and it goes on without them. */
 async function inTime(connecting: Promise<Connection>, patience: number | undefined): Promise<Connection> {
   if (patience === undefined) return await connecting
   const late = Promise.withResolvers<never>()
@@ -88,8 +88,8 @@ async function inTime(connecting: Promise<Connection>, patience: number | undefi
 const ATTEMPTS = 3
 
 /**
- * The server's own limits on a transaction: it aborts and says so, in whatever pooler's connection it runs. They are
- * shorter than the silence after which a connection is given up.
+ * The server's own limits on a transaction: it aborts and says so, also behind a pooler. They are shorter than the
+ * silence after which a connection is given up.
  */
 const LIMITS = sql`SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
   set_config('idle_in_transaction_session_timeout', '15s', true)`

@@ -30,11 +30,11 @@ interface Limits {
 
 /**
  * A migration has a connection of its own: an index on a large table takes as long as it takes, and would never be there
- * if each attempt were given up. What gets no answer in an hour has nobody at the other end.
+ * if each attempt were given up. A server that does not answer for an hour is gone.
  */
 const MIGRATION: Limits = { connections: 1, silenceMs: 60 * 60_000 }
 
-/** PGlite in a folder, or in memory. One connection in one process, so that nobody else migrates at the same time. */
+/** PGlite in a folder, or in memory. One connection in one process, so no other process migrates at the same time. */
 export async function connectPglite(directory: string | null): Promise<Connection> {
   if (directory !== null) mkdirSync(directory, { recursive: true })
   const client = await PGlite.create(directory ?? 'memory://')
@@ -97,8 +97,8 @@ function poolOptions(url: string, { connections, silenceMs }: Limits) {
 }
 
 /**
- * The driver speaks to Neon's own proxy, which ends TLS and knows what is sent ahead. A plain one does neither. What is
- * set is set on each client, since the driver brings a copy of Neon's library of its own, which nobody else can import.
+ * The driver speaks to Neon's own proxy, which ends TLS and takes messages sent ahead. A plain proxy does neither. The
+ * options are set on each client, since the driver bundles its own copy of Neon's library.
  */
 function clientThrough(webSocketProxy: string): typeof VercelClient {
   return class extends VercelClient {

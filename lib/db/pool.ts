@@ -36,9 +36,9 @@ export function guardPool(pool: Pool): void {
 }
 
 /**
- * drizzle gives a connection back after a transaction, but not when its very BEGIN fails, unanswered or with the word
- * that the server shuts down: then nobody would, and an outage of a few requests would use the pool up for good, and
- * its end would be waited for in vain. So whoever sees such a statement fail gives the connection back.
+ * Gives up a connection whose statement gets no answer. drizzle gives a connection back after a transaction, but not
+ * when its BEGIN fails, unanswered or because the server shuts down. Such connections would be lost: an outage of a few
+ * requests would use up the pool for good, and its end would never come.
  */
 function giveUpWhenSilent(client: Client): void {
   client.query = new Proxy(client.query, {

@@ -10,5 +10,5 @@ export const schema = { ...transfers, ...directory, ...relay, ...audit }
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>
 
-/** Whoever has waited for a lock is to see what its holder did, whatever the database's own default is. */
+/** A transaction that has waited for a lock must see what the lock's holder did, also where the server's default differs. */
 export const READ_COMMITTED = { isolationLevel: 'read committed' } as const

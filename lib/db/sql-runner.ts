@@ -19,7 +19,7 @@ export function sqlRunner(db: Database): RunSql {
 
 /**
  * PGlite is one connection: a script that fails between its BEGIN and COMMIT, sent as it is, leaves that connection in
- * an aborted transaction for whoever comes next. So the script runs in a transaction of PGlite's own.
+ * an aborted transaction, and the next statement fails. So the script runs in a transaction of PGlite's own.
  */
 async function runOnPglite(client: PGlite, text: string, values?: unknown[]) {
   if (values?.length) return await client.query<Record<string, unknown>>(text, values)

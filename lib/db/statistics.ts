@@ -4,7 +4,7 @@ import type { Database } from './schema.ts'
 
 /**
  * Renews what PGlite's planner knows of the tables that have doubled since it was last told, and names them. PostgreSQL
- * does so by itself; on PGlite nobody else would, and a plan for an empty table reads all of a large one.
+ * does so by itself. PGlite does not, and a plan made for an empty table reads all of a large one.
  */
 export async function analyzeGrownTables(db: Database): Promise<string[]> {
   if (!('$client' in db && db.$client instanceof PGlite)) return []

@@ -14,7 +14,7 @@ export const BATCH_MOVES = {
 export const PAYOUT_MOVES = {
   draft: ['ready', 'canceled'],
   ready: ['pending', 'canceled'],
-  // Only the employer ends a payout of which nobody will ever learn what became.
+  // Only the employer ends a payout whose transfer is `unknown`.
   pending: ['paid', 'failed', 'canceled'],
   // A payout is sent again.
   failed: ['pending', 'canceled'],

@@ -79,8 +79,8 @@ export async function isEmpty(db: Database, organisation: string): Promise<boole
 }
 
 /**
- * Takes `identity` out of its organisation if that is empty, and says whether it did. An organisation that nobody is
- * left in goes, unless removed contractors still refer to it. New records wait for the lock and then find it gone.
+ * Takes `identity` out of its organisation if that has no records, and says whether it did. An organisation without
+ * users is deleted, unless removed contractors still refer to it. New records wait for the lock and then find it gone.
  */
 export async function leaveEmptyOrganisation(tx: Database, identity: IdentityName, now: Date): Promise<boolean> {
   await lockIdentity(tx, identity)

@@ -66,8 +66,8 @@ export async function admitSession<Answer extends { session: string }>(
 }
 
 /**
- * The user that `identity` is. Whoever comes for the first time is written down, and gets an organisation unless there
- * is an invite to be a contractor in another.
+ * The user that `identity` is. A new user is recorded, and gets an organisation unless there is an invite to be a
+ * contractor in another.
  */
 export async function admitUser(db: Database, identity: Identity, now: Date): Promise<User> {
   const known = await findUser(db, identity)
@@ -139,7 +139,7 @@ export function requireEmployer({ identity, organisation }: User): Employer {
 }
 
 /**
- * Whether a user may make records: an employer, and whoever becomes one by it.
+ * Requires a user who may make records: an employer, or a user who becomes one by the first record.
  * @throws Refusal forbidden for a linked contractor without an organisation
  */
 export function requireNoMereContractor(user: User): void {
@@ -147,8 +147,8 @@ export function requireNoMereContractor(user: User): void {
 }
 
 /**
- * The employer that makes a record: a user whom nobody has linked becomes one by it, so that an invite which nobody
- * asked for shuts no one out.
+ * The employer that makes a record. A user without a link becomes one by it, so that an unwanted invite shuts no user
+ * out.
  * @throws Refusal forbidden
  */
 export async function becomeEmployer(db: Database, user: User, now: Date): Promise<Employer> {

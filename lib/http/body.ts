@@ -8,7 +8,7 @@ const BODY_LIMIT = 256 * 1024
 const DRAIN_LIMIT = 64 * 1024 * 1024
 
 /**
- * The JSON body of a request, parsed by `schema`. No body counts as `{}`, whatever its content type. At most 256 KiB,
+ * The JSON body of a request, parsed by `schema`. No body counts as `{}`, with any content type. At most 256 KiB,
  * counted while streaming, since Content-Length is only a claim.
  * @param otherwise the message for a body of any other type
  * @throws Refusal too-large, unsupported-media, or the 400 of a field

@@ -1,7 +1,7 @@
 import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 
-/** How many records a list holds when nobody says how many. */
+/** How many records a list holds without a `limit`. */
 const WHOLE_LIST = 1_000
 const LARGEST_PAGE = 500
 
@@ -70,7 +70,7 @@ function position(cursor: string): Position | undefined {
 
 const decode = (cursor: string) => Buffer.from(cursor, 'base64url').toString('latin1')
 
-/** A position as the `cursor` of a query, for whoever links to the next page. */
+/** A position as the `cursor` of a query, for a link to the next page. */
 export function cursorOf({ createdAt, sequence }: Position): string {
   return Buffer.from(`${createdAt.getTime()}-${sequence}`).toString('base64url')
 }
@@ -105,7 +105,7 @@ export function cutPage<Row extends Position>(rows: readonly Row[], page: PageRe
 
 /**
  * The Link header that leads to the page after `next` (RFC 8288): a relative reference that keeps the filters of the
- * request, whatever the address by which the service was reached.
+ * request and holds at every address of the service.
  */
 export function linkTo(request: Request, next: Position): string {
   const query = new URL(request.url).searchParams

@@ -79,8 +79,8 @@ async function answered<Context>(handler: Handler<Context>, request: Request, co
 }
 
 /**
- * The path as the log may show it: names, ids and hashes of ours are written in lower case, and whatever is not may be
- * an invite's token, a seed or a session.
+ * The path as the log may show it: our names, ids and hashes are in lower case, and everything else may be an
+ * invite's token, a seed or a session.
  */
 function loggedPath(request: Request): string {
   const segments = new URL(request.url).pathname.split('/')

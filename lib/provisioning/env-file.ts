@@ -15,9 +15,8 @@ export function readVariables(text: string): Record<string, string> {
 }
 
 /**
- * `text` with the lines of `sections` that it does not have yet. Lines that are there stay as they are, whoever wrote
- * them, but for empty ones, which are filled where they stand, and for those of `growing`, whose values may have become
- * longer. Pure.
+ * `text` with the lines of `sections` that it does not have yet. Existing lines stay as they are, but for
+ * empty ones, which are filled where they stand, and for those of `growing`, whose values may have become longer. Pure.
  * @param file for messages
  * @throws ConfigurationError that names a variable that has another value there
  */

@@ -11,7 +11,7 @@ import type { DeployedToken } from './token.ts'
 /** Whose money the faucet gives: `issuer` mints, `holder` and `native` (XLM) have what they have. */
 export type FaucetKind = 'issuer' | 'holder' | 'native'
 
-/** Who is to be the faucet; without a key nobody can be, for the reason that `none` gives. */
+/** The key of the faucet, or in `none` the reason why there is no faucet. */
 export type FaucetPlan = { kind: FaucetKind; keypair: Keypair } | { none: string }
 
 /**

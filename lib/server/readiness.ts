@@ -30,7 +30,7 @@ const CACHE_MS = 5_000
 
 const known = new WeakMap<Service, { at: number; readiness: Promise<Readiness> }>()
 
-/** Looks at database, RPC and sponsor; at most once in five seconds, whoever asks. */
+/** Checks database, RPC and sponsor, at most once in five seconds for all callers together. */
 export function readiness(service: Service): Promise<Readiness> {
   const at = service.now().getTime()
   const cached = known.get(service)

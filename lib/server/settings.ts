@@ -52,7 +52,7 @@ export interface Settings {
   relay: { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: ProverSettings; port: number } | undefined
   /** What a scheduler sends as a Bearer token. */
   cronSecret: string | undefined
-  /** What whoever reads the metrics sends as a Bearer token. */
+  /** What Prometheus sends as a Bearer token. */
   metricsToken: string | undefined
   /** Who may look at the dashboard; without it, it is closed. */
   operator: OperatorSettings | undefined

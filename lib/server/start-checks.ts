@@ -26,7 +26,7 @@ export async function checkSurroundings(
   await Promise.race([checks, late.promise]).finally(() => clearTimeout(timer))
 }
 
-/** Waits for `attempt`, whatever comes of it, unless it failed for the one cause. */
+/** Waits for `attempt` and ignores how it ends, unless it failed for the one cause. */
 async function caused<Cause extends Error>(
   cause: new (...given: never[]) => Cause,
   attempt: Promise<unknown>,

@@ -33,7 +33,7 @@ const CLOSE_DEADLINE_MS = 3_000
 
 /**
  * Starts the service of this process. Bad configuration ends the process: a half-started server would answer 500. On
- * Vercel a process that ends is started again at once, and shows nobody why: there the pages say what is missing.
+ * Vercel a process that ends is started again at once without showing why: there the pages say what is missing.
  */
 export async function boot(): Promise<void> {
   const starting = (async () => startService(environment()))()
@@ -50,7 +50,7 @@ export async function boot(): Promise<void> {
   }
 }
 
-/** A password of our own making is told to whoever sees the output, once in each process, and goes into no log. */
+/** A generated password is printed once in each process, and goes into no log. */
 function tellPassword({ operator, publicUrl }: Settings): void {
   if (operator?.isMade) console.log(`The dashboard is at ${publicUrl}/overview, its password ${operator.password}`)
 }
@@ -125,7 +125,7 @@ function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLoca
 /** What the embedded parts bring that is no setting. */
 interface EmbeddedParts {
   friendbotUrl?: string
-  /** nobody else can reach the database, or the ledger's keys: what relays there are run here */
+  /** only this process can reach the database or the ledger's keys, so relays run in it */
   isAlone?: boolean
 }
 

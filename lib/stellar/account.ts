@@ -17,8 +17,8 @@ export type AccountAuth =
 /**
  * Signers and thresholds of the account at `address` (a G-address), as the ledger has them now.
  *
- * It asks for the ledger entry: `getAccount` of the SDK says "not found" for an outage too, and whoever believes that
- * lets a multisig account in on its master key alone. So an empty answer is the only "does not exist"; anything else
+ * It asks for the ledger entry: `getAccount` of the SDK says "not found" for an outage too, which would let a multisig
+ * account in on its master key alone. So an empty answer is the only "does not exist"; anything else
  * that is not this account's entry is no answer.
  * @throws Refusal unavailable
  */
@@ -58,7 +58,7 @@ export interface Weighed {
 
 /**
  * Weighs `signatures` over `hash` (32 bytes): each may stand for one signer, and each signer counts once. A signature
- * that is nobody's, or somebody's second, leaves `allValid` false; the ledger refuses such a transaction (txBAD_AUTH_EXTRA).
+ * that matches no signer, or one a second time, leaves `allValid` false; the ledger refuses such a transaction (txBAD_AUTH_EXTRA).
  */
 export function weighSignatures(given: {
   hash: Uint8Array

@@ -22,8 +22,8 @@ export interface GuardedNetwork extends Network {
 const NETWORK = z.object({ passphrase: z.string() })
 
 /**
- * Puts the question which network it is before the first call of whichever kind. What is signed holds for one network
- * alone, but addresses and balances read from another would be taken for ours.
+ * Asks the RPC for its network before the first other call. A signature holds for one network alone, but addresses and
+ * balances of another network would be taken for this one's.
  */
 export function guardNetwork(network: Network): GuardedNetwork {
   let verified: Promise<void> | undefined

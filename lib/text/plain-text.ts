@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { hasStrKeyChecksum } from './seed-checksum.ts'
 
 /**
- * Whether a Stellar secret seed stands anywhere in `text`, whatever stands around it. Seeds are base32, which is as
- * easily read in lower case. Whoever sends a body full of what begins like one must not keep the process busy: the
- * version leaves four letters for the second place, and the library is asked only where the checksum fits.
+ * Whether a Stellar secret seed stands anywhere in `text`, also inside a longer word. Seeds are base32, which is as
+ * easily read in lower case. A body full of beginnings of seeds must not keep the process busy: the version leaves four
+ * letters for the second place, and the library is asked only where the checksum fits.
  */
 export function containsSecretSeed(text: string): boolean {
   for (const [, candidate = ''] of text.toUpperCase().matchAll(/(?=(S[A-D][A-Z2-7]{54}))/g)) {

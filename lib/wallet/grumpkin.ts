@@ -4,7 +4,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 /** Modulus of the coordinates: the scalar field of BN254, in which Poseidon2 and the circuits work. */
 export const FIELD = 0x30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001n
 
-/** Order of the group, hence the modulus of scalars. Prime, cofactor 1: whatever is on the curve is in the group. */
+/** Order of the group, hence the modulus of scalars. Prime, cofactor 1: every point of the curve is in the group. */
 export const ORDER = 0x30644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd47n
 
 /** A point of Grumpkin, y² = x³ − 17; compare with `equals`, never with `===`. */
@@ -29,7 +29,7 @@ export const IDENTITY: Point = Curve.ZERO
 /** Generator of amounts. */
 export const G: Point = Curve.BASE
 
-/** Generator of blinding and of public keys; nobody knows its logarithm to base G. */
+/** Generator of blinding and of public keys; its logarithm to base G is unknown. */
 export const H: Point = Curve.fromAffine({
   x: 0x054aa86a73cb8a34525e5bbed6e43ba1198e860f5f3950268f71df4591bde402n,
   y: 0x209dcfbf2cfb57f9f6046f44d71ac6faf87254afc7407c04eb621a6287cac126n,

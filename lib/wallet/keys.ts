@@ -35,8 +35,8 @@ export function addressToField(strkey: string): bigint {
 
 /**
  * The keys that belong to a Stellar key in a token contract, the same on every device: HKDF-SHA-512 over a SEP-53
- * signature that names contract and account (confidential token SDK specification, Key Derivation). Whoever holds the
- * Stellar secret therefore holds these. Throws without a secret key.
+ * signature that names contract and account (confidential token SDK specification, Key Derivation). The holder of
+ * the Stellar secret therefore holds these. Throws without a secret key.
  */
 export function deriveKeys(signer: Keypair, token: string): ConfidentialKeys {
   const account = signer.publicKey()

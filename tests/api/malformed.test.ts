@@ -108,7 +108,7 @@ const OF_ITS_OWN: Record<string, () => [string, Sent][]> = {
   signInWithStandard: challenges('/auth/sep10'),
 }
 
-/** Fields that are called missing whatever else they hold, or that have a code of their own for a bad value. */
+/** Fields that are called missing for any bad value, or that have a code of their own for a bad value. */
 const SAID_OTHERWISE = new Set<string>(['token-invalid', 'transaction-invalid'])
 
 const TAKING = OPERATIONS.filter(({ body, query }) => body || query)

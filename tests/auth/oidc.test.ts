@@ -103,7 +103,7 @@ describe('a real OpenID provider', () => {
     await provider.rotate()
     const fresh = (await provider.logIn('alice')).access_token
     expect(decodeProtectedHeader(fresh).kid).not.toBe(decodeProtectedHeader(old).kid)
-    // Keys are not asked for twice in half a minute, whoever comes with a strange one.
+    // A strange key does not have the keys asked for twice in half a minute.
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 31_000 })
     expect((await exchange(fresh)).status).toBe(200)
     expect((await exchange(old)).status).toBe(401)

@@ -20,7 +20,7 @@ export interface Stage {
   /** the origin of the service */
   base: string
   payee: Holder
-  /** Chains of prepared transfers, one for each of `payers` new payers. Nothing is paid, so nobody must own anything. */
+  /** Chains of prepared transfers, one for each of `payers` new payers. Nothing is paid, so the payers need no balance. */
   prepare(payers: number, transfers: number): Promise<{ payer: Holder; chain: string[] }[]>
   /** CPU time of the service's process so far, in milliseconds */
   serviceCpuMs(): number

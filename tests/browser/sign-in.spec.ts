@@ -108,7 +108,7 @@ test('any name of this machine will do, and an address that will not says which 
   await expect(page).toHaveURL(`http://127.0.0.1:${port}/overview`)
   await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click()
   await expect(page.getByText('You are signed out.')).toBeVisible()
-  // As for whoever has come by a name that the service does not know of: Chromium takes all of .localhost for this machine.
+  // A browser may come by a name that the service does not know of: Chromium takes all of .localhost for this machine.
   await page.goto(`http://payroll.localhost:${port}/sign-in`)
   await signIn(page, program.base)
   await expect(page.getByRole('heading', { name: 'Not from this address' })).toBeVisible()

@@ -66,7 +66,7 @@ test.each([
 })
 
 test.each<[string, StoreLocation]>([
-  // A label of 64 letters is no name: nobody is asked for its address.
+  // A label of 64 letters is no name: no server is asked for its address.
   ['a pooled Neon host', { url: `postgres://u:p@${'x'.repeat(57)}-pooler.neon.tech/db` }],
   ['the pooler of somebody else', { url: 'postgres://u:p@payroll-pooler.invalid/db' }],
   ['a proxy', { url: 'postgres://u:p@localhost/db', webSocketProxy: '127.0.0.1:1' }],

@@ -105,7 +105,7 @@ const services = new Map(
     }),
 )
 
-/** What compose.yaml sets for a service, whatever .env has. */
+/** What compose.yaml sets for a service, also against .env. */
 function setFor(name: string): Map<string, string> {
   const lines = (services.get(name) ?? '').matchAll(/^ {6}([A-Z][A-Z0-9_]+): (.*)$/gm)
   return new Map(Array.from(lines, ([, variable = '', value = '']) => [variable, value]))

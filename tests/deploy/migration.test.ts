@@ -80,7 +80,7 @@ describe.each(drivers)('over %s', (_, location) => {
     await store.close()
     expect(await tables()).toContain('organisations')
     await client.query(RESET)
-    // `migrateStore` serves nobody else, and waits for it.
+    // `migrateStore` serves no request, and waits for it.
     await migrateStore({ ...location(), silenceMs: 500 })
     expect(await tables()).toContain('organisations')
     await client.query('DROP EVENT TRIGGER slow')

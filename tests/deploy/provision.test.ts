@@ -33,7 +33,7 @@ interface Change {
   channels?: number
 }
 
-/** Runs it, and resolves to all that it said and kept, whatever came of it. */
+/** Runs it, and resolves to all that it said and kept, also after a failure. */
 async function attempt({ document = {}, contracts = {}, given = {}, kept = '', channels = 0 }: Change = {}) {
   const { deployment } = devnet
   const changed = {

@@ -193,7 +193,7 @@ describe('the largest body', () => {
     const answer = await bring(rows)
     expect([answer.status, imported(answer, 'id').length]).toEqual([200, 2_000])
     const newest = imported(answer, 'id').reverse()
-    // A list for which nobody says how many holds 1,000, and says where the rest is.
+    // A list without a limit holds 1,000, and says where the rest is.
     const whole = await service.ask('GET', '/contractors', { session })
     expect(fieldsOf(whole, 'contractors', 'id')).toEqual(newest.slice(0, 1_000))
     const rest = /^<([^>]*)>; rel="next"$/.exec(whole.headers.get('link') ?? '')?.[1]

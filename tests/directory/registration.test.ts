@@ -192,7 +192,7 @@ describe('activation', () => {
       [second]: 'ready',
     })
     expect(service.ledger.requests).toEqual([2, 2, 1])
-    // There is nobody left to ask for.
+    // No candidate is left.
     await later(120)
     await look('')
     expect(service.ledger.requests).toEqual([2, 2, 1])

@@ -3,7 +3,7 @@ import { readEnvironment } from '#lib/config/environment.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
 
-/** A service in a process of its own, which asks itself once for whoever SESSION is and prints the status. */
+/** A service in a process of its own, which asks itself once with SESSION and prints the status. */
 provideService(startService(readEnvironment(process.env)))
 const headers = { Authorization: `Bearer ${process.env.SESSION}` }
 const response = await POST(

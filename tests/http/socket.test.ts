@@ -28,7 +28,7 @@ beforeAll(async () => {
   server = createServer(async (incoming, outgoing) => {
     const headers = new Headers(incoming.headers as Record<string, string>)
     const method = incoming.method === 'GET' ? 'GET' : (incoming.method ?? '')
-    // Next gives a GET no body, whatever came with it.
+    // Next gives a GET no body, also where one was sent.
     const init = { method, headers, ...(method !== 'GET' && { body: incoming, duplex: 'half' }) }
     const request = new NextRequest(
       'http://localhost/api/things',

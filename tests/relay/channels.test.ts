@@ -141,7 +141,7 @@ test('a channel that runs out of spendable balance merges what it has received',
   const relay = await fixture.relay()
   try {
     const client = await fixture.client()
-    // Without contractors the channels pay each other, and nobody else.
+    // Without contractors the channels pay only each other.
     for (const amounts of [[9_000_000_000_000], [9_000_000_000_000], [9_000_000_000_000]]) {
       const { jobId } = (await fixture.post(client, { amounts })).body as { jobId: string }
       expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })

@@ -59,7 +59,7 @@ async function takeDatabaseAway(): Promise<() => Promise<void>> {
   await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
   const cut = () => server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
   await cut()
-  // Whoever was connecting just then.
+  // A worker may have been connecting just then.
   await cut()
   return async () => {
     await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)

@@ -43,7 +43,7 @@ const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') =>
 /** The network is never given what is sent to it. */
 const swallow = ({ method }: Call): Fault => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass')
 
-/** Inner transactions that stand on the ledger as a success, by whichever way. */
+/** Inner transactions that stand on the ledger as a success, alone or inside a fee bump. */
 async function applied(hashes: readonly string[]): Promise<string[]> {
   const found = await Promise.all(hashes.map((hash) => service.ledger.network.rpc.getTransaction(hash)))
   return hashes.filter((_, index) => found[index]?.status === 'SUCCESS')

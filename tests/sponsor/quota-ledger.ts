@@ -17,7 +17,7 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 
 /**
  * Where the quotas differ from what the transfers themselves add up to, on one snapshot: held and float are the open
- * bids, used is what was charged, the whole bid where nobody can tell, and count is everything that was recorded.
+ * bids, used is what was charged, the whole bid for an unknown end, and count is everything that was recorded.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`

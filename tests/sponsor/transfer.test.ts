@@ -149,7 +149,7 @@ test('what can no longer get there has expired by the ledger’s time, and gives
 
 test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
   const { hash, post } = await prepare({ seconds: 12 })
-  // It hides the transaction and stands still: nothing follows from that, whatever the clock says.
+  // It hides the transaction and stands still: nothing follows from that, at any time of the clock.
   let standing: Record<string, unknown> | undefined
   service.ledger.proxy.rule(({ method }) => {
     if (method !== 'getTransaction') return 'pass'

@@ -19,7 +19,7 @@ export interface TestDatabase {
 /** A URL that is configured and never used: the service is given the database itself. */
 const NOWHERE = 'postgres://pglite.invalid/folder'
 
-/** A clone of the PostgreSQL template, or a copy of the PGlite one, whichever this run is for. */
+/** A clone of the PostgreSQL template, or a copy of the PGlite one, as the project of the run says. */
 export async function cloneDatabase(): Promise<TestDatabase> {
   const postgres = inject('postgres')
   if (postgres) return await clonePostgres(postgres)

@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { joinSockets } from './joined-sockets.ts'
 import { freePort } from './port.ts'
 
-/** A way to PostgreSQL that is shut at first: nobody listens there. */
+/** A way to PostgreSQL that is shut at first: its port refuses connections. */
 export interface Gate {
   url: string
   open(): Promise<void>

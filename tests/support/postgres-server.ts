@@ -51,7 +51,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /**
- * The package hooks the end of the process and makes its exit code 0, whatever the tests said. The server is stopped
+ * The package hooks the end of the process and makes its exit code 0, also after failed tests. The server is stopped
  * here, so those hooks may go.
  */
 async function importQuietly() {

@@ -11,7 +11,7 @@ export interface WebSocketProxy {
   close(): Promise<void>
 }
 
-/** Every WebSocket becomes a TCP connection to the host of `databaseUrl`, whatever address it asks for. */
+/** Every WebSocket becomes a TCP connection to the host of `databaseUrl`, also where it asks for another address. */
 export async function startWebSocketProxy(databaseUrl: string): Promise<WebSocketProxy> {
   const { hostname, port } = new URL(databaseUrl)
   let listening = await listen(0, () => connect(Number(port), hostname))

@@ -8,7 +8,7 @@ interface TransferHashesProps {
 
 /**
  * The hashes of a transfer: the sponsor's envelope, the client's own transaction in it, and what stands on the ledger,
- * which is one of them as a rule. That one alone has a page, whichever of them it is.
+ * which is one of them as a rule. Only the hash that stands on the ledger has a page.
  */
 export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash }, network }: TransferHashesProps) {
   const isOther = ledgerHash !== null && ledgerHash !== outerHash && ledgerHash !== innerHash

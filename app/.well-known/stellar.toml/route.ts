@@ -2,7 +2,7 @@ import { stellarToml } from '#lib/auth/sep10/stellar-toml.ts'
 import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
-/** SEP-1. Every origin may read it, whatever CORS_ORIGINS says: wallets run anywhere. */
+/** SEP-1. Every origin may read it, also with CORS_ORIGINS set: wallets run anywhere. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     GET: async () => {

@@ -35,13 +35,13 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       jar.set(names.browser, made.browser, { ...terms, maxAge: BROWSER_SECONDS })
       return seeOther(back)
     },
-    // Whoever comes back to the address of the form.
+    // A GET comes from a browser that opens the address of the form again.
     GET: async () => seeOther('/sign-in'),
   },
   { readers: 'ourselves' },
 )
 
-/** A page of the operator's: nobody is led elsewhere after signing in. */
+/** Only a page of the operator's: a link cannot lead elsewhere after the sign-in. */
 function isOwnPage(address: string): boolean {
   return /^\/(overview|batches|transfers|contractors|jobs|audit)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(address)
 }

@@ -23,7 +23,7 @@ export interface ProviderSettings {
 export interface Provider {
   /** By this jose finds a token's key. Throws Refusal `unavailable` when the provider cannot be asked. */
   keys: JWTVerifyGetKey
-  /** Where more of a user is told to whoever has the access token (OpenID Connect Core 1.0 §5.3), if discovery says. */
+  /** The userinfo endpoint (OpenID Connect Core 1.0 §5.3), if discovery names one. */
   userinfo: URL | undefined
 }
 

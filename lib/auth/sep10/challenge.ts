@@ -6,7 +6,7 @@ import { signEd25519 } from '#lib/stellar/ed25519.ts'
 
 /**
  * What this server is to a wallet (SEP-10). `homeDomain` and `webAuthDomain` are hosts, with the port if there is one,
- * and come from configuration: a Host header is whatever the caller writes. `signer` signs challenges and nothing else.
+ * and come from configuration, since the caller writes the Host header. `signer` signs challenges and nothing else.
  */
 export interface Sep10Settings {
   signer: Keypair

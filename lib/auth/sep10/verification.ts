@@ -85,7 +85,7 @@ function manageDataOf(operation: xdr.Operation | undefined): ManageData {
   }
 }
 
-/** The signatures without the server's one. A second one by the server stays, and will be nobody's. */
+/** The signatures without the server's one. A second one by the server stays, and matches no signer. */
 function takeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array): HintedSignature[] {
   const index = envelope.signatures.findIndex(
     ({ hint, signature }) => isSame(hint, server.subarray(28)) && verifyEd25519(server, envelope.hash, signature),

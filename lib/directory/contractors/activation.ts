@@ -116,8 +116,8 @@ async function findCandidates(
 }
 
 /**
- * One transaction of a few statements, however many there are. Whoever has another address by now, or is waiting no
- * more, is left alone.
+ * Activates all candidates in one transaction of a few statements. It leaves alone a contractor that has another address
+ * by now or has stopped waiting.
  */
 async function activate(
   db: Database,

@@ -122,9 +122,9 @@ function plainFields(row: Row, { name, email, rate, status }: ContractorChanges)
 }
 
 /**
- * Address, viewing key and status. Where an address is given, also the one that is there already, the ledger has its
- * say: whoever waits becomes ready with a registered address, and whoever was ready is not with another one. A status
- * that is given stands as asked.
+ * Address, viewing key and status. When the change gives an address, the ledger decides the status: a waiting contractor
+ * becomes ready with a registered address, and a ready one waits again with an unregistered one. A status that
+ * the change gives stands as asked.
  */
 function placeOf(
   row: Row,

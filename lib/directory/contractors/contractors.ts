@@ -94,7 +94,7 @@ export function requireAccess(user: User, id: string): void {
 
 /**
  * The condition for the record `id`, if `user` may see it. Whether it is the user's own is asked of the record as it is
- * now: a body may take minutes to come, and whoever is linked no more by then must not move the address.
+ * now: a body may take minutes to come, and a user who is no longer linked by then must not move the address.
  */
 export function visibleTo(user: User, id: string): SQL | undefined {
   requireAccess(user, id)

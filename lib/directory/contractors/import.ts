@@ -72,7 +72,10 @@ function parseRow(value: unknown, row: number): GoodRow | { row: number; given?:
   return { row, given: { ...given, ...(amount !== undefined && { rate: { amount, currency: 'USDC' } }) } }
 }
 
-/** Those whose email and address nobody has, neither in the organisation nor further up, and why the others have not. */
+/**
+ * Divides rows into those whose email and address are free, in the organisation and in the rows before, and the others
+ * with the reason.
+ */
 async function sortOut(tx: Database, employer: Employer, rows: readonly GoodRow[]) {
   const wantedEmails = rows.flatMap(({ given }) => (given.email === undefined ? [] : foldEmail(given.email)))
   const wantedAddresses = rows.flatMap(({ given }) => given.address ?? [])

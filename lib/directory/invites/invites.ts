@@ -82,12 +82,12 @@ async function whyNotInvited(tx: Database, employer: Employer, id: string): Prom
   return new Refusal('contractor-accepted', 'contractor has accepted already')
 }
 
-/** What the audit log says of an invite, whatever has become of it. */
+/** What the audit log says of an invite. */
 function entryOf({ organisation, actor }: Employer, id: string, version: number) {
   return { organisation, actor, subject: { kind: 'contractor', id }, detail: { version } } as const
 }
 
-/** What an open invite says to whoever holds its token. */
+/** What an open invite says to the holder of its token. */
 export interface OpenInvite {
   company: string
   expiresAt: Date

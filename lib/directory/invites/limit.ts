@@ -7,9 +7,9 @@ import { Refusal } from '#lib/http/refusal.ts'
 const DAY_MS = 86_400_000
 
 /**
- * Holds an organisation to the invites that are mailed for it in 24 hours: whoever has a wallet is an employer, and the
- * mail goes out in the service's name to whomever they write down. An invite counts once it is to be mailed, and no longer
- * when that has failed. Those who invite at the same time take turns.
+ * Limits the invites that are mailed for an organisation in 24 hours. Every user with a wallet can be an employer, and the
+ * mail goes out in the service's name to any address that the employer gives. An invite counts once it is to be mailed,
+ * and no longer when that has failed. Requests at the same time take turns.
  * @throws Refusal too-soon, with the seconds until the oldest of them counts no longer
  */
 export async function requireMailLeft(tx: Database, organisation: string, limit: number, now: Date): Promise<void> {

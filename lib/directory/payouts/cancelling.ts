@@ -10,8 +10,8 @@ import { PAYOUT_MOVES } from '../moves.ts'
 import type { Employer } from '../user.ts'
 
 /**
- * Cancels a payout that is not on its way: a `draft`, a `ready` or a `failed` one. So ends, too, a `pending` payout with an
- * error: nobody will learn what became of its transfer, and who cancels it has looked.
+ * Cancels a payout that is not on its way: a `draft`, a `ready` or a `failed` one. A `pending` payout with an error can be
+ * cancelled too: its transfer is `unknown` for good, and the employer has looked at the account.
  * @throws Refusal not-found; conflict for a payout that is on its way, paid or canceled
  */
 export async function cancelPayout(

@@ -7,7 +7,7 @@ import { countPayouts, type HeldBatch, holdBatches } from '../batch-progress.ts'
 import { PAYOUT_MOVES } from '../moves.ts'
 import { batchOf } from './claims.ts'
 
-/** What became of a transfer, as its payout shows it: `pending` where nobody can tell any more whether it was paid. */
+/** What became of a transfer, as its payout shows it: `pending` for a transfer that is `unknown`. */
 export type PayoutOutcome =
   | { status: 'paid'; txHash: string }
   | { status: 'failed'; error: string }
