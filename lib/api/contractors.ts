@@ -38,8 +38,8 @@ export const CONTRACTOR_OPERATIONS = [
       paged: true,
     },
     handle: async ({ service, employer, query, request, now }) => {
-      const look = { db: await service.database(), accounts: service.confidentialAccounts, now }
-      const page = await listContractors(look, employer, query, pageRequest(query))
+      const context = { db: await service.database(), accounts: service.confidentialAccounts, now }
+      const page = await listContractors(context, employer, query, pageRequest(query))
       return answerPage(request, page, { contractors: page.items })
     },
   }),
@@ -102,8 +102,8 @@ export const CONTRACTOR_OPERATIONS = [
     answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['contractor-not-found'],
     handle: async ({ service, user, params, now }) => {
-      const look = { db: await service.database(), accounts: service.confidentialAccounts, now }
-      return await findContractor(look, user, params.id)
+      const context = { db: await service.database(), accounts: service.confidentialAccounts, now }
+      return await findContractor(context, user, params.id)
     },
   }),
   operation({

@@ -4,7 +4,7 @@ import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import type { Network } from '#lib/stellar/network.ts'
 
 /** Looks for what friendbot has sent, in case the RPC is behind. */
-const LOOKS = 30
+const ATTEMPTS = 30
 
 /** A network with its friendbot, if it has one. */
 export interface Funder {
@@ -32,7 +32,7 @@ export async function ensureXlm(funder: Funder, address: string, least: bigint):
     () => undefined,
     (error: unknown) => error,
   )
-  for (let look = 0; look < LOOKS; look += 1) {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     if ((await readXlm(funder, address)) !== before) return true
     if (refusal) throw refusal
     await new Promise((resolve) => setTimeout(resolve, funder.network.pollMs))

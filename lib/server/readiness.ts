@@ -35,17 +35,17 @@ export function readiness(service: Service): Promise<Readiness> {
   const at = service.now().getTime()
   const cached = known.get(service)
   if (cached && at - cached.at < CACHE_MS) return cached.readiness
-  const fresh = look(service)
+  const fresh = checkAll(service)
   known.set(service, { at, readiness: fresh })
   return fresh
 }
 
-async function look(service: Service): Promise<Readiness> {
+async function checkAll(service: Service): Promise<Readiness> {
   const [database, ledger, sponsor, relay] = await Promise.all([
-    attempt('the database cannot be reached', () => lookAtDatabase(service)),
-    attempt('the ledger cannot be reached', () => lookAtLedger(service)),
-    attempt('the sponsor cannot be looked up', () => lookAtSponsor(service)),
-    attempt('the relays cannot be looked up', () => lookAtRelays(service)),
+    attempt('the database cannot be reached', () => checkDatabase(service)),
+    attempt('the ledger cannot be reached', () => checkLedger(service)),
+    attempt('the sponsor cannot be looked up', () => checkSponsor(service)),
+    attempt('the relays cannot be looked up', () => checkRelays(service)),
   ])
   return { ok: database.ok && ledger.ok && sponsor.ok && relay.ok, database, ledger, sponsor, relay }
 }
@@ -59,7 +59,7 @@ async function attempt(problem: string, check: () => Promise<Check>): Promise<Ch
   }
 }
 
-async function lookAtDatabase(service: Service): Promise<Check> {
+async function checkDatabase(service: Service): Promise<Check> {
   const db = await service.database()
   await db.execute(sql`SELECT 1`)
   return { ok: true }
@@ -67,14 +67,14 @@ async function lookAtDatabase(service: Service): Promise<Check> {
 
 const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() })
 
-async function lookAtLedger({ network, now }: Service): Promise<Check> {
+async function checkLedger({ network, now }: Service): Promise<Check> {
   const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
   const age = Math.max(0, Math.round(now().getTime() / 1000) - latestLedgerCloseTime)
   if (age > STALE_AFTER) return { ok: false, problem: 'the last ledger is old', latestLedger, age }
   return { ok: true, latestLedger, age }
 }
 
-async function lookAtSponsor({ sponsor, settings }: Service): Promise<Check> {
+async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
   // A key that is not there turns its feature off; the rest is as ready as ever.
   if (!sponsor) return { ok: true, configured: false }
   const address = sponsor.keypair.publicKey()
@@ -89,7 +89,7 @@ async function lookAtSponsor({ sponsor, settings }: Service): Promise<Check> {
 }
 
 /** Relays run anywhere on the same database. A channel that cannot pay leaves its items to the others, and is told of. */
-async function lookAtRelays({ settings, database, now }: Service): Promise<Check> {
+async function checkRelays({ settings, database, now }: Service): Promise<Check> {
   if (!settings.batch || !settings.token) return { ok: true, configured: false }
   const { isRunning, channels, problems, canPay } = await readRelayState(await database(), settings.token, now())
   const problem = [

@@ -39,7 +39,7 @@ const result = (code: 'txInsufficientBalance') =>
   }).toXdr('base64')
 
 test('a transfer pays its payout: pending while it is on its way, then paid with the hash of the answer', async () => {
-  const { post, now, payee, office, batch } = await prepare()
+  const { post, now, payee, employer, batch } = await prepare()
   let between: BatchWithPayouts | undefined
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') between ??= await now()
@@ -56,23 +56,23 @@ test('a transfer pays its payout: pending while it is on its way, then paid with
   })
   const [row] = await service.db.select().from(contractors).where(eq(contractors.id, payee.id))
   expect(row?.lastPaidAt?.toISOString()).toBe((await now()).payouts[0]?.paidAt)
-  expect(await office.ask('GET', `/batches/${batch.id}/status`)).toMatchObject({
+  expect(await employer.ask('GET', `/batches/${batch.id}/status`)).toMatchObject({
     body: { status: 'completed', settledCount: 1, failedCount: 0, payoutCount: 1 },
   })
 })
 
 test('instructions look whether who waits has registered meanwhile; while the ledger is out of reach, nobody has', async () => {
   const wallet = await service.employ(1n)
-  const office = await openEmployer(service, wallet.address)
-  const registered = await office.engage('registered', { address, status: 'invited' })
-  const stranger = await office.engage('never registered', { status: 'onboarding' })
-  const inactive = await office.engage('inactive', { address: wallet.address, status: 'inactive' })
-  const { body: batch } = await office.ask<BatchWithPayouts>('POST', '/batches', { name: 'who is ready' })
+  const employer = await openEmployer(service, wallet.address)
+  const registered = await employer.engage('registered', { address, status: 'invited' })
+  const stranger = await employer.engage('never registered', { status: 'onboarding' })
+  const inactive = await employer.engage('inactive', { address: wallet.address, status: 'inactive' })
+  const { body: batch } = await employer.ask<BatchWithPayouts>('POST', '/batches', { name: 'who is ready' })
   const instructions = [registered, stranger, inactive].map(({ id }) => ({
     contractorId: id,
     encryptedAmount: 'sealed',
   }))
-  const instruct = () => office.ask<Instructed>('POST', `/batches/${batch.id}/instructions`, { instructions })
+  const instruct = () => employer.ask<Instructed>('POST', `/batches/${batch.id}/instructions`, { instructions })
   const notReady = (payee: { id: string }) => ({ contractorId: payee.id, reason: 'contractor is not ready' })
   service.ledger.proxy.rule(() => ({ status: 503 }))
   expect((await instruct()).body).toEqual({ payouts: [], errors: [registered, stranger, inactive].map(notReady) })
@@ -86,14 +86,14 @@ test('instructions look whether who waits has registered meanwhile; while the le
 })
 
 test('twenty parallel posts of one transfer, with two batches waiting: one payout is paid', async () => {
-  const { post, office, batches } = await prepare({ batches: 2 })
+  const { post, employer, batches } = await prepare({ batches: 2 })
   await Promise.all(Array.from({ length: 20 }, () => post()))
-  const statuses = await Promise.all(batches.map(async (batch) => (await find(office, batch)).payouts[0]?.status))
+  const statuses = await Promise.all(batches.map(async (batch) => (await find(employer, batch)).payouts[0]?.status))
   expect(statuses).toEqual(['paid', 'ready'])
 })
 
 test('two of one number at once claim one payout, which the one that applies pays', async () => {
-  const { wallet, post, hash, office, batches } = await prepare({ batches: 2 })
+  const { wallet, post, hash, employer, batches } = await prepare({ batches: 2 })
   // The same sequence number and balance: the ledger takes one of the two.
   const rival = await build(wallet, 1n)
   const recorded = async () =>
@@ -104,7 +104,7 @@ test('two of one number at once claim one payout, which the one that applies pay
   })
   const answers = await Promise.all([post(), rival.post()])
   expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 500])
-  const payouts = (await Promise.all(batches.map((batch) => find(office, batch)))).flatMap((batch) => batch.payouts)
+  const payouts = (await Promise.all(batches.map((batch) => find(employer, batch)))).flatMap((batch) => batch.payouts)
   expect(payouts.map(({ status }) => status).toSorted()).toEqual(['paid', 'ready'])
   const paid = answers.find(({ status }) => status === 200)?.body.hash
   expect(answers.find(({ status }) => status === 500)?.body).toMatchObject({ code: 'transfer-replaced', hash: paid })
@@ -176,11 +176,11 @@ test('an ERROR, then a rival of the same number: the payout is paid once, by the
 
 describe('payoutId', () => {
   test('names the payout', async () => {
-    const { post, office, batches } = await prepare({ batches: 2 })
+    const { post, employer, batches } = await prepare({ batches: 2 })
     const [first, second] = batches
     expect((await post({ payoutId: second?.payouts[0]?.id })).status).toBe(200)
-    expect((await find(office, first ?? { id: '' })).payouts[0]?.status).toBe('ready')
-    expect((await find(office, second ?? { id: '' })).payouts[0]?.status).toBe('paid')
+    expect((await find(employer, first ?? { id: '' })).payouts[0]?.status).toBe('ready')
+    expect((await find(employer, second ?? { id: '' })).payouts[0]?.status).toBe('paid')
   })
 
   test('one that does not fit: 422, audited, and nothing is sent; the same transfer may then go without', async () => {
@@ -215,7 +215,7 @@ describe('payoutId', () => {
 })
 
 test('a refused sponsorship is in the audit log: by whom, of what, why, and nothing more', async () => {
-  const { wallet, office, post, hash } = await prepare()
+  const { wallet, employer, post, hash } = await prepare()
   await sendAndWait(service.ledger.network, (await build(wallet, 1n)).signedXdr)
   expect((await post()).status).toBe(422)
   const [entry, ...more] = await service.db
@@ -226,7 +226,7 @@ test('a refused sponsorship is in the audit log: by whom, of what, why, and noth
   expect(entry).toEqual({
     sequence: expect.any(Number),
     at: expect.any(Date),
-    organisation: office.organisation,
+    organisation: employer.organisation,
     actorKind: 'ledger',
     actorSub: wallet.address,
     action: 'transfer.refused',

@@ -10,14 +10,14 @@ export async function preparePayment(
   { batches = 1 }: { batches?: number } = {},
 ) {
   const wallet = await service.employ()
-  const office = await openEmployer(service, wallet.address)
-  const payee = await office.engage('a payee', { address })
+  const employer = await openEmployer(service, wallet.address)
+  const payee = await employer.engage('a payee', { address })
   const made: BatchWithPayouts[] = []
-  for (let index = 0; index < batches; index += 1) made.push(await office.prepare([payee]))
+  for (let index = 0; index < batches; index += 1) made.push(await employer.prepare([payee]))
   const [batch] = made
   if (!batch) throw new Error('no batch')
   const payment = await buildPayment(service, wallet, address)
-  return { wallet, office, payee, batch, batches: made, ...payment, now: () => findBatch(office, batch) }
+  return { wallet, employer, payee, batch, batches: made, ...payment, now: () => findBatch(employer, batch) }
 }
 
 export async function buildPayment(
@@ -35,6 +35,6 @@ export async function buildPayment(
   return { hash, signedXdr, post }
 }
 
-export async function findBatch(office: Employer, { id }: { id: string }): Promise<BatchWithPayouts> {
-  return (await office.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
+export async function findBatch(employer: Employer, { id }: { id: string }): Promise<BatchWithPayouts> {
+  return (await employer.ask<BatchWithPayouts>('GET', `/batches/${id}`)).body
 }

@@ -25,7 +25,7 @@ afterAll(() => service?.close())
 afterEach(() => service.ledger.proxy.rule(null))
 
 /** What the service says of a vault at `address`. */
-async function look(address: string, variables: Record<string, string> = {}) {
+async function readVault(address: string, variables: Record<string, string> = {}) {
   const another = await startAnother(service, { BRIDGE_VAULT_ADDRESS: address, ...variables })
   const answer = await faucet.vault(session, another)
   await another.close()
@@ -79,13 +79,13 @@ test('by default it is the token’s contract, which holds the sum of all confid
 
 describe('BRIDGE_VAULT_ADDRESS', () => {
   test('a contract that holds nothing', async () => {
-    expect(await look(underlying)).toMatchObject({ status: 200, body: { vault: underlying, held: '0.0000000' } })
+    expect(await readVault(underlying)).toMatchObject({ status: 200, body: { vault: underlying, held: '0.0000000' } })
   })
 
   test('an account: its trustline, nothing without one, and an issuer without limit', async () => {
     const keypair = await join()
     const vault = keypair.publicKey()
-    const held = async () => (await look(vault)).body
+    const held = async () => (await readVault(vault)).body
     expect(await held()).toEqual({ vault, held: '0.0000000' })
     await faucet.perform(keypair, Operation.changeTrust({ asset: usdc }))
     expect(await held()).toEqual({ vault, held: '0.0000000' })
@@ -94,13 +94,13 @@ describe('BRIDGE_VAULT_ADDRESS', () => {
       Operation.payment({ destination: vault, asset: usdc, amount: '12.3456789' }),
     )
     expect(await held()).toEqual({ vault, held: '12.3456789' })
-    const { body } = await look(service.ledger.issuer.publicKey())
+    const { body } = await readVault(service.ledger.issuer.publicKey())
     expect(body).toEqual({ vault: service.ledger.issuer.publicKey(), held: '922337203685.4775807' })
   })
 
   test('an account that is not on the ledger holds nothing', async () => {
     const vault = Keypair.random().publicKey()
-    expect(await look(vault)).toMatchObject({ status: 200, body: { vault, held: '0.0000000' } })
+    expect(await readVault(vault)).toMatchObject({ status: 200, body: { vault, held: '0.0000000' } })
   })
 })
 
@@ -111,12 +111,12 @@ describe('a token over the native asset', () => {
     const { balance } = await service.ledger.network.rpc.getAccountEntry(vault)
     expect(balance).toBeGreaterThan(0n)
     const units = balance.toString().padStart(8, '0')
-    expect(await look(vault)).toMatchObject({
+    expect(await readVault(vault)).toMatchObject({
       status: 200,
       body: { vault, held: `${units.slice(0, -7)}.${units.slice(-7)}` },
     })
     const nobody = Keypair.random().publicKey()
-    expect((await look(nobody)).body).toEqual({ vault: nobody, held: '0.0000000' })
+    expect((await readVault(nobody)).body).toEqual({ vault: nobody, held: '0.0000000' })
   })
 
   test('a contract: its balance with the asset’s contract', async () => {
@@ -134,7 +134,7 @@ describe('a token over the native asset', () => {
       }),
     )
     service.ledger.proxy.rule(madeOver(native))
-    expect((await look(token)).body).toEqual({ vault: token, held: '5.0000001' })
+    expect((await readVault(token)).body).toEqual({ vault: token, held: '5.0000001' })
   })
 })
 
@@ -149,7 +149,7 @@ describe('refusals', () => {
   })
 
   test('501 with neither vault nor token', async () => {
-    expect(await look('', { CONFIDENTIAL_TOKEN: '' })).toMatchObject({
+    expect(await readVault('', { CONFIDENTIAL_TOKEN: '' })).toMatchObject({
       status: 501,
       body: { error: 'no bridge vault is configured', code: 'vault-not-configured' },
     })
@@ -158,13 +158,13 @@ describe('refusals', () => {
   test('501 when the configured token is something else, or nothing', async () => {
     const error = 'the configured contract does not name its asset as a confidential token does'
     for (const contract of [underlying, madeUp()]) {
-      expect(await look('', { CONFIDENTIAL_TOKEN: contract })).toMatchObject({ status: 501, body: { error } })
+      expect(await readVault('', { CONFIDENTIAL_TOKEN: contract })).toMatchObject({ status: 501, body: { error } })
     }
   })
 
   test('501 when the asset is not a Stellar asset', async () => {
     service.ledger.proxy.rule(madeOver(service.ledger.devnet.deployment.contracts.verifier))
-    expect(await look('')).toMatchObject({
+    expect(await readVault('')).toMatchObject({
       status: 501,
       body: { error: 'the asset of the confidential token is not a Stellar asset', code: 'not-wired' },
     })

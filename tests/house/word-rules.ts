@@ -21,7 +21,7 @@ const WORDS: Record<string, string> = {
   sweeper: 'maintenance',
 }
 
-/** Words that are at home in prose, and say nothing as a name in the application's code. */
+/** Words that are at home in prose, and say nothing as a name. */
 const NAMES: Record<string, string> = {
   town: 'test service',
   ground: 'test ledger',
@@ -61,7 +61,7 @@ export const WORD_RULES: Rule[] = [
         .filter(([file]) => own(file))
         .flatMap(([file, source]) => {
           const names = new Set([file, ...(codeOf(source).match(/[A-Za-z_$][\w$]*/g) ?? [])])
-          const all: Record<string, string> = file.startsWith('tests/') ? WORDS : { ...WORDS, ...NAMES }
+          const all: Record<string, string> = { ...WORDS, ...NAMES }
           const found = [...names].flatMap(wordsOf).filter((word) => isForbidden(word, file, all))
           return [...new Set(found)].map((word) => `${file}: ${word}, write ${all[word]}`)
         })

@@ -134,11 +134,11 @@ const STEPS: [string, Step][] = [
 
 /** A locked batch with one payout to the payee, and a second that must stay as it is. */
 async function openBatch(employer: SignedInPayer) {
-  const office = await employerWith({ ...(await openApiClient({ base, fetch })), db: service.db }, employer)
-  const contractor = await office.engage('the payee', { address: payee })
-  const batch = await office.prepare([contractor])
-  const other = await office.prepare([contractor])
-  return { office, batch, other }
+  const owner = await employerWith({ ...(await openApiClient({ base, fetch })), db: service.db }, employer)
+  const contractor = await owner.engage('the payee', { address: payee })
+  const batch = await owner.prepare([contractor])
+  const other = await owner.prepare([contractor])
+  return { owner, batch, other }
 }
 
 test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async (_, step) => {
@@ -148,7 +148,7 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   await service.db.execute(
     sql`INSERT INTO quotas (account, day) VALUES ('*', ${new Date().toISOString().slice(0, 10)}) ON CONFLICT DO NOTHING`,
   )
-  const { office, batch, other } = await openBatch(employer)
+  const { owner, batch, other } = await openBatch(employer)
   const { signedXdr, hash } = await buildTransfer(service.ledger.network, employer, transfer)
   const { reached, letGo } = step(hash, employer)
   const cut = post(employer, signedXdr).then(
@@ -167,11 +167,11 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   expect(await countFeeBumps(service, hash)).toBe(1)
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'succeeded' })
   await expectSettled(service, employer, hash)
-  expect(await findBatch(office, batch)).toMatchObject({
+  expect(await findBatch(owner, batch)).toMatchObject({
     status: 'completed',
     payouts: [{ status: 'paid', txHash: (answer.body as { hash: string }).hash }],
   })
-  expect(await findBatch(office, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
+  expect(await findBatch(owner, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
   expect(await findContradictions(service.db)).toEqual([])
   const floats = await service.db.query.sponsorFloats.findMany()
   expect(floats.map(({ held }) => held)).toEqual([0n])
@@ -179,7 +179,7 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
 
 test('what was open at a SIGKILL is settled by the next process, though nobody asks', async () => {
   const employer = await service.employ()
-  const { office, batch, other } = await openBatch(employer)
+  const { owner, batch, other } = await openBatch(employer)
   const transfer = { to: payee, amount: 7n, opening: employer.opening }
   const { signedXdr, hash } = await buildTransfer(service.ledger.network, employer, transfer)
   const { reached, letGo } = atCall('sendTransaction', { delivered: false })(hash, employer)
@@ -193,6 +193,6 @@ test('what was open at a SIGKILL is settled by the next process, though nobody a
   expect(await countFeeBumps(service, hash)).toBe(1)
   await expectSettled(service, employer, hash)
   expect(await findContradictions(service.db)).toEqual([])
-  expect(await findBatch(office, batch)).toMatchObject({ status: 'completed', payouts: [{ status: 'paid' }] })
-  expect(await findBatch(office, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
+  expect(await findBatch(owner, batch)).toMatchObject({ status: 'completed', payouts: [{ status: 'paid' }] })
+  expect(await findBatch(owner, other)).toMatchObject({ status: 'ready', payouts: [{ status: 'ready' }] })
 })

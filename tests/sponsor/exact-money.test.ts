@@ -49,8 +49,8 @@ async function applied(hashes: readonly string[]): Promise<string[]> {
   return hashes.filter((_, index) => found[index]?.status === 'SUCCESS')
 }
 
-const statusesOf = async (office: Parameters<typeof findBatch>[0], batches: readonly { id: string }[]) =>
-  (await Promise.all(batches.map((batch) => findBatch(office, batch)))).map(({ payouts }) => payouts[0]?.status)
+const statusesOf = async (employer: Parameters<typeof findBatch>[0], batches: readonly { id: string }[]) =>
+  (await Promise.all(batches.map((batch) => findBatch(employer, batch)))).map(({ payouts }) => payouts[0]?.status)
 
 describe('a payout is paid once', () => {
   test('refused by the network, the client sends its own, a second device tries again with the payout’s name', async () => {
@@ -103,7 +103,7 @@ describe('a payout is paid once', () => {
   })
 
   test('signed anew with the same number after a 500, without the payout’s name: the next month’s stays', async () => {
-    const { wallet, post, hash, office, batches } = await prepare({ batches: 2 })
+    const { wallet, post, hash, employer, batches } = await prepare({ batches: 2 })
     let lost = true
     service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
     const first = post()
@@ -116,7 +116,7 @@ describe('a payout is paid once', () => {
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 500])
     expect(answers.find(({ status }) => status === 500)?.body.code).toBe('transfer-replaced')
     expect(await applied([hash, anew.hash])).toHaveLength(1)
-    expect(await statusesOf(office, batches)).toEqual(['paid', 'ready'])
+    expect(await statusesOf(employer, batches)).toEqual(['paid', 'ready'])
   })
 
   test('a POST that failed before anything was written, sent by the client itself, posted again: 200, and paid', async () => {
@@ -138,13 +138,13 @@ describe('a payout is paid once', () => {
   })
 
   test('what a client has sent by itself settles no payout that was made afterwards', async () => {
-    const { wallet, signedXdr, hash, post, office, payee, batches } = await prepare({ batches: 0 })
+    const { wallet, signedXdr, hash, post, employer, payee, batches } = await prepare({ batches: 0 })
     await sendAndWait(service.ledger.network, signedXdr)
     // The time of a ledger is a whole second.
     await pause(1_500)
-    const later = await office.prepare([payee])
+    const later = await employer.prepare([payee])
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
-    expect(await statusesOf(office, [...batches, later])).toEqual(['ready'])
+    expect(await statusesOf(employer, [...batches, later])).toEqual(['ready'])
     expect(wallet.address).toBe((await service.findTransfer(hash))?.account)
   })
 
@@ -321,7 +321,7 @@ describe('an end is found, whatever became of RPC and key', () => {
   }, 120_000)
 
   test('no history is left: unknown for ever, the float free, the payout waits for its employer, the RPC for nobody', async () => {
-    const { wallet, office, batch } = await prepare()
+    const { wallet, employer, batch } = await prepare()
     const built = await buildTransfer(
       service.ledger.network,
       wallet,
@@ -342,12 +342,12 @@ describe('an end is found, whatever became of RPC and key', () => {
     expect(floats.map(({ held }) => held)).toEqual([0n])
     const quotas = await service.db.query.quotas.findMany()
     expect(quotas.find(({ account }) => account === wallet.address)).toMatchObject({ held: 0n, used: row?.bid })
-    expect(await findBatch(office, batch)).toMatchObject({
+    expect(await findBatch(employer, batch)).toMatchObject({
       status: 'started',
       payouts: [{ status: 'pending', error: expect.stringContaining('nobody can tell') }],
     })
     const before = new Map(service.ledger.proxy.calls)
-    await findBatch(office, batch)
+    await findBatch(employer, batch)
     await pause(1_500)
     expect(service.ledger.proxy.calls.get('getTransaction')).toBe(before.get('getTransaction'))
   }, 60_000)
@@ -426,7 +426,7 @@ describe('an end is found, whatever became of RPC and key', () => {
 
 async function prepare({ batches = 1 }: { batches?: number } = {}) {
   const payment = await preparePayment(service, address, { batches: Math.max(1, batches) })
-  if (batches === 0) for (const { id } of payment.batches) await payment.office.ask('DELETE', `/batches/${id}`)
+  if (batches === 0) for (const { id } of payment.batches) await payment.employer.ask('DELETE', `/batches/${id}`)
   return { ...payment, batches: batches === 0 ? [] : payment.batches }
 }
 

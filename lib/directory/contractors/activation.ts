@@ -11,7 +11,7 @@ const WAITING = ['invited', 'onboarding'] as const
 const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
 
 /**
- * Activates those of `ids` whose address has been registered since the last look. Asks the ledger first, and changes
+ * Activates those of `ids` whose address has been registered since. Asks the ledger first, and changes
  * nothing while it cannot be asked.
  */
 export async function activateContractors(
@@ -29,16 +29,16 @@ export async function activateContractors(
   await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), actor, now)
 }
 
-const LOOKER: Actor = { kind: 'service', sub: 'registration check' }
+const READER: Actor = { kind: 'service', sub: 'registration check' }
 /** As many as a list shows at once; the chore finds the others. */
 const CHECKED_AT_ONCE = 1_000
 const CHECKED_EVERY_MS = 30_000
 
 /**
- * Activates who waits in an organisation, on behalf of somebody who looks at its contractors. The ledger is asked at most
- * once in 30 seconds for an organisation, by all processes together: who asks writes the time down first.
+ * Activates who waits in an organisation, before its contractors are read. The ledger is asked at most once in 30
+ * seconds for an organisation, by all processes together: a process records the time before it asks.
  */
-export async function activateBeforeLooking(
+export async function activateBeforeReading(
   db: Database,
   accounts: ConfidentialAccounts,
   organisation: string,
@@ -63,7 +63,7 @@ export async function activateBeforeLooking(
   if (!due) return
   const candidates = await findCandidates(db, eq(contractors.organisation, organisation), CHECKED_AT_ONCE, desc)
   const found = await findRegistrations(accounts, candidates.map(addressOf))
-  await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), LOOKER, now)
+  await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), READER, now)
 }
 
 const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }

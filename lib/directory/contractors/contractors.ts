@@ -8,7 +8,7 @@ import { isId } from '../ids.ts'
 import { contains, listQuery } from '../list-filters.ts'
 import { asDissolved } from '../organisations.ts'
 import { type Employer, requireEmployer, type User } from '../user.ts'
-import { activateBeforeLooking } from './activation.ts'
+import { activateBeforeReading } from './activation.ts'
 import type { ConfidentialAccounts } from './registration.ts'
 import type { Contractor } from './schema.ts'
 
@@ -45,7 +45,7 @@ export async function listContractors(
   { status, q }: ContractorFilters,
   page: PageRequest,
 ): Promise<Page<Contractor>> {
-  await activateBeforeLooking(db, accounts, organisation, now)
+  await activateBeforeReading(db, accounts, organisation, now)
   const isListed = and(
     eq(contractors.organisation, organisation),
     isNull(contractors.deletedAt),
@@ -79,7 +79,7 @@ export async function findContractor({ db, accounts, now }: LookContext, user: U
   }
   const row = await find()
   if (row.address === null || (row.status !== 'invited' && row.status !== 'onboarding')) return presentContractor(row)
-  await activateBeforeLooking(db, accounts, row.organisation, now)
+  await activateBeforeReading(db, accounts, row.organisation, now)
   return presentContractor(await find())
 }
 

@@ -41,49 +41,49 @@ function renew() {
   Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))
 }
 
-const looks: [string, (office: Employer, batch: { id: string }) => Promise<unknown>][] = [
-  ['GET /batches/{id}', async (office, batch) => (await findBatch(office, batch)).payouts[0]?.status],
+const polls: [string, (employer: Employer, batch: { id: string }) => Promise<unknown>][] = [
+  ['GET /batches/{id}', async (employer, batch) => (await findBatch(employer, batch)).payouts[0]?.status],
   [
     'GET /batches/{id}/status',
-    async (office, { id }) => {
-      const { body } = await office.ask<BatchProgress>('GET', `/batches/${id}/status`)
+    async (employer, { id }) => {
+      const { body } = await employer.ask<BatchProgress>('GET', `/batches/${id}/status`)
       return body.status === 'completed' ? 'paid' : body.status
     },
   ],
   [
     'GET /payouts',
-    async (office, { id }) =>
-      (await office.ask<{ payouts: Payout[] }>('GET', `/payouts?batchId=${id}`)).body.payouts[0]?.status,
+    async (employer, { id }) =>
+      (await employer.ask<{ payouts: Payout[] }>('GET', `/payouts?batchId=${id}`)).body.payouts[0]?.status,
   ],
 ]
-test.each(looks)('%s', async (_, look) => {
-  const { office, batch, hash, posted } = await leaveBehind()
+test.each(polls)('%s', async (_, poll) => {
+  const { employer, batch, hash, posted } = await leaveBehind()
   expect((await service.findTransfer(hash))?.status).toBe('open')
-  await expect.poll(() => look(office, batch), POLL).toBe('paid')
+  await expect.poll(() => poll(employer, batch), POLL).toBe('paid')
   expect(await posted).toMatchObject({ status: 500 })
 })
 
-test('somebody else’s look leaves it alone', async () => {
-  const { hash, office, batch, posted } = await leaveBehind()
+test('a poll of another organisation leaves it alone', async () => {
+  const { hash, employer, batch, posted } = await leaveBehind()
   const stranger = await openEmployer(service, (await service.employ(1n)).address)
   await stranger.ask('GET', '/payouts')
   expect((await service.findTransfer(hash))?.status).toBe('open')
-  await expect.poll(async () => (await findBatch(office, batch)).payouts[0]?.status, POLL).toBe('paid')
+  await expect.poll(async () => (await findBatch(employer, batch)).payouts[0]?.status, POLL).toBe('paid')
   await posted
 })
 
-test('twenty looks are one look at the ledger; and while the RPC is down they are answered all the same', async () => {
-  const { office, batch, hash, posted } = await leaveBehind()
+test('twenty polls are one question to the ledger; and while the RPC is down they are answered all the same', async () => {
+  const { employer, batch, hash, posted } = await leaveBehind()
   service.ledger.proxy.rule(() => ({ status: 503 }))
-  expect((await findBatch(office, batch)).payouts[0]?.status).toBe('pending')
+  expect((await findBatch(employer, batch)).payouts[0]?.status).toBe('pending')
   let calls = 0
   service.ledger.proxy.rule(({ method }) => {
     if (method === 'getTransaction') calls += 1
     return 'pass'
   })
-  await Promise.all(Array.from({ length: 20 }, () => findBatch(office, batch)))
+  await Promise.all(Array.from({ length: 20 }, () => findBatch(employer, batch)))
   await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('succeeded')
   expect(calls).toBeLessThanOrEqual(4)
-  expect((await findBatch(office, batch)).payouts[0]?.status).toBe('paid')
+  expect((await findBatch(employer, batch)).payouts[0]?.status).toBe('paid')
   await posted
 })
