@@ -63,7 +63,7 @@ export const BATCH_OPERATIONS = [
     refusals: ['organisation-dissolved'],
     handle: async ({ service, user, body, now }) => {
       const db = await service.database()
-      return await createBatch(db, await becomeEmployer(db, user, now), body, now)
+      return await createBatch({ db, employer: await becomeEmployer(db, user, now), now }, body)
     },
   }),
   operation({
@@ -133,7 +133,10 @@ export const BATCH_OPERATIONS = [
     refusals: ['batch-not-found', 'batch-locked'],
     handle: async ({ service, employer, params, body, now }) => {
       const db = await service.database()
-      return await instructBatch(db, service.confidentialAccounts, employer, params.id, body.instructions, now)
+      return await instructBatch(
+        { db, accounts: service.confidentialAccounts, employer, now },
+        { id: params.id, instructions: body.instructions },
+      )
     },
   }),
   operation({
@@ -148,7 +151,7 @@ export const BATCH_OPERATIONS = [
     answer: { description: 'The batch', schema: batchShape, example: { ...BATCH_EXAMPLE, status: 'ready' } },
     refusals: ['batch-not-found', 'batch-locked'],
     handle: async ({ service, employer, params, now }) => {
-      return await lockBatch(await service.database(), employer, params.id, now)
+      return await lockBatch({ db: await service.database(), employer, now }, params.id)
     },
   }),
   operation({

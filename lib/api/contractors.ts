@@ -56,7 +56,10 @@ export const CONTRACTOR_OPERATIONS = [
     refusals: ['email-taken', 'address-taken', 'contractors-full', 'organisation-dissolved'],
     handle: async ({ service, user, body, now }) => {
       const db = await service.database()
-      return await createContractor(db, service.confidentialAccounts, await becomeEmployer(db, user, now), body, now)
+      return await createContractor(
+        { db, accounts: service.confidentialAccounts, employer: await becomeEmployer(db, user, now), now },
+        body,
+      )
     },
   }),
   operation({
@@ -82,11 +85,8 @@ export const CONTRACTOR_OPERATIONS = [
     handle: async ({ service, user, body, now }) => {
       const db = await service.database()
       return await importContractors(
-        db,
-        service.confidentialAccounts,
-        await becomeEmployer(db, user, now),
+        { db, accounts: service.confidentialAccounts, employer: await becomeEmployer(db, user, now), now },
         body.rows,
-        now,
       )
     },
   }),
@@ -126,7 +126,10 @@ export const CONTRACTOR_OPERATIONS = [
     },
     refusals: ['account-unproven', 'contractor-not-found', 'email-taken', 'address-taken'],
     handle: async ({ service, user, params, body, now }) => {
-      return await changeContractor(await service.database(), service.confidentialAccounts, user, params.id, body, now)
+      return await changeContractor(
+        { db: await service.database(), accounts: service.confidentialAccounts, user, now },
+        { id: params.id, changes: body },
+      )
     },
   }),
   operation({
@@ -141,7 +144,7 @@ export const CONTRACTOR_OPERATIONS = [
     answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.contractorId } },
     refusals: ['contractor-not-found'],
     handle: async ({ service, employer, params, now }) => {
-      return await removeContractor(await service.database(), employer, params.id, now)
+      return await removeContractor({ db: await service.database(), employer, now }, params.id)
     },
   }),
 ]

@@ -28,7 +28,10 @@ export const INVITE_OPERATIONS = [
       'mail-unavailable',
     ],
     handle: async ({ service, employer, params, now }) => {
-      return await inviteContractor(await service.database(), service.settings, employer, params.id, now)
+      return await inviteContractor(
+        { db: await service.database(), settings: service.settings, employer, now },
+        params.id,
+      )
     },
   }),
   operation({
@@ -45,7 +48,7 @@ export const INVITE_OPERATIONS = [
     refusals: ['own-invite', 'invite-for-other', 'invite-not-found', 'invite-accepted', 'address-taken'],
     handle: async ({ service, user, params, now }) => {
       const given = { accounts: service.confidentialAccounts, invites: service.settings.invites }
-      return await acceptInvite(await service.database(), given, user, params.token, now)
+      return await acceptInvite({ db: await service.database(), ...given, user, now }, params.token)
     },
   }),
 ]

@@ -30,7 +30,7 @@ export const ME_OPERATIONS = [
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     handle: async ({ service, user, body, now }) => {
       const db = await service.database()
-      const renamed = await nameOwnOrganisation(db, user, body.orgName, now)
+      const renamed = await nameOwnOrganisation({ db, user, now }, body.orgName)
       return await describeMe(db, service.settings.invites, renamed, now)
     },
   }),
@@ -50,7 +50,7 @@ export const ME_OPERATIONS = [
       // Both sessions are judged before the database is asked.
       const other = await verifyJoined(service.settings.sessions, body.session, now)
       const db = await service.database()
-      const joined = await joinIdentity(db, await admitUser(db, session, now), other, now)
+      const joined = await joinIdentity({ db, user: await admitUser(db, session, now), now }, other)
       return await describeMe(db, service.settings.invites, joined, now)
     },
   }),

@@ -12,7 +12,7 @@ import { activateContractors } from './contractors/activation.ts'
 import type { ConfidentialAccounts } from './contractors/registration.ts'
 import { isId } from './ids.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
-import type { Employer } from './user.ts'
+import type { Employer, EmployerContext } from './user.ts'
 
 /** Why an instruction did not become a payout; the others of the same request still do. */
 export const INSTRUCTION_REASONS = [
@@ -65,12 +65,8 @@ export type Instructed = z.output<typeof instructedShape>
  * @throws Refusal not-found; conflict when the batch is locked
  */
 export async function instructBatch(
-  db: Database,
-  accounts: ConfidentialAccounts,
-  employer: Employer,
-  id: string,
-  instructions: readonly Instruction[],
-  now: Date,
+  { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },
+  { id, instructions }: { id: string; instructions: readonly Instruction[] },
 ): Promise<Instructed> {
   if (!isId(id)) throw batchNotFound()
   const { organisation, actor } = employer

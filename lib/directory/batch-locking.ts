@@ -7,14 +7,14 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { BATCH_COLUMNS, type Batch, batchNotFound, ownBatch, presentBatch } from './batches.ts'
 import { isId } from './ids.ts'
 import { BATCH_MOVES, PAYOUT_MOVES } from './moves.ts'
-import type { Employer } from './user.ts'
+import type { Employer, EmployerContext } from './user.ts'
 
 /**
  * Closes a batch to instructions: it and its payouts are `ready` to be sent. A batch that is ready is answered as it
  * is, so that the call may be repeated.
  * @throws Refusal not-found; conflict once it has started
  */
-export async function lockBatch(db: Database, employer: Employer, id: string, now: Date): Promise<Batch> {
+export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {
   if (!isId(id)) throw batchNotFound()
   return await transact(db, async (tx) => {
     const [locked] = await tx

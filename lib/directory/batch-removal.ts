@@ -1,12 +1,12 @@
 import { eq } from 'drizzle-orm'
 import { type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { transact } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { holdBatches } from './batch-progress.ts'
 import { batchNotFound, ownBatch } from './batches.ts'
 import { isId } from './ids.ts'
-import type { Employer } from './user.ts'
+import type { EmployerContext } from './user.ts'
 
 /** A batch leaves these with its first payout that is sent, and never comes back. */
 const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'ready'
@@ -15,10 +15,7 @@ const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'read
  * Removes a batch of which nothing was ever sent, with its payouts.
  * @throws Refusal not-found; conflict once a payout of it has been sent
  */
-export async function removeBatch(
-  { db, employer, now }: { db: Database; employer: Employer; now: Date },
-  id: string,
-): Promise<{ id: string }> {
+export async function removeBatch({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw batchNotFound()
   return await transact(db, async (tx) => {
     // Under this lock no payout of the batch is claimed.

@@ -11,7 +11,7 @@ import { isId } from './ids.ts'
 import { contains, listQuery } from './list-filters.ts'
 import { asDissolved } from './organisations.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
-import type { Employer } from './user.ts'
+import type { Employer, EmployerContext } from './user.ts'
 
 export const newBatch = z.object({ name: plainText('name', 200) })
 
@@ -58,10 +58,8 @@ export const BATCH_COLUMNS = {
  * @throws Refusal conflict when the organisation has just been dissolved
  */
 export async function createBatch(
-  db: Database,
-  employer: Employer,
+  { db, employer, now }: EmployerContext,
   { name }: z.output<typeof newBatch>,
-  now: Date,
 ): Promise<Batch> {
   const creating = transact(db, async (tx) => {
     const { organisation, actor } = employer

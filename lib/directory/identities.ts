@@ -13,7 +13,7 @@ import {
   lockIdentities,
   organisationOf,
 } from './organisations.ts'
-import { actorOf, admitUser, type User } from './user.ts'
+import { actorOf, admitUser, type User, type UserContext } from './user.ts'
 
 const problem = absentOr('session', 'must be a valid session')
 
@@ -45,7 +45,7 @@ export async function verifyJoined(settings: SessionSettings, token: string, now
  * could never prove an account.
  * @throws Refusal organisation-in-use when the other identity's organisation has records
  */
-export async function joinIdentity(db: Database, user: User, joined: Session, now: Date): Promise<User> {
+export async function joinIdentity({ db, user, now }: UserContext, joined: Session): Promise<User> {
   const other = await admitUser(db, joined, now)
   const { kind, sub } = other.identity
   await transact(db, async (tx) => {

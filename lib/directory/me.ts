@@ -6,7 +6,7 @@ import type { InviteSettings } from './invites/invites.ts'
 import { findPendingInvite } from './invites/search.ts'
 import { inviteToken } from './invites/token.ts'
 import { foundOrganisation, isEmpty, nameOrganisation } from './organisations.ts'
-import { actorOf, admitUser, type User } from './user.ts'
+import { actorOf, admitUser, type User, type UserContext } from './user.ts'
 
 /** The body of PATCH /me. */
 export const meChanges = z.object({ orgName: plainText('orgName', 200) })
@@ -50,7 +50,7 @@ export async function describeMe(
 }
 
 /** Names the user's organisation, or founds one of that name. */
-export async function nameOwnOrganisation(db: Database, user: User, name: string, now: Date): Promise<User> {
+export async function nameOwnOrganisation({ db, user, now }: UserContext, name: string): Promise<User> {
   const { identity } = user
   await transact(db, async (tx) => {
     const organisation = await foundOrganisation(tx, identity, name, now)

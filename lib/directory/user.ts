@@ -31,6 +31,20 @@ export interface Employer {
   actor: Actor
 }
 
+/** What a verb of an employer works with. */
+export interface EmployerContext {
+  db: Database
+  employer: Employer
+  now: Date
+}
+
+/** What a verb of any user works with. */
+export interface UserContext {
+  db: Database
+  user: User
+  now: Date
+}
+
 /** What of the service it takes to know a user by a request. */
 export interface SessionContext {
   settings: { sessions: SessionSettings }

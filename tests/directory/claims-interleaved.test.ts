@@ -112,7 +112,11 @@ function actionsOf(
     const payee = pick(payees[index] ?? [])
     const status = random(2) === 0 ? 'inactive' : 'ready'
     const user = users[index]
-    if (user) await changeContractor(db, service.running.confidentialAccounts, user, payee.id, { status }, NOW)
+    if (user)
+      await changeContractor(
+        { db, accounts: service.running.confidentialAccounts, user, now: NOW },
+        { id: payee.id, changes: { status } },
+      )
   }
   return [instruct, instruct, lock, lock, claim, claim, claim, claim, settle, settle, settle, settle, change]
 }

@@ -296,9 +296,15 @@ describe('a linked contractor', () => {
     await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
     const conflict = { code: 'organisation-dissolved', message: 'your organisation is not there any more' }
     const { confidentialAccounts: accounts } = service.running
-    await expect(createBatch(service.db, late, { name: 'March' }, NOW)).rejects.toMatchObject(conflict)
-    await expect(createContractor(service.db, accounts, late, { name: 'Bob' }, NOW)).rejects.toMatchObject(conflict)
-    await expect(importContractors(service.db, accounts, late, [{ name: 'Bob' }], NOW)).rejects.toMatchObject(conflict)
+    await expect(createBatch({ db: service.db, employer: late, now: NOW }, { name: 'March' })).rejects.toMatchObject(
+      conflict,
+    )
+    await expect(
+      createContractor({ db: service.db, accounts, employer: late, now: NOW }, { name: 'Bob' }),
+    ).rejects.toMatchObject(conflict)
+    await expect(
+      importContractors({ db: service.db, accounts, employer: late, now: NOW }, [{ name: 'Bob' }]),
+    ).rejects.toMatchObject(conflict)
   })
 
   test('sees its own record and changes its address, and does nothing else', async () => {
@@ -366,7 +372,10 @@ describe('a linked contractor', () => {
     const { session, id, address } = await hired(employer.session)
     const user = await admitUser(service.db, { kind: 'ledger', sub: address }, NOW)
     await service.ask('DELETE', `/contractors/${id}`, { session: employer.session })
-    const changing = changeContractor(service.db, service.running.confidentialAccounts, user, id, { address }, NOW)
+    const changing = changeContractor(
+      { db: service.db, accounts: service.running.confidentialAccounts, user, now: NOW },
+      { id, changes: { address } },
+    )
     await expect(changing).rejects.toMatchObject({ code: 'contractor-not-found' })
     expect(refused(await service.ask('GET', `/contractors/${id}`, { session }))).toEqual([
       403,

@@ -84,7 +84,7 @@ test('a user of an identity provider who has joined a wallet is given to that', 
   const now = service.running.now()
   const joan = await admitUser(service.db, await verifySession(sessions, session, now), now)
   const wallet = await service.wallet(person.address)
-  await joinIdentity(service.db, joan, await verifySession(sessions, wallet, now), now)
+  await joinIdentity({ db: service.db, user: joan, now }, await verifySession(sessions, wallet, now))
   expect(await faucet.ask(session)).toMatchObject({ status: 200 })
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 })

@@ -49,7 +49,7 @@ async function acceptBy(running: Service, pending: InviteSignIn, returned: URL):
   const { identity } = await verifyAccessToken(client.provider, accessToken, now())
   const db = await database()
   const user = await admitUser(db, identity, now())
-  const { status } = await acceptInvite(db, { accounts, invites: settings.invites }, user, pending.token, now())
+  const { status } = await acceptInvite({ db, accounts, invites: settings.invites, user, now: now() }, pending.token)
   return status
 }
 

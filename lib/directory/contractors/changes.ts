@@ -6,7 +6,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '../email.ts'
 import { provenAccounts } from '../identities.ts'
 import { cancelPayouts } from '../payouts/cancelling.ts'
-import { actorOf, type Employer, type User } from '../user.ts'
+import { actorOf, type EmployerContext, type User, type UserContext } from '../user.ts'
 import {
   asConflict,
   CONTRACTOR_COLUMNS,
@@ -25,12 +25,8 @@ import type { Contractor, ContractorChanges } from './schema.ts'
  * @throws Refusal not-found; forbidden; conflict when another contractor has the email or the address
  */
 export async function changeContractor(
-  db: Database,
-  accounts: ConfidentialAccounts,
-  user: User,
-  id: string,
-  changes: ContractorChanges,
-  now: Date,
+  { db, accounts, user, now }: UserContext & { accounts: ConfidentialAccounts },
+  { id, changes }: { id: string; changes: ContractorChanges },
 ): Promise<Contractor> {
   await requireVisible(db, user, id)
   const { address } = changes
@@ -64,10 +60,8 @@ export async function changeContractor(
  * @throws Refusal not-found
  */
 export async function removeContractor(
-  db: Database,
-  { organisation, actor }: Employer,
+  { db, employer: { organisation, actor }, now }: EmployerContext,
   id: string,
-  now: Date,
 ): Promise<{ id: string }> {
   return await transact(db, async (tx) => {
     const [removed] = await tx

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { transact } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '../email.ts'
 import { inviteEnd } from '../invites/token.ts'
-import type { Employer } from '../user.ts'
+import type { Employer, EmployerContext } from '../user.ts'
 import { FULL, roomFor } from './capacity.ts'
 import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from './contractors.ts'
 import { type ConfidentialAccounts, findRegistrations, viewingKeyOf } from './registration.ts'
@@ -17,11 +17,8 @@ import type { Contractor, NewContractor } from './schema.ts'
  * @throws Refusal conflict when another contractor of the organisation has the email or the address, or it has too many
  */
 export async function createContractor(
-  db: Database,
-  accounts: ConfidentialAccounts,
-  employer: Employer,
+  { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },
   given: NewContractor,
-  now: Date,
 ): Promise<Contractor> {
   const { address } = given
   const found = await findRegistrations(accounts, address === undefined ? [] : [address])

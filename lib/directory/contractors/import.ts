@@ -5,7 +5,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { foldEmail } from '../email.ts'
 import { asDissolved } from '../organisations.ts'
-import type { Employer } from '../user.ts'
+import type { Employer, EmployerContext } from '../user.ts'
 import { FULL, roomFor } from './capacity.ts'
 import { CONTRACTOR_COLUMNS, presentContractor, SAME_ADDRESS, SAME_EMAIL } from './contractors.ts'
 import { contractorRowOf, creationOf } from './creation.ts'
@@ -19,11 +19,8 @@ import { mapInSlices } from './slices.ts'
  * @throws Refusal conflict when the organisation has just been dissolved
  */
 export async function importContractors(
-  db: Database,
-  accounts: ConfidentialAccounts,
-  employer: Employer,
+  { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },
   rows: readonly unknown[],
-  now: Date,
 ): Promise<Import> {
   const parsed = await mapInSlices(rows, (row, index) => parseRow(row, index + 1))
   const good = parsed.flatMap((entry) => (entry.given ? [entry] : []))

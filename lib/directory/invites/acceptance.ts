@@ -13,7 +13,7 @@ import {
 import type { Contractor } from '../contractors/schema.ts'
 import { foldEmail } from '../email.ts'
 import { leaveEmptyOrganisation, lockIdentity } from '../organisations.ts'
-import { actorOf, type User } from '../user.ts'
+import { actorOf, type User, type UserContext } from '../user.ts'
 import { type InviteSettings, isValid } from './invites.ts'
 import { readInviteToken } from './token.ts'
 
@@ -24,19 +24,17 @@ import { readInviteToken } from './token.ts'
  * user's own; conflict when it has been accepted, or another contractor has the address
  */
 export async function acceptInvite(
-  db: Database,
-  given: { accounts: ConfidentialAccounts; invites: Pick<InviteSettings, 'secret'> },
-  user: User,
+  context: UserContext & { accounts: ConfidentialAccounts; invites: Pick<InviteSettings, 'secret'> },
   token: string,
-  now: Date,
 ): Promise<Contractor> {
-  const name = readInviteToken(given.invites.secret, token)
+  const { db, user, now, accounts, invites } = context
+  const name = readInviteToken(invites.secret, token)
   if (!name) throw inviteNotFound()
   const actor = actorOf(user.identity)
   const [seen] = await db.select().from(contractors).where(isValid(name, now))
   if (!seen) throw inviteNotFound()
   const address = requireMeant(user, seen)
-  const found = await findRegistrations(given.accounts, address === null ? [] : [address])
+  const found = await findRegistrations(accounts, address === null ? [] : [address])
   const accepting = transact(db, async (tx) => {
     await lockIdentity(tx, user.identity)
     const [record] = await tx.select().from(contractors).where(isValid(name, now)).for('update')

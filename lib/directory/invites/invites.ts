@@ -5,7 +5,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { type MailSettings, sendMail } from '#lib/text/mail.ts'
 import { contractorNotFound, ownContractor } from '../contractors/contractors.ts'
-import type { Employer } from '../user.ts'
+import type { Employer, EmployerContext } from '../user.ts'
 import { requireMailLeft } from './limit.ts'
 import { writeInvite } from './mail.ts'
 import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './token.ts'
@@ -27,12 +27,10 @@ export interface InviteSettings {
  * unavailable when the mail could not be sent: the link that was to be sent is void with the next try
  */
 export async function inviteContractor(
-  db: Database,
-  settings: { invites: InviteSettings; mail: MailSettings | undefined },
-  employer: Employer,
+  context: EmployerContext & { settings: { invites: InviteSettings; mail: MailSettings | undefined } },
   id: string,
-  now: Date,
 ): Promise<{ inviteUrl: string }> {
+  const { db, settings, employer, now } = context
   const issued = await transact(db, (tx) => issueInvite(tx, { ...settings, employer, id }, now))
   const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
   if (settings.mail && issued.email !== null) {

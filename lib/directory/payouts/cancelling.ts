@@ -7,17 +7,14 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { countPayouts, holdBatches } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
 import { PAYOUT_MOVES } from '../moves.ts'
-import type { Employer } from '../user.ts'
+import type { EmployerContext } from '../user.ts'
 
 /**
  * Cancels a payout that is not on its way: a `draft`, a `ready` or a `failed` one. A `pending` payout with an error can be
  * cancelled too: its transfer is `unknown` for good, and the employer has looked at the account.
  * @throws Refusal not-found; conflict for a payout that is on its way, paid or canceled
  */
-export async function cancelPayout(
-  { db, employer, now }: { db: Database; employer: Employer; now: Date },
-  id: string,
-): Promise<{ id: string }> {
+export async function cancelPayout({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw payoutNotFound()
   const { organisation, actor } = employer
   const own = and(eq(payouts.id, id), eq(payouts.organisation, organisation))
