@@ -322,51 +322,7 @@ test('GET /batches/{id}/status is the counters and nothing else', async () => {
   })
 })
 
-const ONE_BATCH = [
-  ['GET', ''],
-  ['POST', '/instructions'],
-  ['POST', '/ready'],
-  ['GET', '/status'],
-] as const
-
-describe.each(ONE_BATCH)('%s /batches/{id}%s', (method, rest) => {
-  const body = rest === '/instructions' ? { instructions: [] } : undefined
-  const NOT_FOUND = { status: 404, body: { error: 'batch not found', code: 'batch-not-found' } }
-
-  test.each([NOBODY, 'x', '1', "' OR true --", 'ffffffff-ffff-ffff-ffff-fffffffffffff', '%00', 'a'.repeat(300)])(
-    'an id that nothing has, %s: 404',
-    async (id) => {
-      expect(await ada.ask(method, `/batches/${encodeURIComponent(id)}${rest}`, body)).toMatchObject(NOT_FOUND)
-    },
-  )
-
-  test('another organisation: 404, and nothing is changed', async () => {
-    const batch = await ada.prepare([await ada.engage(`payee of ${method} ${rest}`)], { draft: true })
-    expect(await eve.ask(method, `/batches/${batch.id}${rest}`, body)).toMatchObject(NOT_FOUND)
-    expect(await find(batch.id)).toEqual(batch)
-  })
-
-  test('nobody: 401; a contractor: 403, before anything is read', async () => {
-    const { id } = await create()
-    expect((await service.ask(method, `/batches/${id}${rest}`, { session: undefined, body: body })).status).toBe(401)
-    const contractor = await linkedContractor(`${method} ${rest}`)
-    expect(await contractor.ask(method, `/batches/${id}${rest}`, body && '{')).toMatchObject(FORBIDDEN)
-  })
-})
-
 const FORBIDDEN = { status: 403, body: { error: 'employer role required', code: 'employer-required' } }
-
-/** A user who is linked to a contractor record of Ada's, and has no organisation. */
-async function linkedContractor(name: string) {
-  const sub = pair(`contractor ${name}`).publicKey()
-  const user = await openUser(service, { kind: 'ledger', sub })
-  await ada.engage(name, { address: sub, status: 'invited' })
-  await user.ask('GET', '/payouts')
-  await service.db.execute(
-    sql`UPDATE contractors SET status = 'ready', linked_kind = 'ledger', linked_sub = ${sub} WHERE address = ${sub}`,
-  )
-  return user
-}
 
 test('the lists of two organisations have nothing in common', async () => {
   await Promise.all([create(ada), create(eve)])
@@ -376,12 +332,6 @@ test('the lists of two organisations have nothing in common', async () => {
   expect(hers?.length).toBeGreaterThan(0)
   expect(others?.length).toBeGreaterThan(0)
   expect(hers?.filter(({ id }) => others?.some((other) => other.id === id))).toEqual([])
-})
-
-test('a contractor has no batches, and makes none', async () => {
-  const contractor = await linkedContractor('without batches')
-  expect(await contractor.ask('GET', '/batches')).toMatchObject(FORBIDDEN)
-  expect(await contractor.ask('POST', '/batches', { name: 7 })).toMatchObject(FORBIDDEN)
 })
 
 test('a user with nothing but an invite that nobody asked for becomes an employer by the first batch', async () => {
@@ -394,12 +344,4 @@ test('a user with nothing but an invite that nobody asked for becomes an employe
   const made = await user.ask<Batch>('POST', '/batches', { name: 'my own' })
   expect(made.status).toBe(200)
   expect(await user.ask<{ batches: Batch[] }>('GET', '/batches')).toMatchObject({ body: { batches: [made.body] } })
-})
-
-test('a session that is none of ours: 401', async () => {
-  for (const [method, rest] of ONE_BATCH) {
-    expect((await service.ask(method, `/batches/${NOBODY}${rest}`, { session: 'nonsense' })).status).toBe(401)
-  }
-  expect((await service.ask('GET', '/batches', { session: undefined })).status).toBe(401)
-  expect((await service.ask('POST', '/batches', { session: undefined, body: '{' })).status).toBe(401)
 })

@@ -1,7 +1,6 @@
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { GET } from '#app/api/funding/faucet/route.ts'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { verifySession } from '#lib/auth/session.ts'
 import { joinIdentity } from '#lib/directory/identities.ts'
@@ -39,19 +38,6 @@ test('a thousand USDC arrive, and can be spent after a merge', async () => {
     faucet: service.ledger.issuer.publicKey(),
     resultCode: 'txSuccess',
   })
-})
-
-test('no session: 401; a GET: 404', async () => {
-  expect(await faucet.ask(undefined)).toMatchObject({
-    status: 401,
-    body: { error: 'missing bearer token', code: 'bearer-missing' },
-  })
-  expect(await faucet.ask('nonsense')).toMatchObject({
-    status: 401,
-    body: { error: 'invalid session token', code: 'bearer-invalid' },
-  })
-  const response = await GET(new Request('http://localhost:3000/api/funding/faucet'), undefined)
-  expect([response.status, response.headers.get('allow')]).toEqual([404, 'POST, OPTIONS'])
 })
 
 test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])('501 without %s, even for a user without account', async (missing) => {

@@ -1,6 +1,5 @@
 import { Address, Asset, Keypair, Operation, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { POST } from '#app/api/funding/vault/route.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { FAUCET, type Faucet, openFaucet, startAnother } from './faucet.ts'
@@ -139,15 +138,6 @@ describe('a token over the native asset', () => {
 })
 
 describe('refusals', () => {
-  test('401 without a session, 404 for another method', async () => {
-    expect(await faucet.vault(undefined)).toMatchObject({
-      status: 401,
-      body: { error: 'missing bearer token', code: 'bearer-missing' },
-    })
-    const response = await POST(new Request('http://localhost:3000/api/funding/vault', { method: 'POST' }), undefined)
-    expect([response.status, response.headers.get('allow')]).toEqual([404, 'GET, OPTIONS'])
-  })
-
   test('501 with neither vault nor token', async () => {
     expect(await readVault('', { CONFIDENTIAL_TOKEN: '' })).toMatchObject({
       status: 501,
