@@ -77,7 +77,10 @@ async function readCircuit(folder: string, name: CircuitName): Promise<Circuit> 
   const { parameters } = program.abi
   checkPublicInputs(file, name, parameters.filter(({ visibility }) => visibility === 'public').length)
   const secrets = parameters.filter(({ visibility }) => visibility === 'private').map((parameter) => parameter.name)
-  if (secrets.toSorted().join() !== SECRETS[name].toSorted().join() || !parameters.every(isField)) {
+  const other = parameters.filter((parameter) => !isField(parameter)).map((parameter) => parameter.name)
+  if (other.length > 0)
+    throw new ProverFault(`${file} takes parameters that are no field elements: ${other.join(', ')}`)
+  if (secrets.toSorted().join() !== SECRETS[name].toSorted().join()) {
     throw new ProverFault(`${file} takes the secrets ${secrets.join(', ')} in place of ${SECRETS[name].join(', ')}`)
   }
   return { name, program, acir: unpack(file, program.bytecode), key: await readVerificationKey(folder, name) }

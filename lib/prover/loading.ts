@@ -1,12 +1,10 @@
-import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { pathToFileURL } from 'node:url'
-import { dataPath } from '#lib/config/data-directory.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { EMBEDDED_CIRCUITS, EMBEDDED_STRING } from './embedded.ts'
+import { EMBEDDED_CIRCUITS, EMBEDDED_STRING, readEmbeddedString } from './embedded.ts'
 import { openProver, type RealProver } from './prover.ts'
-import { checkIgnition, fetchReferenceString, readReferenceString } from './reference-string.ts'
+import { fetchReferenceString, IGNITION, isComplete, readKnownString, readReferenceString } from './reference-string.ts'
 import { prover as standIn } from './stand-in.ts'
 
 /** What the configuration says of proofs. */
@@ -18,6 +16,8 @@ export interface ProverSettings {
   module: string | undefined
   circuits: string | undefined
   referenceString: string | undefined
+  /** where a real network's string is fetched, in place of its publisher */
+  referenceSource?: string
   threads: number | undefined
 }
 
@@ -50,12 +50,15 @@ export async function loadProver(settings: ProverSettings, say: (line: string) =
   }
   const referenceString = settings.referenceString ?? (isLocal ? EMBEDDED_STRING : `${homedir()}/.bb-crs`)
   await named('PROVER_CRS', async () => {
-    if (!isLocal && !existsSync(dataPath(referenceString, 'bn254_g1.dat'))) {
-      say(`The reference string is fetched into ${referenceString}, 2 MB.`)
-      await fetchReferenceString(referenceString)
+    if (isLocal) {
+      await (settings.referenceString === undefined ? readEmbeddedString() : readReferenceString(referenceString))
+      return
     }
-    const string = await readReferenceString(referenceString)
-    if (!isLocal) checkIgnition(string, referenceString)
+    if (!(await isComplete(referenceString))) {
+      say(`The reference string is fetched into ${referenceString}, 2 MB.`)
+      await fetchReferenceString(referenceString, settings.referenceSource)
+    }
+    await readKnownString(referenceString, IGNITION, 'of the ceremony that real networks use')
   })
   const { threads } = settings
   const options = { circuits, referenceString, ...(threads !== undefined && { threads }) }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
+import { mkdir, rename, stat, writeFile } from 'node:fs/promises'
 import { ProverFault, readOrExplain } from './circuits.ts'
 
 /** One more than the gates of the largest circuit. */
 export const POINTS = 32_769
 
-const POINT_BYTES = 64
+const G1_BYTES = POINTS * 64
 const G2_BYTES = 128
 
 /** The common reference string: powers of a secret number, as points. Proofs and keys hold under one string only. */
@@ -15,8 +16,11 @@ export interface ReferenceString {
   g2: Uint8Array
 }
 
-/** SHA-256 of the string that real networks use: that of Aztec's ceremony, in which 176 parties took part. */
-const IGNITION = {
+/** SHA-256 of the two files of a reference string. */
+export type Digests = Readonly<Record<'g1' | 'g2', string>>
+
+/** The string that real networks use: that of Aztec's ceremony, in which 176 parties took part. */
+export const IGNITION: Digests = {
   g1: 'd769ac6c98f8fab858a7e9967f2b7f181d8ad9fdcdf55438c915696febf0e99c',
   g2: '01797bfc4de5a96f0e516a9ea4537d18786dc30cb991aca4274c95822b69c32f',
 }
@@ -28,33 +32,73 @@ const IGNITION = {
 export async function readReferenceString(folder: string): Promise<ReferenceString> {
   const first = `${folder}/bn254_g1.dat`
   const second = `${folder}/bn254_g2.dat`
-  const [g1, g2] = await Promise.all([readOrExplain(first), readOrExplain(second)])
-  if (g1.length < POINTS * POINT_BYTES) {
-    throw new ProverFault(`${first} has ${g1.length} bytes; ${POINTS * POINT_BYTES} are needed`)
-  }
+  const g1 = await readOrExplain(first)
+  const g2 = await readOrExplain(second)
+  if (g1.length < G1_BYTES) throw new ProverFault(`${first} has ${g1.length} bytes; ${G1_BYTES} are needed`)
   if (BigInt(`0x${g1.toString('hex', 0, 32)}`) !== 1n || BigInt(`0x${g1.toString('hex', 32, 64)}`) !== 2n) {
     throw new ProverFault(`${first} does not begin with the generator of the curve`)
   }
   if (g2.length !== G2_BYTES) throw new ProverFault(`${second} has ${g2.length} bytes in place of ${G2_BYTES}`)
-  return { g1: g1.subarray(0, POINTS * POINT_BYTES), g2 }
+  return { g1: g1.subarray(0, G1_BYTES), g2 }
 }
 
-/** @throws ProverFault unless the string is that of the ceremony which real networks trust */
-export function checkIgnition(string: ReferenceString, folder: string): void {
+/** Reads a string that must be this one. @throws ProverFault */
+export async function readKnownString(folder: string, digests: Digests, origin: string): Promise<ReferenceString> {
+  const string = await readReferenceString(folder)
   for (const part of ['g1', 'g2'] as const) {
     const digest = createHash('sha256').update(string[part]).digest('hex')
-    if (digest !== IGNITION[part]) {
-      throw new ProverFault(`bn254_${part}.dat in ${folder} is not of the ceremony that real networks use`)
-    }
+    if (digest !== digests[part]) throw new ProverFault(`bn254_${part}.dat in ${folder} is not ${origin}`)
+  }
+  return string
+}
+
+/** Whether both files are there in their full length: a download may have been cut off. */
+export async function isComplete(folder: string): Promise<boolean> {
+  const sizeOf = async (name: string) => (await stat(`${folder}/${name}`).catch(() => undefined))?.size ?? 0
+  return (await sizeOf('bn254_g1.dat')) >= G1_BYTES && (await sizeOf('bn254_g2.dat')) === G2_BYTES
+}
+
+const SOURCE = 'https://crs.aztec.network'
+const TRIES = 3
+const LIMIT_MS = 60_000
+
+/**
+ * Downloads the string of the ceremony into a folder. bb.js could do it, but a connection that breaks off ends the
+ * process there, and leaves half a file that passes for one. A file gets its name once it is whole.
+ * @throws ProverFault
+ */
+export async function fetchReferenceString(folder: string, source = SOURCE): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  // The whole of the first file has gigabytes.
+  const parts = [
+    { name: 'g1', bytes: G1_BYTES },
+    { name: 'g2', bytes: G2_BYTES },
+  ]
+  for (const { name, bytes } of parts) {
+    const content = await download(`${source}/${name}.dat`, bytes).catch((cause: unknown) => {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new ProverFault(`the reference string could not be fetched into ${folder}: ${reason}`, { cause })
+    })
+    const file = `${folder}/bn254_${name}.dat`
+    await writeFile(`${file}.part`, content)
+    await rename(`${file}.part`, file)
   }
 }
 
-/** Downloads the string into a folder, where it is missing; needs the network. @throws ProverFault */
-export async function fetchReferenceString(folder: string): Promise<void> {
-  const { Crs } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
-  try {
-    await Crs.new(POINTS, folder)
-  } catch (cause) {
-    throw new ProverFault(`the reference string could not be fetched into ${folder}`, { cause })
+/** The first `bytes` of what is there. */
+async function download(url: string, bytes: number): Promise<Uint8Array> {
+  const headers = { Range: `bytes=0-${bytes - 1}` }
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const response = await fetch(url, { headers, signal: AbortSignal.timeout(LIMIT_MS) })
+      const length = Number(response.headers.get('content-length'))
+      if (!response.ok || length !== bytes) {
+        await response.body?.cancel()
+        throw new Error(`${url} answers ${response.status} with ${length} bytes in place of ${bytes}`)
+      }
+      return new Uint8Array(await response.arrayBuffer())
+    } catch (error) {
+      if (attempt === TRIES) throw error
+    }
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
 import { describe, expect, it, vi } from 'vitest'
-import { rememberVerdicts } from '#lib/devnet/host/proofs.ts'
+import { loadWhenNeeded, rememberVerdicts } from '#lib/devnet/host/proofs.ts'
 import { prover, standIn, verifyStandIn } from '#lib/prover/stand-in.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
 import { addressToField } from '#lib/wallet/keys.ts'
@@ -118,5 +118,35 @@ describe('verdicts', () => {
     expect(verify).toHaveBeenCalledTimes(4_097)
     remembering('register', encodeField(0n), field(2), key)
     expect(verify).toHaveBeenCalledTimes(4_098)
+  })
+})
+
+describe('a verifier that fails', () => {
+  it('gives no verdict, and is replaced by a fresh one', async () => {
+    const fresh = vi.fn(() => true)
+    const damaged = vi.fn(() => {
+      throw new Error('unreachable')
+    })
+    const load = vi.fn(async () => (load.mock.calls.length === 1 ? damaged : fresh))
+    const { verify, ready } = loadWhenNeeded(load)
+    const ask = () => verify('register', field(1), field(2), key)
+    await Promise.all([ready(), ready()])
+    expect(load).toHaveBeenCalledTimes(1)
+    expect(ask).toThrow('unreachable')
+    expect(ask).toThrow('not loaded')
+    await ready()
+    expect([ask(), ask()]).toEqual([true, true])
+    expect([damaged, fresh, load].map(({ mock }) => mock.calls.length)).toEqual([1, 1, 2])
+  })
+
+  it('is loaded again after it could not be loaded', async () => {
+    const load = vi.fn(async () => {
+      if (load.mock.calls.length === 1) throw new Error('no memory')
+      return () => true
+    })
+    const { verify, ready } = loadWhenNeeded(load)
+    await expect(ready()).rejects.toThrow('no memory')
+    await ready()
+    expect(verify('register', field(1), field(2), key)).toBe(true)
   })
 })

@@ -1,6 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { loadProver, type ProverSettings } from '#lib/prover/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
@@ -39,6 +41,71 @@ describe('the prover of the configuration', () => {
     await expect(loading).rejects.toThrow(
       'PROVER_CRS: bn254_g1.dat in lib/prover/reference-string is not of the ceremony that real networks use',
     )
+  })
+
+  describe('fetches the reference string of a real network', () => {
+    const STRING = 'lib/prover/reference-string'
+
+    /** A publisher of this project's own string, which breaks off the first `cuts` answers in the middle. */
+    async function publish(cuts: number) {
+      const asked: string[] = []
+      const server = createServer(async (request, response) => {
+        asked.push(`${request.url} ${request.headers.range}`)
+        const content = await readFile(`${STRING}/bn254_${request.url?.slice(1)}`)
+        response.writeHead(206, { 'content-length': content.length })
+        if (asked.length > cuts) return void response.end(content)
+        response.write(content.subarray(0, content.length / 2), () => response.destroy())
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      onTestFinished(() => void server.close())
+      return { asked, source: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+    }
+
+    async function folder(): Promise<string> {
+      const made = await mkdtemp(`${tmpdir()}/string-`)
+      onTestFinished(() => rm(made, { recursive: true }))
+      return made
+    }
+
+    const said: string[] = []
+    const load = (referenceString: string, referenceSource: string) => {
+      const given = { circuits: 'lib/prover/circuits', referenceString, referenceSource }
+      return loadProver({ ...SETTINGS, network: 'testnet', ...given }, (line) => said.push(line))
+    }
+    // It is this project's string that comes, whole: the ceremony's is nowhere near.
+    const WHOLE = /^PROVER_CRS: bn254_g1.dat in .* is not of the ceremony/
+
+    test('again after a connection that breaks off, and in the range that is needed', async () => {
+      const [into, { asked, source }] = [await folder(), await publish(1)]
+      await expect(load(into, source)).rejects.toThrow(WHOLE)
+      expect(asked).toEqual(['/g1.dat bytes=0-2097215', '/g1.dat bytes=0-2097215', '/g2.dat bytes=0-127'])
+      expect(said.at(-1)).toBe(`The reference string is fetched into ${into}, 2 MB.`)
+      for (const name of ['bn254_g1.dat', 'bn254_g2.dat']) {
+        expect((await readFile(`${into}/${name}`)).equals(await readFile(`${STRING}/${name}`))).toBe(true)
+      }
+      await expect(load(into, source)).rejects.toThrow(WHOLE)
+      expect(asked).toHaveLength(3)
+    })
+
+    test('where an earlier download was cut off', async () => {
+      for (const name of ['bn254_g1.dat', 'bn254_g2.dat']) {
+        const [into, { asked, source }] = [await folder(), await publish(0)]
+        await cp(STRING, into, { recursive: true })
+        await truncate(`${into}/${name}`, 100)
+        await expect(load(into, source)).rejects.toThrow(WHOLE)
+        expect(asked).toHaveLength(2)
+      }
+    })
+
+    test('and says what is wrong where it does not come; no half of it is left', async () => {
+      const [into, { asked, source }] = [await folder(), await publish(9)]
+      await expect(load(into, source)).rejects.toThrow(
+        /^PROVER_CRS: the reference string could not be fetched into .*: terminated$/,
+      )
+      expect(asked).toHaveLength(3)
+      expect(await readdir(into)).toEqual([])
+      await expect(load(into, 'http://127.0.0.1:1')).rejects.toThrow(/could not be fetched into .*: fetch failed$/)
+    })
   })
 
   describe('in a module', () => {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CIRCUIT_NAMES, type CircuitName, readVerificationKey } from '#lib/prover/circuits.ts'
-import { EMBEDDED_CIRCUITS, EMBEDDED_STRING } from '#lib/prover/embedded.ts'
-import { readReferenceString } from '#lib/prover/reference-string.ts'
+import { EMBEDDED_CIRCUITS, readEmbeddedString } from '#lib/prover/embedded.ts'
 import { STAND_IN_KEYS, verifyStandIn } from '#lib/prover/stand-in.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
 
@@ -19,31 +18,44 @@ export type ProofMode = 'real' | 'stand-in'
 /** How many verdicts are remembered: a proof is simulated twice and applied once, within seconds. */
 const REMEMBERED = 4_096
 
-/** @throws ProverFault where the project's verification keys are missing */
+/** @throws ProverFault where verification keys or the reference string of the project are missing or damaged */
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
   if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
   const read = CIRCUIT_NAMES.map(async (name) => [name, await readVerificationKey(EMBEDDED_CIRCUITS, name)])
   const keys = Object.fromEntries(await Promise.all(read)) as Record<CircuitName, Uint8Array>
+  const { g1, g2 } = await readEmbeddedString()
+  // Of two megabytes the verifier needs the generator.
+  const generator = Buffer.from(g1.subarray(0, 64))
+  return { keys, ...loadWhenNeeded(() => loadVerifier({ g1: generator, g2 })) }
+}
+
+/** A verifier that is loaded at the first need, and anew after it failed: its memory may be damaged then. */
+export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verify' | 'ready'> {
   let loading: Promise<void> | undefined
   let loaded: Verify | undefined
-  const load = async () => {
-    loaded = await loadVerifier(await readReferenceString(EMBEDDED_STRING))
+  const ready = () => {
+    loading ??= load().then(
+      (verify) => {
+        loaded = verify
+      },
+      (cause) => {
+        loading = undefined
+        throw cause
+      },
+    )
+    return loading
   }
   const verify: Verify = (...given) => {
     if (!loaded) throw new Error('the verifier of proofs is not loaded')
-    return loaded(...given)
+    try {
+      return loaded(...given)
+    } catch (cause) {
+      loaded = undefined
+      loading = undefined
+      throw cause
+    }
   }
-  return {
-    keys,
-    verify: rememberVerdicts(verify),
-    ready: () => {
-      loading ??= load().catch((cause) => {
-        loading = undefined
-        throw cause
-      })
-      return loading
-    },
-  }
+  return { verify: rememberVerdicts(verify), ready }
 }
 
 /** Checks each proof once. A verdict is found by the digest of everything that it depends on. */
