@@ -7,7 +7,6 @@ import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
-import type { Prover } from '#lib/wallet/prover.ts'
 import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './participants.ts'
 import { signInWithWallet } from './wallet-session.ts'
 
@@ -46,36 +45,44 @@ async function run(name: string | undefined): Promise<string> {
   if (values.help) return USAGE
   const command = COMMANDS.find((known) => known === name)
   if (command === undefined) throw new Error(USAGE)
-  if (command === 'new') return (await enrol(await openNetwork())).signer.secret()
+  if (command === 'new') return await proving(async (network) => (await enrol(network)).signer.secret())
   const signer = Keypair.fromSecret(given('secret'))
   if (command === 'address') return signer.publicKey()
   if (command === 'session') return await signInWithWallet(values.service, signer)
-  const network = await openNetwork()
-  const holder = openHolder(signer, network.token)
   switch (command) {
     case 'balance':
-      return await describeBalance(network, holder)
-    case 'merge':
+      return await describeBalance(await openNetwork(), signer)
+    case 'merge': {
+      const network = await openNetwork()
       return await send(network, (await buildMerge(network, signer)).signedXdr)
+    }
     case 'transfer':
-      return (await buildTransfer(network, holder, await spending(network, holder))).signedXdr
+      return await proving(async (network) => {
+        const holder = openHolder(signer, network.token)
+        return (await buildTransfer(network, holder, await spending(network, holder))).signedXdr
+      })
     case 'withdraw':
-      return await send(network, (await buildWithdraw(network, holder, await spending(network, holder))).signedXdr)
+      return await proving(async (network) => {
+        const holder = openHolder(signer, network.token)
+        return await send(network, (await buildWithdraw(network, holder, await spending(network, holder))).signedXdr)
+      })
   }
 }
 
-/** The network with a prover for it. What is said of proofs goes to standard error, apart from the answer. */
-function openNetwork(): Promise<TestNetwork> {
-  // No command makes more than one proof, and most make none.
-  const prove: Prover['prove'] = async (statement) => {
-    const prover = await loadProver(proverSettings(environment()), console.error)
-    try {
-      return await prover.prove(statement)
-    } finally {
-      await prover.destroy?.()
-    }
+/** The network; of a command that makes no proof. */
+const openNetwork = (): Promise<TestNetwork> => openTestNetwork(values.network)
+
+/**
+ * Runs a command that makes a proof. A fault of the configuration is found before the network is asked. What is said of
+ * proofs goes to standard error, apart from the answer.
+ */
+async function proving(command: (network: TestNetwork) => Promise<string>): Promise<string> {
+  const prover = await loadProver(proverSettings(environment()), console.error)
+  try {
+    return await command(await openTestNetwork(values.network, announceProofs(prover, 1, console.error)))
+  } finally {
+    await prover.destroy?.()
   }
-  return openTestNetwork(values.network, announceProofs({ prove }, 1, console.error))
 }
 
 function given(option: 'secret' | 'to' | 'amount'): string {
@@ -93,8 +100,8 @@ async function spending(network: TestNetwork, holder: Holder) {
   return { to: given('to'), amount: parseUnits(given('amount')), opening: spendable }
 }
 
-async function describeBalance(network: TestNetwork, holder: Holder): Promise<string> {
-  const { spendable, receiving } = await balanceOf(network, holder)
+async function describeBalance(network: TestNetwork, signer: Keypair): Promise<string> {
+  const { spendable, receiving } = await balanceOf(network, openHolder(signer, network.token))
   return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
 }
 

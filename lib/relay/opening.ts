@@ -61,12 +61,15 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
   }
   const deployed = { rpc: network.server, passphrase: network.passphrase, token }
   const verifier = settingOf(instance, 'Verifier')
+  if (prover.verificationKeys && verifier?.type !== 'scvAddress') {
+    throw new ConfigurationError('CONFIDENTIAL_TOKEN', 'the contract names no verifier of proofs')
+  }
   if (prover.verificationKeys && verifier?.type === 'scvAddress') {
     const foreign = await findForeignCircuit(deployed, Address.fromScVal(verifier).toString(), prover)
     if (foreign) {
       throw new ConfigurationError(
         'PROVER_CIRCUITS',
-        `the network's verifier has another key for the circuit ${foreign}`,
+        `the network's verifier has another key, or none, for the circuit ${foreign}`,
       )
     }
   }

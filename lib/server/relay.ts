@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { type LoadedProver, loadProver, type ProverSettings } from '#lib/prover/loading.ts'
 import { type RelayHost, startHost } from '#lib/relay/host.ts'
 import { openRelay } from '#lib/relay/opening.ts'
@@ -63,7 +64,10 @@ export async function startRelay(service: Service, options: RelayOptions = {}): 
   const { settings, faucet } = service
   const prover = options.prover ?? (settings.relay && (await loadProver(settings.relay.prover, console.error)))
   const relay = await composeRelay(service, { ...options, ...(prover && { prover }) }, ending.signal)
-  if (!options.mayBeMute) await checkProver(relay, settings.relay?.prover, prover)
+  const checked = checkProver(relay, settings.relay?.prover, prover)
+  // In a service that starts, nobody waits for it; until the keys agree no item is proved.
+  if (options.mayBeMute) checked.catch((error: unknown) => log('error', 'relay', { failure: describeFailure(error) }))
+  else await checked
   const host = await startHost(relay, {
     ...(options.prepares && { prepare: (channel) => prepareChannel(relay, faucet, channel, () => undefined) }),
     end: () => ending.abort(),

@@ -1,11 +1,12 @@
+import { Refusal } from '#lib/http/refusal.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import type { Prover, Statement } from './prover.ts'
 import { CIRCUIT_TYPES } from './statement.ts'
-import { simulateRead } from './transaction.ts'
+import { type ContractFailure, simulateRead } from './transaction.ts'
 
 /**
- * The first circuit whose proofs the network would not take, because its verifier (a contract, C…) holds another key;
- * undefined if all are the same, or if the prover does not know its keys.
+ * The first circuit whose proofs the network would not take, because its verifier (a contract, C…) holds another key or
+ * none; undefined if all are the same, or if the prover does not know its keys.
  */
 export async function findForeignCircuit(
   network: TokenOnNetwork,
@@ -21,9 +22,18 @@ export async function findForeignCircuit(
   return undefined
 }
 
-/** A verification key of the network's verifier. Refusal `refused` if it has none of this number (3401). */
+/** The error of a verifier that has no key of a number. */
+const NO_KEY = 3401
+
+/** A verification key of the network's verifier; empty if it has none. */
 async function readVerificationKey(network: TokenOnNetwork, verifier: string, circuit: number): Promise<Uint8Array> {
-  const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
-  const answer = simulation.result?.retval
-  return answer?.type === 'scvBytes' ? answer.bytes.toBytes() : new Uint8Array()
+  try {
+    const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
+    const answer = simulation.result?.retval
+    return answer?.type === 'scvBytes' ? answer.bytes.toBytes() : new Uint8Array()
+  } catch (error) {
+    const cause = error instanceof Refusal ? (error.cause as Partial<ContractFailure> | undefined) : undefined
+    if (cause?.contractError === NO_KEY) return new Uint8Array()
+    throw error
+  }
 }

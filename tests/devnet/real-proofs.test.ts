@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { Account, Keypair, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
 import { openProver, type RealProver } from '#lib/prover/prover.ts'
 import { standIn } from '#lib/prover/stand-in.ts'
@@ -116,6 +119,27 @@ test('a payment with real proofs: registered, paid, withdrawn', async () => {
   expect((await opened(employer)).value).toBe(600n)
 })
 
+test('a ledger whose reference string is damaged says so when it is started', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'ledger-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await cp('lib/prover', join(folder, 'lib/prover'), { recursive: true })
+  const string = join(folder, 'lib/prover/reference-string')
+  const code = `
+    const { startDevnet } = await import(${JSON.stringify(resolve('lib/devnet/devnet.ts'))})
+    const options = { directory: null, port: 0, closeMs: 0, passphrase: 'Test', proofs: 'real' }
+    await startDevnet(options).then((devnet) => devnet.close(), (error) => console.log(error.message))`
+  const start = async () => {
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd: folder })
+    return stdout.trim()
+  }
+  expect(await start()).toBe('')
+  const bytes = await readFile(join(string, 'bn254_g1.dat'))
+  await writeFile(join(string, 'bn254_g1.dat'), bytes.with(1_000_000, (bytes[1_000_000] ?? 0) ^ 1))
+  expect(await start()).toBe('bn254_g1.dat in lib/prover/reference-string is not that of the embedded ledger')
+  await rm(join(string, 'bn254_g1.dat'))
+  expect(await start()).toBe('lib/prover/reference-string/bn254_g1.dat cannot be read')
+})
+
 test('the wallet command proves, says so, and ends', async () => {
   const network = `${devnet.url}/deployment.json`
   const { stdout, stderr } = await run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', network], {
@@ -123,6 +147,16 @@ test('the wallet command proves, says so, and ends', async () => {
   })
   expect(stdout.trim()).toMatch(/^S[A-Z2-7]{55}$/)
   expect(stderr).toContain('proving 1 of 1')
+})
+
+test('the wallet command finds a fault of its configuration before it asks the network', async () => {
+  const network = 'http://127.0.0.1:1/deployment.json'
+  const failing = run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', network], {
+    env: { ...process.env, DEVNET_PROOFS: 'real', PROVER_CIRCUITS: 'none' },
+  })
+  await expect(failing).rejects.toMatchObject({
+    stderr: expect.stringMatching(/^PROVER_CIRCUITS: none\/\w+.json cannot be read\n$/),
+  })
 })
 
 describe('a proof does not hold', () => {
@@ -167,6 +201,7 @@ describe('a proof does not hold', () => {
     const keys = openHolder(employer.signer, elsewhere).keys
     for (const [other, payload] of [
       encrypt(statement, { auditorRecipient: encodePoint(multiply(H, 5n)) }),
+      encrypt(statement, { auditorSender: encodePoint(multiply(H, 5n)) }),
       encrypt(statement, { token: elsewhere, keys }),
     ] as const) {
       const proof = await prover.prove(other)

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { prover } from '#lib/devnet/devnet.ts'
 import { ProverFault } from '#lib/prover/circuits.ts'
 import { startRelay } from '#lib/server/relay.ts'
@@ -94,7 +95,7 @@ test("a relay whose keys are not those of the network's verifier pays nothing, a
     verificationKeys: { ...prover.verificationKeys, transfer: new Uint8Array(1_760).fill(1) },
   } as typeof prover
   await expect(startWith(foreign)).rejects.toThrow(
-    "PROVER_CIRCUITS: the network's verifier has another key for the circuit transfer",
+    "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit transfer",
   )
 })
 
@@ -116,6 +117,8 @@ test('a prover that hangs, dies, or is short of memory delays a job, which is pa
     expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
     expect(await fixture.received(payee)).toBe(77n)
     for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
+    const channels = await fixture.db.select().from(relayChannels)
+    expect(channels.filter(({ itemJob, nextJob }) => itemJob !== null || nextJob !== null)).toEqual([])
   } finally {
     await host.close()
   }

@@ -1,0 +1,56 @@
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
+import { prover } from '#lib/devnet/devnet.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import { captureLog } from '../support/console.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+import { SHORT_TIMES } from './short-times.ts'
+
+let fixture: RelayService
+beforeAll(async () => {
+  fixture = await openRelayService({ channels: 1 })
+})
+afterAll(() => fixture?.close())
+afterEach(() => vi.restoreAllMocks())
+
+test('while an item waits for its ledger the next one is proved, and signed only after it', async () => {
+  const lines = captureLog()
+  let proofs = 0
+  const prove: typeof prover.prove = async (statement) => {
+    proofs += 1
+    return await prover.prove(statement)
+  }
+  const host = await startRelay(fixture.running, { prover: { ...prover, prove }, times: SHORT_TIMES })
+  try {
+    // What is sent stays on its way until the test says so.
+    const arrival = Promise.withResolvers<void>()
+    fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+      if (method === 'sendTransaction') await arrival.promise
+      return 'pass'
+    })
+    const client = await fixture.client()
+    const payee = await fixture.payee()
+    await fixture.hire(client, [payee.signer.publicKey()])
+    const { jobId } = (await fixture.post(client, { amounts: [1, 2] })).body as { jobId: string }
+    await expect.poll(() => proofs, { timeout: 120_000 }).toBe(2)
+    await expect
+      .poll(async () => (await fixture.db.select().from(relayChannels))[0])
+      .toMatchObject({ itemJob: jobId, itemPosition: 0, nextJob: jobId, nextPosition: 1 })
+    const items = await fixture.db.select().from(batchItems).orderBy(batchItems.position)
+    expect(items.map(({ status, signedXdr }) => [status, signedXdr !== null])).toEqual([
+      ['signed', true],
+      ['queued', false],
+    ])
+    arrival.resolve()
+    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(await fixture.received(payee)).toBe(3n)
+    expect(proofs).toBe(2)
+    const [channel] = await fixture.db.select().from(relayChannels)
+    expect(channel).toMatchObject({ itemJob: null, nextJob: null })
+    expect(lines.filter((line) => /"progress":"proving [12] of 2"/.test(line))).toHaveLength(2)
+    expect(lines.some((line) => /"progress":"proving 2 of 2","left":"about \d+ s left"/.test(line))).toBe(true)
+  } finally {
+    await host.close()
+  }
+})
