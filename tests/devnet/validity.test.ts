@@ -56,6 +56,7 @@ const CASES: [string, () => Fields, string, bigint][] = [
   ['minLedger after the next', () => ledgerBounds(4, 0), 'txTooEarly', 100n],
   ['maxLedger at the next', () => ledgerBounds(0, 3), 'txTooLate', 100n],
   ['fee below the minimum', () => ({ fee: 99 }), 'txInsufficientFee', 100n],
+  ['two operations at the fee of one', () => ({ operations: [pay('1'), pay('1')] }), 'txInsufficientFee', 200n],
   ['source that does not exist', () => ({ sourceAccount: muxed(stranger) }), 'txNoAccount', 100n],
   ['sequence number used', () => ({ seqNum: 2n << 32n }), 'txBadSeq', 100n],
   ['sequence number with a gap', () => ({ seqNum: (2n << 32n) + 2n }), 'txBadSeq', 100n],
@@ -119,6 +120,14 @@ test('no signature, a foreign one, and one too many', async () => {
   expect(codeOf(await server.sendTransaction(perturb(valid, {}, stranger)))).toBe('txBadAuth')
   expect(codeOf(await server.sendTransaction(perturb(valid, {}, payer, stranger)))).toBe('txBadAuthExtra')
   expect(codeOf(await server.sendTransaction(perturb(valid, {}, payer, payer)))).toBe('txBadAuthExtra')
+})
+
+test('a fee of the whole available balance is taken on', async () => {
+  const own = await openTestNetwork()
+  await own.found(payer, payee)
+  const sent = await own.server.sendTransaction(perturb(await own.build(payer, pay('1')), { fee: 990_000_000 }, payer))
+  expect(sent.status).toBe('PENDING')
+  await own.stop()
 })
 
 test('maxTime ten seconds ahead is enough', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { isAnyAble, STALE_AFTER } from '#lib/relay/channels.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
 import { cancelNext, releaseChannel, reserveNext, takeUp } from '#lib/relay/holding.ts'
 import { endUnknown, failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
@@ -38,6 +39,15 @@ test('the table of moves names every status, and nothing leads out of the final 
 })
 
 describe('a channel', () => {
+  test('may have enough for an item while a relay that runs has announced it, unless it was tried', async () => {
+    await makeChannels('A', 'B')
+    const isAble = (unable: string[], now = LATER) => isAnyAble(db, 'token', unable, now)
+    const { seenAt } = (await channelOf('A')) ?? {}
+    const last = new Date(Number(seenAt) + STALE_AFTER)
+    expect([await isAble([]), await isAble(['A']), await isAble(['A', 'B'])]).toEqual([true, true, false])
+    expect([await isAble([], last), await isAble([], new Date(last.getTime() + 1))]).toEqual([true, false])
+  })
+
   test('is held by one item, and an item holds one: of many workers at once each gets another', async () => {
     await makeChannels('A', 'B', 'C')
     const items = await makeJob(8)

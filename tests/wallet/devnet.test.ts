@@ -103,6 +103,22 @@ describe('on a ledger', () => {
     expect(merged.receiving.value).toBe(0n)
   })
 
+  test('an event that the RPC leaves out is missed, also while its amount is only received', async () => {
+    const issuer = Keypair.fromSecret(devnet.issuerSecret)
+    const poor = openHolder(keypair('forgotten'), deployment.token)
+    await open(poor)
+    await apply(await buildDeposit(deployment, issuer, { to: address(poor), amount: USDC }))
+    const forgetful = Object.assign(Object.create(deployment.rpc), {
+      getEvents: async (request: Parameters<rpc.Server['getEvents']>[0]) => {
+        const page = await deployment.rpc.getEvents(request)
+        return { ...page, events: page.events.slice(0, -1) }
+      },
+    })
+    const account = { address: address(poor), vk: poor.keys.vk }
+    await expect(syncBalance({ ...deployment, rpc: forgetful }, account)).rejects.toMatchObject({ code: 'conflict' })
+    expect((await sync(poor)).receiving.value).toBe(USDC)
+  })
+
   test('a transfer is read by sender, recipient and auditor, and by nobody else', async () => {
     const before = await sync(employer)
     const amount = 12_3456789n

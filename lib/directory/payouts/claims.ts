@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lt, ne, type SQL } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, lt, type SQL } from 'drizzle-orm'
 import { batches, identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -53,7 +53,7 @@ export async function claimPayout(tx: Database, claim: PayoutClaim, now: Date): 
   )
   // With every batch of a candidate locked, no other transfer can take what is chosen here.
   const candidates = tx.select({ batch: payouts.batch }).from(payouts).where(fits)
-  const held = await holdBatches(tx, and(inArray(batches.id, candidates), ne(batches.status, 'draft')))
+  const held = await holdBatches(tx, inArray(batches.id, candidates))
   for (const { status, order } of SENDABLE) {
     const [candidate] = await tx
       .select({ id: payouts.id, batch: payouts.batch })
