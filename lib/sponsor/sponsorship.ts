@@ -11,7 +11,7 @@ import { noteRefusal } from './refusals.ts'
 import type { Sponsor } from './sponsor.ts'
 import { findApplied, isBehind, isOfTheMoment, type Verified, verify } from './verification.ts'
 
-/** How long an answer is doubted that is older than what the payer has already seen settled (ms). */
+/** How long an answer is doubted that is older than what a refusal rests on, or than what the payer has seen settled (ms). */
 const DOUBT_MS = 5_000
 
 /** What came of it: the transfer, and whether this very request has recorded the envelope. */
@@ -51,12 +51,14 @@ async function decideOlder(db: Database, { submission }: Sponsor, { from, sequen
 }
 
 async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {
-  const { pollMs } = sponsor.network
-  for (let waited = 0; ; waited += pollMs) {
+  const deadline = performance.now() + DOUBT_MS
+  for (;;) {
     const attempt = await attemptOnce(db, sponsor, proposal)
     if ('recorded' in attempt) return attempt
-    if (waited >= DOUBT_MS) throw new Refusal('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
+    if (performance.now() >= deadline) {
+      throw new Refusal('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
+    }
+    await new Promise((resolve) => setTimeout(resolve, sponsor.network.pollMs))
   }
 }
 
@@ -76,12 +78,15 @@ async function attemptOnce(
     const meanwhile = await findTransferOfHash(db, inner.hashHex)
     if (meanwhile) return { recorded: meanwhile, isNew: false }
     const { network, submission, keypair } = sponsor
-    const record = await findApplied(network, keypair.publicKey(), inner, error.asOf)
-    if (record) {
-      return { recorded: await recordApplied(db, proposal, { record, books: submission.books }), isNew: false }
+    // A refusal by the clock rests on no ledger: then it must be absent from the one that there is now.
+    const asOf = error.asOf ?? (await submission.readAccount(inner.source)).latestLedger
+    const applied = await findApplied(network, keypair.publicKey(), inner, asOf)
+    if (applied === 'unsure' || (applied === 'absent' && (await isBehind(db, inner.source, asOf)))) {
+      return { cause: error }
     }
-    if (error.asOf !== undefined && (await isBehind(db, inner.source, error.asOf))) return { cause: error }
-    throw error
+    if (applied === 'absent') throw error
+    const recorded = await recordApplied(db, proposal, { record: applied, books: submission.books })
+    return { recorded, isNew: false }
   }
   const { recordedLedger, latestLedger } = verified
   if (await isBehind(db, inner.source, recordedLedger)) return { cause: undefined }

@@ -60,24 +60,26 @@ export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.h
 const ASKED_AGAIN = 4
 
 /**
- * What stands on the ledger of a transaction that its client has sent by itself, if it succeeded there.
- * @param asOf the ledger that a refusal rests on: an older answer cannot know what that ledger has
+ * What stands on the ledger of a transaction that its client has sent by itself. `absent`: it is no success up to ledger
+ * `asOf`, on which a refusal rests. `unsure`: no answer was late enough to tell, and to refuse would call for a second
+ * payment.
  * @throws Refusal `unavailable`
  */
 export async function findApplied(
   network: Network,
   sponsor: string | null,
   { hashHex: innerHash }: InnerTransaction,
-  asOf = 0,
-): Promise<LedgerRecord | undefined> {
+  asOf: number,
+): Promise<LedgerRecord | 'absent' | 'unsure'> {
   for (let asked = 1; asked <= ASKED_AGAIN; asked += 1) {
     const found = await lookUp(network, innerHash)
-    if (found.status === 'SUCCESS') {
-      return readRecord(found, { innerHash, sponsor, passphrase: network.passphrase })
+    if (found.status !== 'NOT_FOUND') {
+      const record = readRecord(found, { innerHash, sponsor, passphrase: network.passphrase })
+      return record.succeeded ? record : 'absent'
     }
-    if (found.status === 'FAILED' || found.latestLedger >= asOf) return undefined
+    if (found.latestLedger >= asOf) return 'absent'
   }
-  return undefined
+  return 'unsure'
 }
 
 /** A node that lags is at most so many ledgers behind; what is further behind is a network that has begun anew. */
