@@ -32,28 +32,22 @@ export function settleTransfer(
     if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
     if (transfer.status !== 'open') return transfer
     if (setOf(await findEnvelopes(tx, id)) !== looked) return undefined
-    return await settleLocked(tx, transfer, { decision, now, books })
+    const [settled] = await tx
+      .update(transfers)
+      .set({ status: decision.status, settledAt: now, ...('record' in decision ? fieldsOf(decision) : {}) })
+      .where(eq(transfers.id, id))
+      .returning()
+    if (!settled) throw new Error('a transfer that was never recorded cannot be settled')
+    await books(tx, settled, now)
+    return settled
   })
 }
 
-/** The same of a transfer whose row the SQL transaction has locked. */
-export async function settleLocked(
-  tx: Database,
-  transfer: Transfer,
-  { decision, now, books }: { decision: Decision; now: Date; books: Books },
-): Promise<Transfer> {
-  const [settled] = await tx
-    .update(transfers)
-    .set({ status: decision.status, settledAt: now, ...('record' in decision ? fieldsOf(decision) : {}) })
-    .where(eq(transfers.id, transfer.id))
-    .returning()
-  if (!settled) throw new Error('a transfer that was never recorded cannot be settled')
-  await books(tx, settled, now)
-  return settled
-}
-
 /** What a row says of the record that decided it. */
-export function fieldsOf({ record, feeCharged }: Extract<Decision, { record: unknown }>) {
+export function fieldsOf({
+  record,
+  feeCharged,
+}: Pick<Extract<Decision, { record: unknown }>, 'record' | 'feeCharged'>) {
   const { hash, applied, ledger, resultCode, contractError } = record
   return { hash, applied, ledger, resultCode, contractError, feeCharged }
 }

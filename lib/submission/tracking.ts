@@ -3,9 +3,9 @@ import { log } from '#lib/observability/log.ts'
 import type { ReadAccount } from '#lib/stellar/accounts.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { send } from '#lib/stellar/send.ts'
-import { type Decision, decide } from './decision.ts'
+import { type Decision, decide, type HashAnswer } from './decision.ts'
 import type { LedgerRecord } from './ledger-record.ts'
-import { lookUpHashes, maxTimeOf } from './look-up.ts'
+import { hashesOf, lookUpHashes, maxTimeOf } from './look-up.ts'
 import { type Books, setOf, settleTransfer } from './settlement.ts'
 import { type Tracked, tellRefused, tellSettled } from './tracked.ts'
 import { type Envelope, findTransfer, noteSent } from './transfers.ts'
@@ -57,13 +57,22 @@ export function openTracking({ network, readAccount, database, now, books, drop,
   }
 
   async function examine(entry: Tracked): Promise<void> {
-    const answers = await lookUpHashes(network, entry)
+    const answers = await lookUpAll(entry)
     const { sequenceNumber, recordedLedger } = entry.transfer
     const maxTime = maxTimeOf(entry.envelopes)
     const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
     if (decision) await settle(entry, decision)
     else if (answers.every(({ closedAt }) => closedAt > maxTime)) await conclude(entry)
     else await missing(entry, Math.min(...answers.map(({ latestLedger }) => latestLedger)))
+  }
+
+  /** Where one has applied, another may have failed at the sponsor's cost, which a node that lags does not know yet. */
+  async function lookUpAll(entry: Tracked): Promise<HashAnswer[]> {
+    const answers = await lookUpHashes(network, entry)
+    const applied = answers.find(({ found }) => found?.consumed)?.found
+    if (!applied || isAlone(entry, applied)) return answers
+    const isBehind = answers.some(({ latestLedger }) => latestLedger < applied.ledger)
+    return isBehind ? await lookUpHashes(network, entry, applied.ledger) : answers
   }
 
   /**
@@ -81,10 +90,9 @@ export function openTracking({ network, readAccount, database, now, books, drop,
   }
 
   async function found(entry: Tracked, record: LedgerRecord): Promise<void> {
-    if (record.consumed) {
-      const { succeeded, feeCharged } = record
-      await settle(entry, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged })
-    } else await examine(entry)
+    if (!record.consumed || !isAlone(entry, record)) return await examine(entry)
+    const { succeeded, feeCharged } = record
+    await settle(entry, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged })
   }
 
   /** Asks for everything that can decide, of all envelopes that there are by now. Whether the transfer is settled. */
@@ -152,6 +160,10 @@ export function openTracking({ network, readAccount, database, now, books, drop,
 
   return { resubmit, examine, missing, found, settleDecided: async (entry) => void (await settleDecided(entry)) }
 }
+
+/** Whether no other envelope can have cost anything: the only one that there is stands there as the service sent it. */
+const isAlone = ({ envelopes: [first, ...rivals] }: Tracked, { hash }: LedgerRecord) =>
+  first !== undefined && rivals.length === 0 && hashesOf(first)[0] === hash
 
 /** The one with the highest bid, of those that the network has not refused if there are any. */
 function pickEnvelope({ envelopes, refusals }: Tracked): Envelope | undefined {

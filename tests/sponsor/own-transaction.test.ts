@@ -1,23 +1,27 @@
+import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
+import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
+import { feeBumpResult } from '../submission/ledger-answers.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
-import { openTown, type Town } from '../support/town.ts'
-import { next, notFound, prepareTransfer } from '../support/transfers.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
-let town: Town
+let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  town = await openTown({ TRANSFER_WAIT: '15' })
-  payee = (await enrol(town.network)).signer.publicKey()
+  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '15' } })
+  payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
-afterAll(() => town?.close())
+afterAll(() => service?.close())
 afterEach(async () => {
-  town.proxy.rule(null)
-  expect(await findContradictions(town.db)).toEqual([])
-  expect(await findDiscrepancies(town.db)).toEqual([])
+  service.ledger.proxy.rule(null)
+  expect(await findContradictions(service.db)).toEqual([])
+  expect(await findDiscrepancies(service.db)).toEqual([])
 })
 
 const failed = { status: 500, body: { error: 'transfer failed', code: 'unavailable' } }
@@ -27,44 +31,136 @@ const lagging = ({ method }: Call): Fault => (method === 'getTransaction' ? { re
 
 describe('what a client has sent by itself is not denied by a node that lags', () => {
   test('more answers of such a node than are asked for in a row: asked again, and 200', async () => {
-    const { signedXdr, hash, post } = await prepareTransfer(town, payee)
-    await sendAndWait(town.network, signedXdr)
-    town.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
   test('no other answer for as long as one is doubted: 500, and nothing is decided', async () => {
-    const { signedXdr, hash, post } = await prepareTransfer(town, payee)
-    await sendAndWait(town.network, signedXdr)
-    town.proxy.rule(lagging)
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(lagging)
     expect(await post()).toEqual(failed)
-    expect(await town.row(hash)).toBeUndefined()
-    town.proxy.rule(null)
+    expect(await service.findTransfer(hash)).toBeUndefined()
+    service.ledger.proxy.rule(null)
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
   test('the time of the transaction is over: what refuses it is no ledger, and it is looked for all the same', async () => {
-    const { signedXdr, hash, post, maxTime } = await prepareTransfer(town, payee, { seconds: 13 })
-    await sendAndWait(town.network, signedXdr)
+    const { signedXdr, hash, post, maxTime } = await prepareTransfer(service, payee, { seconds: 13 })
+    await sendAndWait(service.ledger.network, signedXdr)
     await expect.poll(() => Date.now() / 1000).toBeGreaterThan(maxTime - 9)
-    town.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
+    service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
   test('an answer that calls a success a failure is no answer', async () => {
-    const { signedXdr, hash, post } = await prepareTransfer(town, payee)
-    await sendAndWait(town.network, signedXdr)
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
     const untrue = (found: Record<string, unknown>) => ({ ...found, status: 'FAILED' })
-    town.proxy.rule(next('getTransaction', 1, { rewrite: untrue }))
+    service.ledger.proxy.rule(next('getTransaction', 1, { rewrite: untrue }))
     expect(await post()).toMatchObject({ status: 500 })
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
   test('what was never sent is refused at the first answer that is late enough', async () => {
-    const { employer, post, hash } = await prepareTransfer(town, payee)
-    const rival = await buildTransfer(town.network, employer, { to: payee, amount: 1n, opening: employer.opening })
-    await sendAndWait(town.network, rival.signedXdr)
+    const { employer, post, hash } = await prepareTransfer(service, payee)
+    const rival = await buildTransfer(service.ledger.network, employer, {
+      to: payee,
+      amount: 1n,
+      opening: employer.opening,
+    })
+    await sendAndWait(service.ledger.network, rival.signedXdr)
     expect(await post()).toMatchObject({ status: 422, body: { code: 'sequence' } })
-    expect(await town.row(hash)).toBeUndefined()
+    expect(await service.findTransfer(hash)).toBeUndefined()
+  })
+})
+
+describe('what a client has sent by itself is the payment of the open transfer of its number', () => {
+  /** A transfer is open, and nothing is known of its hashes yet; its own rival stands on the ledger. */
+  async function overtake({ payouts = 1 }: { payouts?: number } = {}) {
+    const {
+      wallet,
+      employer,
+      payee: contractor,
+      batches,
+      ...first
+    } = await preparePayment(service, payee, { batches: 2 })
+    for (const { id } of batches.slice(payouts)) await employer.ask('DELETE', `/batches/${id}`)
+    let row: Awaited<ReturnType<typeof service.findTransfer>>
+    let stale: Record<string, unknown> | undefined
+    /** what the RPC says of the fee bump of the first, when it has more to say than nothing */
+    let bumpAnswer: Record<string, unknown> | undefined
+    service.ledger.proxy.rule(({ method, params }): Fault => {
+      if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+      if (method !== 'getTransaction') return 'pass'
+      const isBump = params.hash === row?.envelope.outerHash
+      if (params.hash !== first.hash && !isBump) return 'pass'
+      return {
+        rewrite: (found) => {
+          if (isBump && bumpAnswer) return { ...found, ...bumpAnswer }
+          stale ??= notFound(found)
+          return stale
+        },
+      }
+    })
+    const waiting = first.post()
+    await expect.poll(async () => (await service.findTransfer(first.hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+    row = await service.findTransfer(first.hash)
+    await expect.poll(() => stale).toBeDefined()
+    const later = payouts === 0 ? await employer.prepare([contractor]) : undefined
+    const rival = await buildPayment(service, wallet, payee, 6_0000000n)
+    await sendAndWait(service.ledger.network, rival.signedXdr)
+    const charge = (answer: Record<string, unknown>) => {
+      bumpAnswer = answer
+    }
+    const now = async (batch = later ?? batches[0]) => (await findBatch(employer, batch ?? { id: '' })).payouts[0]
+    return { wallet, waiting, first, rival, row, batches, later, charge, now }
+  }
+
+  test('it has no payout, and the client names one: claimed, paid, and in the audit log', async () => {
+    const { waiting, rival, later, row, now } = await overtake({ payouts: 0 })
+    const payoutId = later?.payouts[0]?.id
+    expect(row).toMatchObject({ status: 'open', payout: null })
+    expect(await rival.post({ payoutId })).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
+    expect(await service.findTransfer(rival.hash)).toMatchObject({ id: row?.id, status: 'succeeded', payout: payoutId })
+    expect(await now()).toMatchObject({ status: 'paid', txHash: rival.hash })
+    expect(await waiting).toMatchObject({ status: 500, body: { code: 'transfer-replaced', hash: rival.hash } })
+    const noted = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, rival.hash))
+    expect(noted.map(({ action }) => action).toSorted()).toEqual(['transfer.settled', 'transfer.sponsored'])
+  })
+
+  test('it has a payout, and the client names another: 422, but the payment is known, and nothing is paid again', async () => {
+    const { waiting, first, rival, batches, now } = await overtake({ payouts: 2 })
+    const [own, other] = batches
+    const answer = await rival.post({ payoutId: other?.payouts[0]?.id })
+    expect(answer).toMatchObject({ status: 422, body: { code: 'payout' } })
+    service.ledger.proxy.rule(null)
+    expect(await waiting).toMatchObject({ status: 500, body: { code: 'transfer-replaced', hash: rival.hash } })
+    expect(await service.findTransfer(first.hash)).toMatchObject({ status: 'succeeded', applied: rival.hash })
+    expect(await now(own)).toMatchObject({ status: 'paid', txHash: rival.hash })
+    expect(await now(other)).toMatchObject({ status: 'ready' })
+    expect(await rival.post()).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
+  })
+
+  test('what a failed fee bump of the same transfer has cost is in its books', async () => {
+    const { wallet, waiting, first, rival, row, charge } = await overtake()
+    charge({
+      status: 'FAILED',
+      ledger: row?.recordedLedger,
+      createdAt: String(Math.floor(Date.now() / 1000)),
+      envelopeXdr: row?.envelope.signed,
+      resultXdr: feeBumpResult(first.hash, 'bad-seq', 87_654n),
+    })
+    expect(await rival.post()).toMatchObject({ status: 200 })
+    await waiting
+    expect(await service.findTransfer(first.hash)).toMatchObject({ status: 'succeeded', feeCharged: 87_654n })
+    const quotas = await service.db.query.quotas.findMany()
+    expect(quotas.find(({ account }) => account === wallet.address)).toMatchObject({
+      held: 0n,
+      used: 87_654n,
+      count: 1,
+    })
   })
 })

@@ -1,0 +1,92 @@
+import { eq } from 'drizzle-orm'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
+import type { LedgerRecord } from '#lib/submission/ledger-record.ts'
+import { addEnvelope, lockOpenTransfer } from '#lib/submission/recording.ts'
+import { type Books, fieldsOf } from '#lib/submission/settlement.ts'
+import { findTransferOfHash, type RecordedTransfer } from '#lib/submission/transfers.ts'
+import { linkEarlierPayout, linkRivalsPayout } from './payout-link.ts'
+import { auditRecorded, type Proposal, rowOf } from './recording.ts'
+import { sponsorRefused } from './refusal-reason.ts'
+
+/**
+ * Writes down what a client has sent by itself and what stands on the ledger as a success, with a bid of nothing. Where a
+ * transfer of this number to the same recipient is open, this is its payment: it joins that one, and the next look settles
+ * it, with all that was charged for it. Else it settles a payout that was made before the ledger closed: first that of an
+ * earlier transfer with this number, which was to be paid by it.
+ * @throws SponsorRefusal when the payout that the client names does not fit
+ */
+export async function recordApplied(
+  db: Database,
+  proposal: Proposal,
+  { record, books }: { record: LedgerRecord; books: Books },
+): Promise<RecordedTransfer> {
+  const { inner, intent, terms } = proposal
+  const fits = await transact(db, async (tx) => {
+    const open = await lockOpenTransfer(tx, intent.from)
+    if (await findTransferOfHash(tx, inner.hashHex)) return true
+    await terms.confirm?.(tx)
+    const isPaid = open && open.sequenceNumber === intent.sequenceNumber && open.recipient === intent.to
+    return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, { record, books }))
+  })
+  // Only after the commit: the open transfer must not expire, and its payout be sent again, because another was named.
+  if (!fits) throw sponsorRefused('payout')
+  const recorded = await findTransferOfHash(db, inner.hashHex)
+  if (!recorded) throw new Error('what was recorded is gone')
+  return recorded
+}
+
+/** False if the payout that the client names is not that of the open transfer. */
+async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, record: LedgerRecord): Promise<boolean> {
+  const { inner, terms, now } = proposal
+  await addEnvelope(tx, open, envelopeOf(proposal, record))
+  const linked = await linkRivalsPayout(tx, open, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
+  await auditRecorded(tx, linked ?? open, inner, now)
+  return linked !== undefined
+}
+
+/** @throws SponsorRefusal, which takes it all back, if the payout that the client names does not fit */
+async function settleApplied(
+  tx: Database,
+  proposal: Proposal,
+  { record, books }: { record: LedgerRecord; books: Books },
+): Promise<true> {
+  const { inner, intent, terms, now } = proposal
+  const [written] = await tx
+    .insert(transfers)
+    .values({
+      ...rowOf(intent, now),
+      quotaAccount: terms.quotaAccount ?? null,
+      organisation: await organisationOfWallet(tx, intent.from),
+      recordedLedger: record.ledger,
+      bid: 0n,
+      status: 'succeeded',
+      settledAt: now,
+      ...fieldsOf({ record, feeCharged: 0n }),
+    })
+    .returning()
+  if (!written) throw new Error('nothing was written')
+  if (!(await addEnvelope(tx, written, envelopeOf(proposal, record)))) {
+    // The same request, made twice at once: the other one has written it down.
+    await tx.delete(transfers).where(eq(transfers.id, written.id))
+    return true
+  }
+  const linked = await linkEarlierPayout(tx, written, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
+  if (!linked) throw sponsorRefused('payout')
+  await auditRecorded(tx, linked, inner, now)
+  await books(tx, linked, now)
+  return true
+}
+
+/** The time of a ledger is cut to whole seconds. */
+const closeOf = ({ closedAt }: LedgerRecord) => new Date((closedAt + 1) * 1000)
+
+/** It costs nothing, is not sent again, and cannot apply later than it did, whatever its maxTime. */
+const envelopeOf = ({ inner, intent }: Proposal, { closedAt }: LedgerRecord) => ({
+  innerHash: inner.hashHex,
+  outerHash: null,
+  signed: null,
+  bid: 0n,
+  maxTime: Math.min(Number(intent.maxTime), closedAt),
+})
