@@ -1,12 +1,13 @@
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import { renewEnvelope } from '#lib/submission/recording.ts'
 import { findOpenTransfer, findTransferOfHash, type RecordedTransfer } from '#lib/submission/transfers.ts'
-import { type FeeBump, wrapInFeeBump } from './fee-bump.ts'
 import { recordApplied } from './applied.ts'
+import { type FeeBump, wrapInFeeBump } from './fee-bump.ts'
 import type { InnerTransaction } from './inner-transaction.ts'
 import { checkPayer } from './payer.ts'
 import { type Intent, readIntent } from './policy.ts'
-import { type Proposal, type RecordingTerms, recordApplied, recordTransfer, replaceSignatures } from './recording.ts'
+import { type Proposal, type RecordingTerms, recordTransfer } from './recording.ts'
 import { SponsorRefusal } from './refusal-reason.ts'
 import { noteRefusal } from './refusals.ts'
 import type { Sponsor } from './sponsor.ts'
@@ -114,15 +115,16 @@ export async function renewSignatures(
   known: RecordedTransfer,
 ): Promise<RecordedTransfer> {
   const stored = known.envelopes.find(({ innerHash }) => innerHash === inner.hashHex)
-  if (known.transfer.status !== 'open' || !SIGNATURE_CODES.has(stored?.resultCode ?? '')) return known
+  if (!stored || known.transfer.status !== 'open' || !SIGNATURE_CODES.has(stored.resultCode ?? '')) return known
   const bump = wrap(sponsor, inner)
-  if (bump.hash === stored?.outerHash || known.transfer.sponsor !== sponsor.keypair.publicKey()) return known
+  if (bump.hash === stored.outerHash || known.transfer.sponsor !== sponsor.keypair.publicKey()) return known
   try {
     checkPayer(inner, await sponsor.submission.readAccount(inner.source))
   } catch (error) {
-    if (error instanceof SponsorRefusal) return known
+    // The caller gets what is known, whether these signatures do not hold either, or the ledger cannot be asked.
+    if (error instanceof Refusal) return known
     throw error
   }
-  await replaceSignatures(db, inner.hashHex, bump)
+  await renewEnvelope(db, stored, { outerHash: bump.hash, signed: bump.envelope })
   return (await findTransferOfHash(db, inner.hashHex)) ?? known
 }

@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm'
-import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { type Envelope, envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { findEnvelopes, findTransferOfHash, type RecordedTransfer } from './transfers.ts'
 
 /** Envelopes that may compete for one transfer: each is one more to look up. */
@@ -115,4 +115,27 @@ async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Reco
   const known = await findTransferOfHash(tx, innerHash)
   if (!known) throw new Error('the outer hash is taken by another envelope')
   return { kind: 'known', ...known }
+}
+
+/**
+ * Puts newer signatures in the place of those for which the network refused an envelope, under the lock of its transfer:
+ * what was looked up before does not decide. Nothing changes once the transfer has ended, or another request was first.
+ */
+export async function renewEnvelope(
+  db: Database,
+  { innerHash, outerHash, transfer }: Envelope,
+  renewed: Pick<NewEnvelope, 'outerHash' | 'signed'>,
+): Promise<void> {
+  await transact(db, async (tx) => {
+    const [open] = await tx
+      .select({ id: transfers.id })
+      .from(transfers)
+      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
+      .for('no key update')
+    if (!open || outerHash === null) return
+    await tx
+      .update(envelopes)
+      .set({ ...renewed, resultCode: null })
+      .where(and(eq(envelopes.innerHash, innerHash), eq(envelopes.outerHash, outerHash)))
+  })
 }

@@ -6,7 +6,7 @@ import { lookUp } from '#lib/stellar/look-up.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { hashesOf, maxTimeOf, walkLedgers } from './look-up.ts'
 import { type Books, setOf } from './settlement.ts'
-import { newTracked, type Outcome, perform, type Tracked, waitFor } from './tracked.ts'
+import { newTracked, type Outcome, perform, renew, type Tracked, waitFor } from './tracked.ts'
 import { openTracking } from './tracking.ts'
 import { findEnvelopes, type RecordedTransfer } from './transfers.ts'
 
@@ -78,9 +78,8 @@ export function openSubmission(given: {
     const entry = take(recorded, isNew)
     const envelope = entry.envelopes.find((one) => one.innerHash === innerHash)
     const ending = waitFor(entry, { innerHash, patience })
-    // A caller who comes back for what the network has refused has it sent again.
-    const isRefused = entry.refusals.delete(innerHash) || envelope?.resultCode != null
-    if (envelope && (isNew || isRefused)) void step(entry, () => tracking.resubmit(entry, envelope))
+    // What the network has refused is sent again by the next look, once per ledger, whoever comes back for it.
+    if (envelope && isNew) void step(entry, () => tracking.resubmit(entry, envelope))
     return await ending
   }
 
@@ -108,8 +107,7 @@ export function openSubmission(given: {
   function take(recorded: RecordedTransfer, isNew: boolean): Tracked {
     const { id } = recorded.transfer
     const known = tracked.get(id)
-    // A rival, or renewed signatures, that another request has recorded.
-    if (known && setOf(known.envelopes) !== setOf(recorded.envelopes)) Object.assign(known, recorded)
+    if (known && setOf(known.envelopes) !== setOf(recorded.envelopes)) renew(known, recorded)
     const entry = known ?? newTracked(recorded, isNew)
     tracked.set(id, entry)
     running ??= run()

@@ -48,6 +48,12 @@ export function newTracked(recorded: RecordedTransfer, isNew: boolean): Tracked 
   }
 }
 
+/** Takes over a rival, or renewed signatures, that a request has recorded. They may stand in a ledger that was looked at. */
+export function renew(entry: Tracked, recorded: RecordedTransfer): void {
+  Object.assign(entry, recorded, { lookedAt: -1 })
+  for (const { innerHash, resultCode } of recorded.envelopes) if (resultCode === null) entry.refusals.delete(innerHash)
+}
+
 /** @param patience milliseconds */
 export function waitFor(
   entry: Tracked,

@@ -1,0 +1,129 @@
+import { Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import { countFeeBumps, expectSettled, next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { bareResult } from './ledger-answers.ts'
+
+let service: TestService<'embedded'>
+let payee: string
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '20' } })
+  payee = (await enrol(service.ledger.network)).signer.publicKey()
+})
+afterAll(() => service?.close())
+afterEach(async () => {
+  service.ledger.proxy.rule(null)
+  expect(await findDiscrepancies(service.db)).toEqual([])
+})
+
+const latestLedger = async () => (await service.ledger.network.rpc.getLatestLedger()).sequence
+
+test('what the network refuses goes out once per ledger, however often its client comes back', async () => {
+  const { hash, post } = await prepareTransfer(service, payee)
+  const refused = { status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } }
+  service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }))
+  service.ledger.proxy.calls.clear()
+  const before = await latestLedger()
+  expect(await post()).toMatchObject(refused)
+  for (let round = 0; round < 3; round += 1) {
+    const answers = await Promise.all(Array.from({ length: 10 }, post))
+    for (const answer of answers) expect(answer).toMatchObject(refused)
+  }
+  expect(service.ledger.proxy.calls.get('sendTransaction')).toBeLessThanOrEqual((await latestLedger()) - before + 1)
+  service.ledger.proxy.rule(null)
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(await countFeeBumps(service, hash)).toBe(1)
+})
+
+describe('other signatures', () => {
+  let outsider: Keypair
+  beforeAll(async () => {
+    outsider = Keypair.random()
+    await fetch(`${service.ledger.network.friendbotUrl}?addr=${outsider.publicKey()}`)
+  })
+
+  /** Changes the signers of an account by a transaction that uses none of its sequence numbers. */
+  async function setOptions({ address, signer }: SignedInPayer, options: object): Promise<void> {
+    const source = await service.ledger.network.rpc.getAccount(outsider.publicKey())
+    const transaction = new TransactionBuilder(source, {
+      fee: '200',
+      networkPassphrase: service.ledger.network.passphrase,
+    })
+      .addOperation(Operation.setOptions({ source: address, ...options }))
+      .setTimeout(60)
+      .build()
+    transaction.sign(outsider, signer)
+    await sendAndWait(service.ledger.network, transaction.toXdr())
+  }
+
+  /** The same transaction, signed by `signer` alone. */
+  function signedBy(signer: Keypair, signedXdr: string): string {
+    const envelope = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
+    if (envelope.type !== 'envelopeTypeTx') throw new Error('not a plain envelope')
+    const unsigned = new xdr.TransactionV1Envelope({ tx: envelope.v1.tx, signatures: [] })
+    const bare = xdr.TransactionEnvelope.envelopeTypeTx(unsigned).toXdr('base64')
+    const built = TransactionBuilder.fromXdr(bare, service.ledger.network.passphrase)
+    built.sign(signer)
+    return built.toXdr()
+  }
+
+  /** A transfer that the network has refused, since the key that signed it lost its weight on the way. */
+  async function prepareRefused() {
+    const employer = await service.employ()
+    const second = Keypair.random()
+    await setOptions(employer, { signer: { ed25519PublicKey: second.publicKey(), weight: 1 } })
+    const transfer = { to: payee, amount: 1n, opening: employer.opening }
+    const { hash, signedXdr } = await buildTransfer(service.ledger.network, employer, transfer)
+    let hasWeight = true
+    service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+      if (method === 'sendTransaction' && hasWeight) {
+        hasWeight = false
+        await setOptions(employer, { masterWeight: 0 })
+      }
+      return 'pass'
+    })
+    const post = (signedXDR = signedXdr) => service.post(employer, { signedXDR })
+    expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } })
+    return {
+      employer,
+      hash,
+      post,
+      outerHash: (await service.findTransfer(hash))?.envelope.outerHash,
+      renewed: signedBy(second, signedXdr),
+    }
+  }
+
+  test('take the place of those that the network refused: the same transfer, paid once', async () => {
+    const { employer, hash, post, outerHash, renewed } = await prepareRefused()
+    const answer = await post(renewed)
+    const row = await service.findTransfer(hash)
+    expect(answer).toEqual({ status: 200, body: { hash: row?.envelope.outerHash, status: 'SUCCESS' } })
+    expect(row).toMatchObject({ status: 'succeeded', envelope: { resultCode: null } })
+    expect(row?.envelope.outerHash).not.toBe(outerHash)
+    expect(await countFeeBumps(service, hash)).toBe(1)
+    await expectSettled(service, employer, hash)
+    // The refused one is still the same request.
+    expect(await post()).toEqual(answer)
+  })
+
+  test('that do not hold either change nothing', async () => {
+    const { hash, post, outerHash, renewed } = await prepareRefused()
+    const stranger = await service.post(await service.employ(), { signedXDR: signedBy(Keypair.random(), renewed) })
+    expect(stranger).toMatchObject({ status: 403 })
+    expect(await post(signedBy(Keypair.random(), renewed))).toMatchObject({ body: { code: 'transfer-refused' } })
+    expect(await service.findTransfer(hash)).toMatchObject({ status: 'open', envelope: { outerHash } })
+    expect(await post(renewed)).toMatchObject({ status: 200 })
+  })
+
+  test('while the account cannot be read: the answer is what is known, and they may be posted again', async () => {
+    const { hash, post, outerHash, renewed } = await prepareRefused()
+    service.ledger.proxy.rule(next('getLedgerEntries', 1, { status: 500 }))
+    expect(await post(renewed)).toMatchObject({ status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } })
+    expect(await service.findTransfer(hash)).toMatchObject({ status: 'open', envelope: { outerHash } })
+    expect(await post(renewed)).toMatchObject({ status: 200 })
+  })
+})
