@@ -15,7 +15,7 @@ export type Submitted =
   | { kind: 'succeeded'; hash: string }
   | { kind: 'failed'; hash: string; code: string | undefined }
   | { kind: 'expired' }
-  | { kind: 'unknown'; hash: string | undefined }
+  | { kind: 'unknown'; hash: string }
   | { kind: 'open' }
   | { kind: 'refused'; reason: RefusalReason; message: string }
   | { kind: 'moved' }
@@ -39,7 +39,7 @@ export async function submitItem(relay: Relay, item: Item): Promise<Submitted> {
     if (outcome.status === 'succeeded') return { kind: 'succeeded', hash: outcome.hash }
     if (outcome.status === 'failed') return { kind: 'failed', hash: outcome.hash, code: outcome.resultCode }
     if (outcome.status === 'expired') return { kind: 'expired' }
-    if (outcome.status === 'unknown') return { kind: 'unknown', hash: undefined }
+    if (outcome.status === 'unknown') return { kind: 'unknown', hash: outcome.hash }
     // A refusal by the network decides nothing: the transfer may still come until its time is over.
     return { kind: 'open' }
   } catch (error) {

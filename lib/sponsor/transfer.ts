@@ -8,7 +8,7 @@ import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { decodeInner, type InnerTransaction } from './inner-transaction.ts'
 import type { RecordingTerms } from './recording.ts'
 import type { Sponsor } from './sponsor.ts'
-import { renewSignatures, verifyAndRecord } from './sponsorship.ts'
+import { renewSignatures, type Sponsored, verifyAndRecord } from './sponsorship.ts'
 
 /** `hash` (64 hex digits) stands on the ledger as a success. */
 export interface TransferResult {
@@ -97,7 +97,7 @@ export interface ChannelTransfer {
 /**
  * How a channel's transfer stands. `open`: ask again with the same transfer, at any time. `refused`: the network will not
  * have it now, with its code; it may still apply until it expires, so ask again. The others are final: `hash` is what
- * stands on the ledger, and of `unknown` nothing can be told any more.
+ * stands on the ledger. Of `unknown` nothing can be told any more; its `hash` is the one under which it was sent.
  */
 export type ChannelOutcome =
   | { status: 'open' }
@@ -105,7 +105,7 @@ export type ChannelOutcome =
   | { status: 'succeeded'; hash: string }
   | { status: 'failed'; hash: string; resultCode: string; contractError: number | null }
   | { status: 'expired' }
-  | { status: 'unknown' }
+  | { status: 'unknown'; hash: string }
 
 /**
  * The one entry for a relay: submits the transfer that a channel has signed, waits at most `patience` milliseconds for its
@@ -121,7 +121,7 @@ export async function sponsorChannel(
 ): Promise<ChannelOutcome> {
   const inner = decodeInner(signedXDR, context.submission.network.passphrase)
   if (inner.source !== channel) throw new Refusal('source-mismatch', 'transaction source is not the channel')
-  const outcome = await submit(context, inner, { quotaAccount, confirm }, channel)
+  const { outcome, hash: sent } = await submit(context, inner, { quotaAccount, confirm }, channel)
   if (outcome.kind === 'open') return { status: 'open' }
   if (outcome.kind === 'refused') return { status: 'refused', resultCode: outcome.resultCode }
   const { status, hash, applied, resultCode, contractError } = outcome.transfer
@@ -129,7 +129,13 @@ export async function sponsorChannel(
   if (status === 'succeeded' && applied !== inner.hashHex) return { status: 'expired' }
   if (status === 'succeeded' && hash !== null) return { status, hash }
   if (status === 'failed' && hash !== null) return { status, hash, resultCode: resultCode ?? '', contractError }
-  return { status: status === 'expired' ? 'expired' : 'unknown' }
+  return status === 'expired' ? { status } : { status: 'unknown', hash: sent }
+}
+
+/** What became of it, and the hash under which it was sent: that of the fee bump, or the inner one where there is none. */
+interface Submitted {
+  outcome: Outcome
+  hash: string
 }
 
 async function submit(
@@ -137,24 +143,32 @@ async function submit(
   inner: InnerTransaction,
   terms: RecordingTerms,
   channel?: string,
-): Promise<Outcome> {
-  const { db, submission, sponsor, patience } = context
-  const known = await findTransferOfHash(db, inner.hashHex)
-  if (known) {
-    const renewed = sponsor ? await renewSignatures(db, sponsor, inner, known) : known
-    return await submission.submit(renewed, { innerHash: inner.hashHex, isNew: false, patience })
-  }
-  if (!sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
-  const { recorded, isNew } = await verifyAndRecord(db, sponsor, inner, { terms, channel })
-  return await submission.submit(recorded, { innerHash: inner.hashHex, isNew, patience })
+): Promise<Submitted> {
+  const { submission, patience } = context
+  const { recorded, isNew } = await findOrRecord(context, inner, terms, channel)
+  const { hashHex: innerHash } = inner
+  const outcome = await submission.submit(recorded, { innerHash, isNew, patience })
+  return { outcome, hash: recorded.envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash }
 }
 
-function presentOutcome(innerHash: string, outcome: Outcome): TransferResult {
-  if (outcome.kind === 'open') throw failed('transfer-open')
-  if (outcome.kind === 'refused') throw failed('transfer-refused', { reason: outcome.resultCode })
+async function findOrRecord(
+  { db, sponsor }: SponsorContext,
+  inner: InnerTransaction,
+  terms: RecordingTerms,
+  channel?: string,
+): Promise<Sponsored> {
+  const known = await findTransferOfHash(db, inner.hashHex)
+  if (known) return { recorded: sponsor ? await renewSignatures(db, sponsor, inner, known) : known, isNew: false }
+  if (!sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
+  return await verifyAndRecord(db, sponsor, inner, { terms, channel })
+}
+
+function presentOutcome(innerHash: string, { outcome, hash: sent }: Submitted): TransferResult {
+  if (outcome.kind === 'open') throw failed('transfer-open', { hash: sent })
+  if (outcome.kind === 'refused') throw failed('transfer-refused', { hash: sent, reason: outcome.resultCode })
   const { status, hash, applied } = outcome.transfer
-  if (status === 'expired') throw failed('transfer-expired')
-  if (status === 'unknown' || hash === null) throw failed('transfer-unknown')
+  if (status === 'expired') throw failed('transfer-expired', { hash: sent })
+  if (status === 'unknown' || hash === null) throw failed('transfer-unknown', { hash: sent })
   if (status === 'succeeded' && applied === innerHash) return { hash, status: 'SUCCESS' }
   throw failed(status === 'succeeded' ? 'transfer-replaced' : 'transfer-failed', { hash })
 }
@@ -167,5 +181,5 @@ type FailureCode =
   | 'transfer-expired'
   | 'transfer-unknown'
 
-const failed = (code: FailureCode, details: Record<string, string> = {}) =>
+const failed = (code: FailureCode, details: { hash: string; reason?: string }) =>
   new Refusal(code, 'transfer failed', { details })

@@ -335,8 +335,9 @@ describe('an end is found, whatever became of RPC and key', () => {
       return { rewrite: (found) => forgetful(found) }
     })
     const answer = await service.post(wallet, { signedXDR: built.signedXdr })
-    expect(answer).toEqual({ status: 500, body: { error: 'transfer failed', code: 'transfer-unknown' } })
     const row = await service.findTransfer(built.hash)
+    const hash = row?.envelope.outerHash
+    expect(answer).toEqual({ status: 500, body: { error: 'transfer failed', code: 'transfer-unknown', hash } })
     expect(row).toMatchObject({ status: 'unknown', feeCharged: null })
     const floats = await service.db.query.sponsorFloats.findMany()
     expect(floats.map(({ held }) => held)).toEqual([0n])

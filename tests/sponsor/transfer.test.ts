@@ -32,6 +32,9 @@ const failed = (code: string, details: object = {}) => ({
   body: { error: 'transfer failed', code, ...details },
 })
 
+/** The hash under which a transaction was sent. */
+const sentAs = async (innerHash: string) => ({ hash: (await service.findTransfer(innerHash))?.envelope.outerHash })
+
 test('the sponsor pays what the ledger charged, bids twice the inner fee, and the employer pays nothing', async () => {
   const { employer, hash, signedXdr, post } = await prepare()
   const before = (await service.ledger.network.rpc.getAccountEntry(employer.address)).balance
@@ -109,7 +112,7 @@ test('an ERROR is a 500 at once; its reservation stays, and the same transaction
   service.ledger.proxy.rule(
     next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
   )
-  expect(await post()).toEqual(failed('transfer-refused', { reason: 'txInsufficientBalance' }))
+  expect(await post()).toEqual(failed('transfer-refused', { ...(await sentAs(hash)), reason: 'txInsufficientBalance' }))
   expect(await service.findTransfer(hash)).toMatchObject({
     status: 'open',
     envelope: { resultCode: 'txInsufficientBalance' },
@@ -140,10 +143,10 @@ test('a client that sends its inner transaction by itself: 200 with the inner ha
 test('what can no longer get there has expired by the ledger’s time, and gives its reservation back', async () => {
   const { employer, hash, post } = await prepare({ seconds: 12 })
   service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
-  expect(await post()).toEqual(failed('transfer-expired'))
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired', feeCharged: null })
   await expectSettled(service, employer, hash)
-  expect(await post()).toEqual(failed('transfer-expired'))
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
   expect(await countFeeBumps(service, hash)).toBe(0)
 })
 
@@ -161,7 +164,7 @@ test('an RPC that denies everything cannot make a payment look expired while its
     }
   })
   const first = await post()
-  expect(first).toEqual(failed('transfer-open'))
+  expect(first).toEqual(failed('transfer-open', await sentAs(hash)))
   expect((await service.findTransfer(hash))?.status).toBe('open')
   service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
@@ -209,7 +212,7 @@ test('the client’s own rival gets there first: 500, and expired at once, since
     }
     return 'pass'
   })
-  expect(await post()).toEqual(failed('transfer-expired'))
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
   expect(await countFeeBumps(service, hash)).toBe(0)
   await expectSettled(service, employer, hash)
@@ -344,7 +347,7 @@ test('without history a transfer past its time has expired if its sequence numbe
     if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
     return method === 'getTransaction' ? { rewrite: forgetful } : 'pass'
   })
-  expect(await post()).toEqual(failed('transfer-expired'))
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
   await expectSettled(service, employer, hash)
 })
