@@ -1,4 +1,5 @@
 import type { Database } from '#lib/db/connection.ts'
+import { isLagging } from '#lib/stellar/lag.ts'
 import { lookUp } from '#lib/stellar/look-up.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { LedgerRecord } from '#lib/submission/ledger-record.ts'
@@ -82,11 +83,7 @@ export async function findApplied(
   return 'unsure'
 }
 
-/** A node that lags is at most so many ledgers behind; what is further behind is a network that has begun anew. */
-const LAG = 10
-
 /** Whether an answer as of `ledger` is older than what the account is known to have done. */
 export async function isBehind(db: Database, account: string, ledger: number): Promise<boolean> {
-  const last = await lastLedgerOf(db, account)
-  return ledger < last && ledger >= last - LAG
+  return isLagging(ledger, await lastLedgerOf(db, account))
 }

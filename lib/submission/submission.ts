@@ -2,6 +2,7 @@ import type { Transfer } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { openAccounts, type ReadAccount } from '#lib/stellar/accounts.ts'
+import { isLagging } from '#lib/stellar/lag.ts'
 import { lookUp } from '#lib/stellar/look-up.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { hashesOf, maxTimeOf, walkLedgers } from './look-up.ts'
@@ -41,9 +42,6 @@ const MOST = 25
 /** How long a reader waits for what a transfer has come to (ms). */
 const REFRESH_MS = 500
 
-/** The latest ledger never falls by more than this, unless the network, or its RPC, begins anew. */
-const LAG = 10
-
 /** @param given.database opens the database anew at each use, so that an outage is only waited through */
 export function openSubmission(given: {
   network: Network
@@ -54,7 +52,8 @@ export function openSubmission(given: {
   const { network, database, books } = given
   const readAccount = openAccounts(network)
   const tracked = new Map<string, Tracked>()
-  let latest = 0
+  /** the latest ledger that is known, and when it closed (unix seconds) */
+  let latest = { ledger: 0, closedAt: 0 }
   const isTracked = (entry: Tracked) => tracked.get(entry.transfer.id) === entry
   const drop = (entry: Tracked) => {
     if (isTracked(entry)) tracked.delete(entry.transfer.id)
@@ -64,7 +63,7 @@ export function openSubmission(given: {
     perform(entry, async () => {
       if (isTracked(entry)) await work()
     })
-  const tracking = openTracking({ ...given, readAccount, drop, latest: () => latest })
+  const tracking = openTracking({ ...given, readAccount, drop, latest: () => latest.ledger })
   let turn = 0
   let failure: string | undefined
   let running: Promise<void> | undefined
@@ -142,23 +141,27 @@ export function openSubmission(given: {
     const [hash] = envelope ? hashesOf(envelope) : []
     if (!probe || hash === undefined) return
     const answer = await lookUp(network, hash)
-    observe(answer.latestLedger)
+    observe(answer.latestLedger, answer.latestLedgerCloseTime)
     if (answer.status !== 'NOT_FOUND') await step(probe, () => tracking.examine(probe))
-    const due = idle.filter((entry) => isTracked(entry) && entry.steps === 0 && entry.lookedAt < latest)
-    const walkable = due.filter(({ lookedAt }) => lookedAt >= latest - LONGEST_WALK)
+    const due = idle.filter((entry) => isTracked(entry) && entry.steps === 0 && entry.lookedAt < latest.ledger)
+    const walkable = due.filter(({ lookedAt }) => lookedAt >= latest.ledger - LONGEST_WALK)
     const walked = walkable.length > FEW ? await tryToWalk(walkable) : new Set<Tracked>()
     const closer = due.filter((entry) => !walked.has(entry)).sort((one, other) => one.lookedAt - other.lookedAt)
     await Promise.all(closer.slice(0, MOST).map((entry) => step(entry, () => tracking.examine(entry))))
   }
 
-  /** A ledger far below the latest means that the network has begun anew: what is remembered of numbers says nothing. */
-  function observe(ledger: number): void {
-    if (ledger >= latest - LAG) {
-      latest = Math.max(latest, ledger)
-      return
-    }
-    log('info', 'the ledgers begin anew', { latest, ledger })
-    latest = ledger
+  /**
+   * A ledger far below the latest, or another one of a known number, means that the network has begun anew: what is
+   * remembered of numbers says nothing. Number and close time rise together, so the time tells what a hash would.
+   */
+  function observe(ledger: number, closedAt: number): void {
+    const known = latest
+    const isSame = ledger === known.ledger && closedAt === known.closedAt
+    const isEarlier = isLagging(ledger, known.ledger) && closedAt <= known.closedAt
+    if (isSame || isEarlier) return
+    latest = { ledger, closedAt }
+    if (ledger > known.ledger && closedAt >= known.closedAt) return
+    log('info', 'the ledgers begin anew', { latest: known.ledger, ledger })
     for (const entry of tracked.values()) {
       entry.lookedAt = -1
       entry.sentAt = -1

@@ -109,6 +109,20 @@ describe('openFloat', () => {
     expect(fake.calls).toBe(2)
   })
 
+  test('an older reading, of a node that lags, does not stand for a newer one; one of a network that began anew does', async () => {
+    const readFloat = openFloat(network, address)
+    const readAt = (ledger: number, balance: bigint) => {
+      fake.latestLedger = ledger
+      fake.accounts.set(address, holding({ balance }))
+      return readFloat
+    }
+    expect(await readAt(40, 3n * XLM)(40)).toBe(2n * XLM)
+    expect(await readAt(38, 5n * XLM)(41)).toBe(2n * XLM)
+    expect(await readAt(42, 4n * XLM)(42)).toBe(3n * XLM)
+    expect(await readAt(9, 9n * XLM)(9)).toBe(8n * XLM)
+    fake.latestLedger = 7
+  })
+
   test('a failure is everybody’s who waited for it, and nobody’s after that', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = 'http-503'

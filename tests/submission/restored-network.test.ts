@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { sendAnswer } from '../support/transfers.ts'
+
+let service: TestService<'embedded'>
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'embedded', closeMs: 0, variables: { TRANSFER_WAIT: '60' } })
+})
+afterAll(() => service?.close())
+
+const SHIFT = 5
+
+/** An answer of a network whose ledgers have numbers higher by some. */
+function shifted(answer: Record<string, unknown>): Record<string, unknown> {
+  const { latestLedger } = answer
+  return typeof latestLedger === 'number' ? { ...answer, latestLedger: latestLedger + SHIFT } : answer
+}
+
+test('another ledger under a known number: nothing waits until the old numbers are passed', async () => {
+  const { devnet, network, proxy, endowPayer } = service.ledger
+  const closing = setInterval(devnet.closeLedger, 200)
+  const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
+  clearInterval(closing)
+  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
+  const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
+  proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : { rewrite: shifted }))
+  const session = await service.wallet(payer.address)
+  const posted = service.ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
+  const lookUps = () => proxy.calls.get('getTransaction') ?? 0
+  await expect.poll(lookUps).toBeGreaterThan(2)
+  const shown = Math.floor(Date.now() / 1000)
+  // The time of a ledger is a whole second.
+  await expect.poll(() => Math.floor(Date.now() / 1000)).toBeGreaterThan(shown + 1)
+  const sent = Promise.withResolvers<void>()
+  proxy.rule(({ method }) => {
+    if (method === 'sendTransaction') sent.resolve()
+    return 'pass'
+  })
+  // Two ledgers close, and no more: one to see it by, one to apply it.
+  await devnet.closeLedger()
+  await Promise.race([sent.promise, posted])
+  await expect.poll(async () => (await network.rpc.getHealth()).status).toBe('healthy')
+  await devnet.closeLedger()
+  expect(await posted).toMatchObject({ status: 200 })
+})
