@@ -386,43 +386,6 @@ describe('an end is found, whatever became of RPC and key', () => {
       renew()
     }
   })
-
-  test('a rival that another process records, and that applies, between a look and its decision', async () => {
-    const { wallet, post, hash, now } = await prepare()
-    service.ledger.proxy.rule(swallow)
-    const first = post()
-    await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
-    const { network, now: clock, submission: ours } = service.running
-    const rival = await build(wallet, 6_0000000n)
-    // The other process is about to write down what it concluded when this one records the rival.
-    const concluded = Promise.withResolvers<void>()
-    const goOn = Promise.withResolvers<void>()
-    let reads = 0
-    const database = async () => {
-      reads += 1
-      if (reads > 2) {
-        concluded.resolve()
-        await goOn.promise
-      }
-      return await service.running.database()
-    }
-    const other = openSubmission({ network, database, now: clock, books: ours.books })
-    const row = await service.findTransfer(hash)
-    if (!row) throw new Error('no row')
-    const polling = other.poll(row)
-    const second = rival.post()
-    await expect.poll(async () => (await service.findTransfer(rival.hash))?.status).toBe('open')
-    service.ledger.proxy.rule(null)
-    await Promise.race([concluded.promise, pause(3_000)])
-    goOn.resolve()
-    await polling
-    const answers = await Promise.all([first, second])
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    expect(await applied([hash, rival.hash])).toHaveLength(1)
-    const txHash = answers.find(({ status }) => status === 200)?.body.hash
-    expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash }] })
-    await other.stop()
-  })
 })
 
 async function prepare({ batches = 1 }: { batches?: number } = {}) {
