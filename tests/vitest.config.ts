@@ -15,7 +15,8 @@ const WITHOUT_DATABASE = [
 const ABOUT_SERVERS = [
   'tests/deploy/**',
   'tests/readme.test.ts',
-  'tests/**/{crash,embedded,outages,plans,restart}.test.ts',
+  'tests/**/{embedded,outages,plans,restart}.test.ts',
+  'tests/submission/{crash-*,processes}.test.ts',
   'tests/auth/sign-in.test.ts',
   'tests/directory/{audit,claims-interleaved}.test.ts',
   'tests/operator/{attention,lists,reading}.test.ts',

@@ -70,11 +70,17 @@ test('two processes: one records a rival that has applied between the other’s 
 
   rivalHash = rival.hash
   const answer = rival.post()
-  await expect.poll(async () => (await service.findTransfer(rival.hash))?.id).toBe((await service.findTransfer(hash))?.id)
+  await expect
+    .poll(async () => (await service.findTransfer(rival.hash))?.id)
+    .toBe((await service.findTransfer(hash))?.id)
   expect((await service.findTransfer(rival.hash))?.status).toBe('open')
   goOn.resolve()
   await expect.poll(async () => (await service.findTransfer(rival.hash))?.status).not.toBe('open')
-  expect(await service.findTransfer(hash)).toMatchObject({ status: 'succeeded', applied: rival.hash, payout: batch.payouts[0]?.id })
+  expect(await service.findTransfer(hash)).toMatchObject({
+    status: 'succeeded',
+    applied: rival.hash,
+    payout: batch.payouts[0]?.id,
+  })
   isDecided = true
   expect(await answer).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
   expect(await first).toMatchObject({ status: 500, body: { code: 'transfer-replaced', hash: rival.hash } })

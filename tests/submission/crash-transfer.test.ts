@@ -1,23 +1,22 @@
 import { sql } from 'drizzle-orm'
-import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/participants.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findBatch } from '../directory/payment.ts'
 import { openApiClient } from '../support/api-client.ts'
-import type { Fault } from '../support/fault-proxy.ts'
 import { employerWith } from '../support/fixtures.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
 import { countFeeBumps, expectSettled } from '../support/transfers.ts'
+import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
 
 let service: TestService<'embedded'>
 let payee: string
 let base: string
 let program: Program
-let watcher: Client
+let steps: Steps
 
 beforeAll(async () => {
   const port = await freePort()
@@ -28,13 +27,12 @@ beforeAll(async () => {
     variables: { PORT: String(port), PUBLIC_URL: base, TRANSFER_WAIT: '20' },
   })
   payee = (await enrol(service.ledger.network)).signer.publicKey()
-  watcher = new Client({ connectionString: service.database.url })
-  await watcher.connect()
+  steps = await openSteps(service.ledger.proxy, service.database.url)
   program = await startProgram(base, service.variables)
 })
 afterAll(async () => {
   await program?.kill()
-  await watcher?.end()
+  await steps?.close()
   await service?.close()
 })
 
@@ -47,89 +45,48 @@ async function post(employer: SignedInPayer, signedXDR: string): Promise<{ statu
   return { status: response.status, body: await response.json() }
 }
 
-/** Resolves once the program is at the step; what it does there it must not get past before it is killed. */
-type Step = (innerHash: string, employer: SignedInPayer) => { reached: Promise<void>; letGo: () => Promise<void> }
-
-/** The program has asked the RPC this; `delivered` lets the call through and withholds the answer. */
-const atCall =
-  (method: string, { delivered }: { delivered: boolean }): Step =>
-  () => {
-    const reached = new Promise<void>((resolve) => {
-      service.ledger.proxy.rule((call): Fault => {
-        if (call.method !== method) return 'pass'
-        // The network has a moment to take in what was delivered.
-        setTimeout(resolve, delivered ? 50 : 0)
-        return { hang: true, delivered }
-      })
-    })
-    return { reached, letGo: async () => service.ledger.proxy.rule(null) }
-  }
-
-/** The program waits for a lock of the database that this test holds. */
-const atLock =
-  (statement: (employer: SignedInPayer, innerHash: string) => string, when: string): Step =>
-  (innerHash, employer) => {
-    const holder = new Client({ connectionString: service.database.url })
-    const take = async () => {
-      await holder.connect()
-      await holder.query('BEGIN')
-      await holder.query(statement(employer, innerHash))
-    }
-    const reached = new Promise<void>((resolve, reject) => {
-      let taken: Promise<void> | undefined
-      service.ledger.proxy.rule(async (call): Promise<Fault> => {
-        if (call.method === when) {
-          taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
-          await taken
-        }
-        return 'pass'
-      })
-    })
-    return {
-      reached,
-      letGo: async () => {
-        service.ledger.proxy.rule(null)
-        await holder.end()
-      },
-    }
-  }
-
-async function waitForBlocked(): Promise<void> {
-  for (;;) {
-    const { rows } = await watcher.query(
-      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    )
-    if (rows.length > 0) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
+interface Work {
+  innerHash: string
+  employer: SignedInPayer
 }
 
-const lockRow = (_: SignedInPayer, hash: string) =>
-  `SELECT 1 FROM transfers WHERE id = (SELECT transfer FROM envelopes WHERE inner_hash = '${hash}') FOR UPDATE`
-const lockEnvelope = (_: SignedInPayer, hash: string) =>
-  `SELECT 1 FROM envelopes WHERE inner_hash = '${hash}' FOR UPDATE`
-const ownRows = ({ address }: SignedInPayer) =>
-  `organisation = (SELECT organisation FROM identities WHERE sub = '${address}') FOR UPDATE`
-const lockBatch = (employer: SignedInPayer) => `SELECT 1 FROM batches WHERE ${ownRows(employer)}`
-const lockContractor = (employer: SignedInPayer) => `SELECT 1 FROM contractors WHERE ${ownRows(employer)}`
-const lockBudget = () => `SELECT 1 FROM quotas WHERE account = '*' FOR UPDATE`
+const lockTransfer = ({ innerHash }: Work) =>
+  `SELECT 1 FROM transfers WHERE id = (SELECT transfer FROM envelopes WHERE inner_hash = '${innerHash}') FOR UPDATE`
+const lockEnvelope = ({ innerHash }: Work) => `SELECT 1 FROM envelopes WHERE inner_hash = '${innerHash}' FOR UPDATE`
+const lockOwn = (table: 'batches' | 'contractors', { employer }: Work) =>
+  `SELECT 1 FROM ${table} WHERE organisation = (SELECT organisation FROM identities WHERE sub = '${employer.address}') FOR UPDATE`
+const LOCK_BUDGET = `SELECT 1 FROM quotas WHERE account = '*' FOR UPDATE`
 
-const STEPS: [string, Step][] = [
-  ['before it is simulated', atCall('simulateTransaction', { delivered: false })],
-  ['after it is simulated', atCall('simulateTransaction', { delivered: true })],
-  ['before the float is known', atCall('getLedgerEntries', { delivered: false })],
-  ['before the row is written', atLock(() => 'LOCK TABLE transfers IN EXCLUSIVE MODE', 'simulateTransaction')],
-  ['between the row and the payout', atLock(lockBatch, 'simulateTransaction')],
-  ['between the payout and the quota', atLock(lockBudget, 'simulateTransaction')],
-  ['after the commit, before it is sent', atCall('sendTransaction', { delivered: false })],
-  ['after it is sent, before the answer', atCall('sendTransaction', { delivered: true })],
-  ['before the row says that it was sent', atLock(lockEnvelope, 'sendTransaction')],
-  ['before the first look', atCall('getTransaction', { delivered: false })],
-  ['at a look, before its answer', atCall('getTransaction', { delivered: true })],
-  ['before the row is settled', atLock(lockRow, 'getTransaction')],
-  ['between the row and the contractor of the settlement', atLock(lockContractor, 'getTransaction')],
-  ['between the contractor and the payout of the settlement', atLock(lockBatch, 'getTransaction')],
-  ['between the payout and the quota of the settlement', atLock(lockBudget, 'getTransaction')],
+const before = { delivered: false }
+const after = { delivered: true }
+const recording = { from: 'simulateTransaction' }
+const settling = { from: 'getTransaction' }
+
+const STEPS: NamedStep<Work>[] = [
+  ['before it is simulated', ({ atCall }) => atCall('simulateTransaction', before)],
+  ['after it is simulated', ({ atCall }) => atCall('simulateTransaction', after)],
+  ['before the float is known', ({ atCall }) => atCall('getLedgerEntries', before)],
+  ['before the row is written', ({ atLock }) => atLock('LOCK TABLE transfers IN EXCLUSIVE MODE', recording)],
+  ['between the row and the payout', ({ atLock }, work) => atLock(lockOwn('batches', work), recording)],
+  ['between the payout and the quota', ({ atLock }) => atLock(LOCK_BUDGET, recording)],
+  ['after the commit, before it is sent', ({ atCall }) => atCall('sendTransaction', before)],
+  ['after it is sent, before the answer', ({ atCall }) => atCall('sendTransaction', after)],
+  [
+    'before the row says that it was sent',
+    ({ atLock }, work) => atLock(lockEnvelope(work), { from: 'sendTransaction' }),
+  ],
+  ['before the first look', ({ atCall }) => atCall('getTransaction', before)],
+  ['at a look, before its answer', ({ atCall }) => atCall('getTransaction', after)],
+  ['before the row is settled', ({ atLock }, work) => atLock(lockTransfer(work), settling)],
+  [
+    'between the row and the contractor of the settlement',
+    ({ atLock }, work) => atLock(lockOwn('contractors', work), settling),
+  ],
+  [
+    'between the contractor and the payout of the settlement',
+    ({ atLock }, work) => atLock(lockOwn('batches', work), settling),
+  ],
+  ['between the payout and the quota of the settlement', ({ atLock }) => atLock(LOCK_BUDGET, settling)],
 ]
 
 /** A locked batch with one payout to the payee, and a second that must stay as it is. */
@@ -150,7 +107,7 @@ test.each(STEPS)('SIGKILL %s: the same transaction gets the true result', async 
   )
   const { owner, batch, other } = await openBatch(employer)
   const { signedXdr, hash } = await buildTransfer(service.ledger.network, employer, transfer)
-  const { reached, letGo } = step(hash, employer)
+  const { reached, letGo } = step(steps, { innerHash: hash, employer })
   const cut = post(employer, signedXdr).then(
     () => 'answered',
     () => 'cut',
@@ -182,7 +139,7 @@ test('what was open at a SIGKILL is settled by the next process, though nobody a
   const { owner, batch, other } = await openBatch(employer)
   const transfer = { to: payee, amount: 7n, opening: employer.opening }
   const { signedXdr, hash } = await buildTransfer(service.ledger.network, employer, transfer)
-  const { reached, letGo } = atCall('sendTransaction', { delivered: false })(hash, employer)
+  const { reached, letGo } = steps.atCall('sendTransaction', before)
   const cut = post(employer, signedXdr).catch(() => undefined)
   await reached
   await program.kill()

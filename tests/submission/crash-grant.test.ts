@@ -1,25 +1,28 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Asset, Keypair, Operation } from '@stellar/stellar-sdk'
-import { sql } from 'drizzle-orm'
-import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { Fault } from '../support/fault-proxy.ts'
+import { FAUCET, type Faucet, type Grant, openFaucet, type Person, startAnother } from '../funding/faucet.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { FAUCET, type Faucet, type Grant, openFaucet, type Person, startAnother } from './faucet.ts'
+import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
 
 let service: TestService<'embedded'>
 let faucet: Faucet
+let steps: Steps
 beforeAll(async () => {
   service = await openTestService(FAUCET)
   faucet = openFaucet(service)
+  steps = await openSteps(service.ledger.proxy, service.database.url)
 })
-afterAll(() => service?.close())
+afterAll(async () => {
+  await steps?.close()
+  await service?.close()
+})
 afterEach(() => service.ledger.proxy.rule(null))
 
 /** A service in a process of its own that asks for `person`. */
 function startProcess({ session }: Person, variables: Record<string, string> = {}): ChildProcess {
-  const program = new URL('faucet-process.ts', import.meta.url).pathname
+  const program = new URL('../funding/faucet-process.ts', import.meta.url).pathname
   return spawn(process.execPath, [program], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, ...service.variables, ...variables, SESSION: session },
@@ -35,78 +38,36 @@ async function killAt(reached: Promise<void>, child: ChildProcess): Promise<void
   expect(child.signalCode).toBe('SIGKILL')
 }
 
-/** Resolves once the process is at the step, which it does not get past before it is killed. */
-type Step = (person: Person) => { reached: Promise<void>; letGo: () => Promise<void> }
+const lockGrant = ({ address }: Person) => `SELECT 1 FROM grants WHERE account = '${address}' FOR UPDATE`
 
-/** It has asked the RPC this; `delivered` lets the call through and withholds the answer. */
-const atCall =
-  (method: string, { delivered }: { delivered: boolean }): Step =>
-  () => {
-    const reached = new Promise<void>((resolve) => {
-      service.ledger.proxy.rule((call): Fault => {
-        if (call.method !== method) return 'pass'
-        // The network has a moment to take in what was delivered.
-        setTimeout(resolve, delivered ? 50 : 0)
-        return { hang: true, delivered }
-      })
-    })
-    return { reached, letGo: async () => service.ledger.proxy.rule(null) }
-  }
-
-/** It waits for the row of the grant, which this test has locked since the process first called `when`. */
-const atRow =
-  (when: string): Step =>
-  ({ address }) => {
-    const holder = new Client({ connectionString: service.database.url })
-    const take = async () => {
-      await holder.connect()
-      await holder.query('BEGIN')
-      await holder.query('SELECT 1 FROM grants WHERE account = $1 FOR UPDATE', [address])
-    }
-    const reached = new Promise<void>((resolve, reject) => {
-      let taken: Promise<void> | undefined
-      service.ledger.proxy.rule(async (call): Promise<Fault> => {
-        if (call.method !== when) return 'pass'
-        taken ??= take().then(() => void waitForBlocked().then(resolve, reject), reject)
-        await taken
-        return 'pass'
-      })
-    })
-    return {
-      reached,
-      letGo: async () => {
-        service.ledger.proxy.rule(null)
-        await holder.end()
-      },
-    }
-  }
-
-async function waitForBlocked(): Promise<void> {
-  for (;;) {
-    const { rows } = (await service.db.execute(
-      sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    )) as unknown as { rows: unknown[] }
-    if (rows.length > 0) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}
+const before = { delivered: false }
+const after = { delivered: true }
 
 /** The step, and what stands in the database when the process is gone; what it has asked for may still be done. */
-const STEPS: [string, Step, Grant['status'] | 'none', Grant['status']?][] = [
-  ['before the grant is claimed', atCall('getLedgerEntries', { delivered: false }), 'none'],
-  ['before the deposit is simulated', atCall('simulateTransaction', { delivered: false }), 'claimed'],
-  ['after it is simulated, before it is written down', atCall('simulateTransaction', { delivered: true }), 'claimed'],
-  ['while it is written down', atRow('simulateTransaction'), 'claimed'],
-  ['between record and sending', atCall('sendTransaction', { delivered: false }), 'signed'],
-  ['after it is sent, before the answer', atCall('sendTransaction', { delivered: true }), 'signed'],
-  ['before the first look', atCall('getTransaction', { delivered: false }), 'signed'],
-  ['at a look, before its answer', atCall('getTransaction', { delivered: true }), 'signed'],
-  ['while the grant is settled', atRow('getTransaction'), 'signed', 'granted'],
+const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][] = [
+  ['before the grant is claimed', ({ atCall }) => atCall('getLedgerEntries', before), 'none'],
+  ['before the deposit is simulated', ({ atCall }) => atCall('simulateTransaction', before), 'claimed'],
+  ['after it is simulated, before it is written down', ({ atCall }) => atCall('simulateTransaction', after), 'claimed'],
+  [
+    'while it is written down',
+    ({ atLock }, person) => atLock(lockGrant(person), { from: 'simulateTransaction' }),
+    'claimed',
+  ],
+  ['between record and sending', ({ atCall }) => atCall('sendTransaction', before), 'signed'],
+  ['after it is sent, before the answer', ({ atCall }) => atCall('sendTransaction', after), 'signed'],
+  ['before the first look', ({ atCall }) => atCall('getTransaction', before), 'signed'],
+  ['at a look, before its answer', ({ atCall }) => atCall('getTransaction', after), 'signed'],
+  [
+    'while the grant is settled',
+    ({ atLock }, person) => atLock(lockGrant(person), { from: 'getTransaction' }),
+    'signed',
+    'granted',
+  ],
 ]
 
 test.each(STEPS)('SIGKILL %s: one deposit, whoever asks next', async (_, step, left, or) => {
   const person = await faucet.settle()
-  const { reached, letGo } = step(person)
+  const { reached, letGo } = step(steps, person)
   const child = startProcess(person)
   await killAt(reached, child)
   await letGo()
@@ -130,7 +91,7 @@ test.each(STEPS)('SIGKILL %s: one deposit, whoever asks next', async (_, step, l
 
 test('what was open at a SIGKILL is taken up by the next process at its start', async () => {
   const person = await faucet.settle()
-  const { reached, letGo } = atCall('sendTransaction', { delivered: false })(person)
+  const { reached, letGo } = steps.atCall('sendTransaction', before)
   const child = startProcess(person)
   await killAt(reached, child)
   await letGo()
@@ -149,7 +110,7 @@ test('a deposit of another faucet, whose key is gone, is sent and settled all th
   await faucet.perform(issuer, Operation.payment({ destination: former.publicKey(), asset: usdc, amount: '1500' }))
 
   const person = await faucet.settle()
-  const { reached, letGo } = atCall('sendTransaction', { delivered: false })(person)
+  const { reached, letGo } = steps.atCall('sendTransaction', before)
   const child = startProcess(person, { FAUCET_SEED: former.secret() })
   await killAt(reached, child)
   await letGo()
