@@ -89,7 +89,11 @@ export function openSubmission(given: {
 
   async function poll(transfer: Transfer): Promise<void> {
     const entry = await takeRow(transfer)
-    await step(entry, () => tracking.examine(entry))
+    // Many who ask at once share one look, so that a crowd of requests is no crowd of questions to the RPC.
+    entry.look ??= step(entry, () => tracking.examine(entry)).finally(() => {
+      entry.look = undefined
+    })
+    await entry.look
   }
 
   async function refresh(transfers: readonly Transfer[]): Promise<void> {

@@ -1,6 +1,7 @@
 import { Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { openSubmission } from '#lib/submission/submission.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -37,6 +38,33 @@ test('what the network refuses goes out once per ledger, however often its clien
   service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
   expect(await countFeeBumps(service, hash)).toBe(1)
+})
+
+test('many who ask at once what has become of a transfer share one look', async () => {
+  const { hash, post } = await prepareTransfer(service, payee)
+  service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('PENDING') }))
+  const waiting = post()
+  await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+  const row = await service.findTransfer(hash)
+  const { network, database, now, submission } = service.running
+  const other = openSubmission({ network, database, now, books: submission.books })
+  let lookUps = 0
+  const goOn = Promise.withResolvers<void>()
+  service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
+    if (method === 'getTransaction' && params.hash === hash) lookUps += 1
+    await goOn.promise
+    return 'pass'
+  })
+  if (!row) throw new Error('no row')
+  const polls = Array.from({ length: 20 }, () => other.poll(row))
+  await expect.poll(() => lookUps).toBeGreaterThan(0)
+  goOn.resolve()
+  await Promise.all(polls)
+  await other.stop()
+  // One look, beside those that two engines have on their own.
+  expect(lookUps).toBeLessThan(10)
+  service.ledger.proxy.rule(null)
+  expect(await waiting).toMatchObject({ status: 200 })
 })
 
 describe('other signatures', () => {
