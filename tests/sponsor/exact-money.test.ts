@@ -1,4 +1,4 @@
-import { Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
@@ -233,6 +233,30 @@ describe('nobody holds what others need', () => {
     expect(
       (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address),
     ).toBeUndefined()
+  })
+
+  test('the least resource fee that is accepted is enough on the ledger', async () => {
+    const employer = await service.employ()
+    const { signedXdr } = await buildTransfer(service.ledger.network, employer, {
+      to: address,
+      amount: 1n,
+      opening: employer.opening,
+    })
+    const needed = await service.ledger.network.rpc.simulateTransaction(
+      TransactionBuilder.fromXdr(signedXdr, service.ledger.network.passphrase),
+    )
+    if (!rpc.Api.isSimulationSuccess(needed)) throw new Error('it cannot be simulated')
+    const { resources, ext } = needed.transactionData.build()
+    const least = BigInt(needed.minResourceFee) - 1_000n
+    const withFee = (resourceFee: bigint) =>
+      changed(employer, signedXdr, () => ({
+        ext: xdr.TransactionExt.sorobanData(new xdr.SorobanTransactionData({ ext, resources, resourceFee })),
+      }))
+    expect(await service.post(employer, { signedXDR: withFee(least - 1n) })).toMatchObject({
+      status: 422,
+      body: { code: 'low-resource-fee' },
+    })
+    expect(await service.post(employer, { signedXDR: withFee(least) })).toMatchObject({ status: 200 })
   })
 
   test('bumpSequence while a transfer is open: a second one is refused, with the time', async () => {
