@@ -5,17 +5,9 @@ import { groupDigits } from './figures.tsx'
 import { Frame, type FrameProps } from './frame.tsx'
 import { Pager } from './pager.tsx'
 import { addressOf, type Query } from './query.ts'
-import { SearchForm } from './search-form.tsx'
+import { type Filter, SearchForm } from './search-form.tsx'
 import { type Column, Empty, Table, Unreachable } from './table.tsx'
 import { type Tab, Tabs } from './tabs.tsx'
-
-/** A filter that is on, with its name as people know it. */
-export interface Filter {
-  /** the parameter of the query */
-  name: string
-  label: string
-  value: string
-}
 
 interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'network' | 'above'> {
   path: string

@@ -3,6 +3,18 @@ import { addressOf } from './query.ts'
 
 const NAME = 'underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
 
+/** An email address, which a narrow place breaks after the `@` if it must. */
+export function Email({ address }: { address: string }) {
+  const at = address.indexOf('@') + 1
+  return (
+    <span className="[overflow-wrap:anywhere]">
+      {address.slice(0, at)}
+      <wbr />
+      {address.slice(at)}
+    </span>
+  )
+}
+
 /** The name of an organisation, which leads to what `path` lists of it. */
 export function OrganisationLink({ id, name, path }: { id: string; name: string; path: string }) {
   return (

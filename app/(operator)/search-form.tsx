@@ -1,8 +1,15 @@
 import Link from 'next/link'
 import type { ReactNode } from 'react'
-import type { Filter } from './list-view.tsx'
 import { addressOf, type Query } from './query.ts'
 import { SearchKey } from './search-key.tsx'
+
+/** A filter that is on, with its name as people know it. */
+export interface Filter {
+  /** the parameter of the query */
+  name: string
+  label: string
+  value: string
+}
 
 interface SearchFormProps {
   path: string

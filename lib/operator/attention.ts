@@ -4,6 +4,9 @@ export interface NamedRecord {
   name: string
 }
 
+/** How many contractors are told by name; the rest is counted. */
+export const NAMES_SHOWN = 3
+
 /** Something that a person has to see to, or has to know of. */
 export interface Attention {
   key: string

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gte, lt, or, type SQL, sql } from 'drizzle-orm'
 import {
   ACTOR_KINDS,
   type ActorKind,
@@ -92,8 +92,15 @@ function conditionOf({ q, organisation, action, actor, from, to }: AuditFilters)
     byActor(actor),
     first && gte(auditLog.at, first),
     last && lt(auditLog.at, new Date(last.getTime() + 86_400_000)),
-    containing(q, auditLog.actorSub, auditLog.subjectId, auditLog.action, auditLog.detail),
+    containingText(q),
   )
+}
+
+/** Part of an entry, or of the name of its organisation. */
+function containingText(q: string): SQL | undefined {
+  const own = containing(q, auditLog.actorSub, auditLog.subjectId, auditLog.action, auditLog.detail)
+  const named = sql`${auditLog.organisation} in (select ${organisations.id} from ${organisations} where ${containing(q, organisations.name)})`
+  return own && or(own, named)
 }
 
 function byActor(actor: string): SQL | undefined {

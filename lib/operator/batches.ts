@@ -34,10 +34,7 @@ export type MovingBatch = BatchLine & { progressedAt: Date }
 export async function listBatches(db: Database, request: ListRequest): Promise<List<BatchLine>> {
   const { q, organisation } = request
   const status = BATCH_STATUSES.find((known) => known === request.status)
-  const within = and(
-    ofOrganisation(batches.organisation, organisation),
-    containing(q, batches.name, organisations.name, batches.id),
-  )
+  const within = and(ofOrganisation(batches.organisation, organisation), containingText(db, q))
   const counted = await db
     .select({ value: batches.status, count: count() })
     .from(batches)
@@ -50,6 +47,18 @@ export async function listBatches(db: Database, request: ListRequest): Promise<L
       .limit(limit)
       .offset(offset),
   )
+}
+
+/** Part of the name of a batch or its organisation, or of what a payout in it is known by. */
+function containingText(db: Database, q: string): SQL | undefined {
+  const own = containing(q, batches.name, organisations.name, batches.id)
+  const { name, email } = contractors
+  const paying = db
+    .select({ batch: payouts.batch })
+    .from(payouts)
+    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .where(containing(q, name, email, payouts.address, payouts.txHash))
+  return own && or(own, inArray(batches.id, paying))
 }
 
 function selectBatches(db: Database, condition: SQL | undefined) {

@@ -25,7 +25,7 @@ export function explainTransfer(transfer: {
   contractError: number | null
   /** the code with which the network refused to take it */
   refusalCode: string | null
-  /** before its maxTime: its sequence number was used by something else */
+  /** long before its maxTime: its sequence number was used by something else */
   endedEarly: boolean
 }): string {
   const { status, resultCode, contractError, refusalCode, endedEarly } = transfer

@@ -1,8 +1,8 @@
-import { and, count, eq, gt, gte, sql } from 'drizzle-orm'
+import { and, count, eq, gt, gte, inArray, isNull, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Attention } from './attention.ts'
+import { type Attention, NAMES_SHOWN } from './attention.ts'
 import { explainTransfer } from './explanation.ts'
 import { findUserOrganisations } from './job-users.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
@@ -11,7 +11,6 @@ import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 const RECENT_MS = 7 * 24 * 3_600_000
 
 const MOST = 20
-const NAMES = 3
 
 /** The batches with failed payouts, and how many more there are whose payouts failed longer ago. */
 export async function listFailedBatches(db: Database, now: Date): Promise<{ items: Attention[]; older: number }> {
@@ -55,14 +54,14 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
             ? 'The batch failed'
             : counted(failures.length, 'payout failed', 'payouts failed'),
         why: meaning || (newest.error ?? ''),
-        remedy: 'The employer sends the payout again; nothing for you to do.',
+        remedy: `The employer sends ${failures.length === 1 ? 'the payout' : 'them'} again; nothing for you to do.`,
         actor: 'customer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
         contractors: failures
-          .slice(0, NAMES)
+          .slice(0, NAMES_SHOWN)
           .map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
-        moreContractors: Math.max(0, failures.length - NAMES),
+        moreContractors: Math.max(0, failures.length - NAMES_SHOWN),
         page: `/batches/${newest.id}?status=failed`,
       },
     ]
@@ -89,8 +88,13 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
     .orderBy(sql`${batchJobs.endedAt} desc`)
     .limit(MOST)
   const users = await findUserOrganisations(db, jobs)
+  const unpaid = await findUnpaid(
+    db,
+    jobs.map(({ id }) => id),
+  )
   return jobs.map(({ id, kind, sub, error, endedAt, failed, all }) => {
     const organisation = users.get(`${kind}:${sub}`)
+    const contractors = (unpaid.get(id) ?? []).filter((one) => one.organisation === organisation?.id)
     return {
       key: `job ${id}`,
       level: 'bad',
@@ -100,9 +104,27 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       remedy: 'Its user starts a new job with the amounts that failed; nothing for you to do.',
       actor: 'customer',
       ...(organisation && { organisation }),
+      contractors: contractors.slice(0, NAMES_SHOWN),
+      moreContractors: Math.max(0, contractors.length - NAMES_SHOWN),
       page: `/jobs?q=${id}`,
     }
   })
+}
+
+/** The contractors of any organisation with the addresses that failed items of jobs were for, by job. */
+async function findUnpaid(db: Database, jobs: readonly string[]) {
+  if (jobs.length === 0) return new Map<string, never>()
+  const rows = await db
+    .selectDistinct({
+      job: batchItems.job,
+      id: contractors.id,
+      name: contractors.name,
+      organisation: contractors.organisation,
+    })
+    .from(batchItems)
+    .innerJoin(contractors, eq(contractors.address, batchItems.recipient))
+    .where(and(inArray(batchItems.job, [...jobs]), eq(batchItems.status, 'failed'), isNull(contractors.deletedAt)))
+  return Map.groupBy(rows, ({ job }) => job)
 }
 
 const recent = (now: Date) => sql`${new Date(now.getTime() - RECENT_MS).toISOString()}::timestamptz`

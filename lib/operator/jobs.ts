@@ -1,5 +1,5 @@
 import { and, count, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
-import { identities, organisations } from '#drizzle/schema/directory.ts'
+import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
@@ -88,16 +88,20 @@ function found(db: Database, q: string): SQL | undefined {
   const own = containing(q, batchJobs.id, batchJobs.userSub)
   if (!own) return undefined
   const { job, recipient, channel, innerHash, hash } = batchItems
-  return or(
-    own,
-    inArray(
-      batchJobs.id,
-      db
-        .select({ job })
-        .from(batchItems)
-        .where(containing(q, recipient, channel, innerHash, hash)),
-    ),
-  )
+  const paid = db
+    .select({ address: contractors.address })
+    .from(contractors)
+    .where(containing(q, contractors.name, contractors.email))
+  const items = db
+    .select({ job })
+    .from(batchItems)
+    .where(or(containing(q, recipient, channel, innerHash, hash), inArray(recipient, paid)))
+  const users = db
+    .select({ kind: identities.kind, sub: identities.sub })
+    .from(identities)
+    .leftJoin(organisations, eq(organisations.id, identities.organisation))
+    .where(containing(q, organisations.name, identities.email))
+  return or(own, inArray(batchJobs.id, items), sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`)
 }
 
 async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<string, ItemLine[]>> {

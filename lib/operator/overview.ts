@@ -1,5 +1,7 @@
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Attention } from './attention.ts'
+import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import type { MovingBatch } from './batches.ts'
 import { listFailedBatches, listFailedJobs } from './failures.ts'
 import { listOldOpenTransfers, listSlowJobs } from './standstill.ts'
@@ -23,7 +25,12 @@ export async function readAttention(
     listSlowJobs(db, now),
   ])
   const told = new Set([...failed.items, ...open].map(({ batch }) => batch?.id))
-  const still = moving.filter(({ id }) => !told.has(id)).flatMap((batch) => describeStandstill(batch, now))
+  const standing = moving.filter(({ id, progressedAt }) => !told.has(id) && isStill(progressedAt, now))
+  const waiting = await findWaiting(
+    db,
+    standing.map(({ id }) => id),
+  )
+  const still = standing.map((batch) => describeStandstill(batch, waiting.get(batch.id) ?? []))
   const items = [...failed.items, ...still, ...open, ...failedJobs, ...slowJobs]
   return {
     items: items.sort(
@@ -33,24 +40,45 @@ export async function readAttention(
   }
 }
 
-function describeStandstill(batch: MovingBatch, now: Date): Attention[] {
-  if (now.getTime() - batch.progressedAt.getTime() < STILL_AFTER_MS) return []
+const isStill = (progressedAt: Date, now: Date) => now.getTime() - progressedAt.getTime() >= STILL_AFTER_MS
+
+/** Who waits for a payout that was not sent, by batch: the first few of each. */
+async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<string, NamedRecord[]>> {
+  if (ids.length === 0) return new Map()
+  const { batch, sequence, status } = payouts
+  const place = sql<number>`row_number() over (partition by ${batch} order by ${sequence})`
+  const unsent = db
+    .select({ batch, id: contractors.id, name: contractors.name, place: place.as('place') })
+    .from(payouts)
+    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .where(and(inArray(batch, [...ids]), eq(status, 'ready')))
+    .as('unsent')
+  const rows = await db
+    .select()
+    .from(unsent)
+    .where(sql`${unsent.place} <= ${NAMES_SHOWN}`)
+    .orderBy(unsent.batch, unsent.place)
+  const named = rows.map(({ batch: of, id, name }) => ({ of, id, name }))
+  return Map.groupBy(named, ({ of }) => of)
+}
+
+function describeStandstill(batch: MovingBatch, contractors: readonly NamedRecord[]): Attention {
   const { id, name, organisation, organisationName, payoutCount, settledCount, failedCount, progressedAt } = batch
   const waiting = payoutCount - settledCount - failedCount
-  return [
-    {
-      key: `still ${id}`,
-      level: 'busy',
-      since: progressedAt,
-      what: 'The batch stands still',
-      why: `${settledCount} of ${payoutCount} paid, ${waiting} not sent: the service is not asked to pay them`,
-      actor: 'operator',
-      remedy: 'Ask the employer to go on paying in its application, or to cancel what is left.',
-      organisation: { id: organisation, name: organisationName },
-      batch: { id, name },
-      page: `/batches/${id}`,
-    },
-  ]
+  return {
+    key: `still ${id}`,
+    level: 'busy',
+    since: progressedAt,
+    what: 'The batch stands still',
+    why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'waits' : 'wait'}`,
+    actor: 'operator',
+    remedy: 'Ask the employer to open its application and go on paying, or to cancel what is left.',
+    organisation: { id: organisation, name: organisationName },
+    batch: { id, name },
+    contractors,
+    moreContractors: Math.max(0, waiting - contractors.length),
+    page: `/batches/${id}?status=ready`,
+  }
 }
 
 const rankOf = ({ actor }: Attention) => (actor === 'operator' ? 0 : 1)

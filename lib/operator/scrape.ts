@@ -1,3 +1,4 @@
+import type { Keypair } from '@stellar/stellar-sdk'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
@@ -11,6 +12,7 @@ export interface Scraped {
   database(): Promise<Database>
   network: LedgerReader
   sponsor: Pick<Sponsor, 'keypair' | 'limits' | 'readBalance'> | undefined
+  settings: { faucet: { keypair: Pick<Keypair, 'publicKey'> } | undefined }
   now(): Date
 }
 
@@ -18,11 +20,14 @@ export interface Scraped {
  * Everything that is measured, in Prometheus's text format. When the database or the ledger cannot be reached,
  * `payroll_up` says so and the other families are still answered: during an outage they are wanted most.
  */
-export async function scrape({ database, network, sponsor, now }: Scraped): Promise<string> {
+export async function scrape({ database, network, sponsor, settings, now }: Scraped): Promise<string> {
   const [stored, ledger, balance] = await Promise.all([
     attempt(async () => {
       const db = await database()
-      return [...(await storedFamilies(db, now())), ...(await stateFamilies(db, now()))]
+      return [
+        ...(await storedFamilies(db, now(), settings.faucet?.keypair.publicKey())),
+        ...(await stateFamilies(db, now())),
+      ]
     }),
     attempt(() => ledgerFamilies(network, now())),
     sponsor ? attempt(async () => balanceFamilies(sponsor, await sponsor.readBalance())) : [],

@@ -1,28 +1,32 @@
-import { count, eq, sql } from 'drizzle-orm'
+import { and, count, eq, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Family, Sample } from '#lib/observability/metrics.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
-import { transferRows } from './transfer-rows.ts'
+import { notOfFaucet, transferRows } from './transfer-rows.ts'
 
 const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
 
-/** What the database knows: the same whichever instance is asked, and after every restart. */
-export async function storedFamilies(db: Database, now: Date): Promise<Family[]> {
+/**
+ * What the database knows: the same whichever instance is asked, and after every restart.
+ * @param faucet its account, whose deposits nobody sponsors
+ */
+export async function storedFamilies(db: Database, now: Date, faucet: string | undefined): Promise<Family[]> {
   return [
-    ...(await transferFamilies(db)),
+    ...(await transferFamilies(db, faucet)),
     await refusalFamily(db),
     ...(await quotaFamilies(db, now)),
     ...(await jobFamilies(db)),
   ]
 }
 
-async function transferFamilies(db: Database): Promise<Family[]> {
+async function transferFamilies(db: Database, faucet: string | undefined): Promise<Family[]> {
   const byStatus = await db
     .select({ status: transferRows.status, value: count() })
     .from(transferRows)
+    .where(notOfFaucet(faucet))
     .groupBy(transferRows.status)
   const samples = byStatus.map(({ status, value }) => ({ labels: { status }, value }))
   const isOpen = ({ labels: { status } }: (typeof samples)[number]) => status === 'open'
@@ -39,11 +43,11 @@ async function transferFamilies(db: Database): Promise<Family[]> {
       type: 'gauge',
       samples: samples.filter(isOpen),
     },
-    await settlementFamily(db),
+    await settlementFamily(db, faucet),
   ]
 }
 
-async function settlementFamily(db: Database): Promise<Family> {
+async function settlementFamily(db: Database, faucet: string | undefined): Promise<Family> {
   const { createdAt, settledAt, status } = transferRows
   const seconds = sql`extract(epoch from ${settledAt} - ${createdAt})`
   const bounds = sql.raw(`array[${SETTLEMENT_BOUNDS.join(', ')}]::numeric[]`)
@@ -55,7 +59,7 @@ async function settlementFamily(db: Database): Promise<Family> {
       sum: sql`sum(${seconds})`.mapWith(Number),
     })
     .from(transferRows)
-    .where(eq(status, 'succeeded'))
+    .where(and(eq(status, 'succeeded'), notOfFaucet(faucet)))
     .groupBy(sql`bucket`)
   const counts = new Array<number>(SETTLEMENT_BOUNDS.length + 1).fill(0)
   for (const { bucket, value } of rows) counts[bucket] = value

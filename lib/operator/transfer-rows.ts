@@ -33,9 +33,15 @@ export const firstOuterHash = ofFirstEnvelope(sql`coalesce(${envelopes.outerHash
 /** The code with which the network last refused what was first signed. */
 export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 
-/** Whether a transfer ended while what was signed for it was still valid. */
+/** How far our clock may be from the ledger's (s). */
+const CLOCK_DIFFERENCE = 30
+
+/**
+ * Whether a transfer ended while what was signed for it was still valid, and would have been for a while by any clock:
+ * then something else has used its sequence number.
+ */
 export const endedEarly = sql<boolean>`coalesce((select bool_or(${envelopes.maxTime} = 0
-  or ${envelopes.maxTime} > extract(epoch from ${transfers.settledAt}))
+  or ${envelopes.maxTime} > extract(epoch from ${transfers.settledAt}) + ${sql.raw(String(CLOCK_DIFFERENCE))})
   from ${envelopes} where ${envelopes.transfer} = ${transfers.id}), false)`
 
 /** The condition that a transfer is not one of the faucet's deposits, for which nobody has asked the sponsor. */

@@ -84,7 +84,7 @@ export interface TransferRequest extends Omit<ListRequest, 'status'> {
   view: TransferView | ''
   /** id of a contractor whose payouts it pays */
   contractor: string
-  /** the faucet's account, whose deposits are found by their hash alone */
+  /** the faucet's account, whose deposits are not listed, but found by a search */
   faucet?: string | undefined
 }
 
@@ -135,9 +135,8 @@ function ofView(view: TransferView | ''): SQL | undefined {
 function filtered(db: Database, { organisation, contractor, faucet, q }: TransferRequest): SQL | undefined {
   const isPossible = contractor === '' || isId(contractor)
   const paid = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.contractor, contractor))
-  const sought = wholeNameOf(q)
   return and(
-    sought && 'hash' in sought ? undefined : notOfFaucet(faucet),
+    q.trim() === '' ? notOfFaucet(faucet) : undefined,
     ofOrganisation(transferRows.organisation, organisation),
     contractor === '' ? undefined : isPossible ? inArray(transferRows.payout, paid) : sql`false`,
   )

@@ -33,7 +33,7 @@ export interface Payroll {
   pay(payee: Payee): Promise<string>
   /**
    * A transfer whose sequence number another transaction of the employer's takes first: the network refuses it, and it
-   * soon expires. Resolves to the status.
+   * expires. Resolves to the status.
    */
   fail(payee: Payee): Promise<number>
   /** A transfer that would be valid for longer than the sponsor allows; resolves to the status. */
@@ -105,7 +105,7 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
     fail: async ({ address }) => {
       // Between two ledgers, or else the sponsor sees it and refuses: then once more.
       for (let tries = 1; tries <= 10; tries += 1) {
-        const { signedXdr } = await build(address, { seconds: 16 })
+        const { signedXdr } = await build(address, { seconds: 120 })
         const rival = await spendSequence()
         await nextLedger()
         await network.rpc.sendTransaction(rival)

@@ -4,6 +4,7 @@ import { GET as getHealth } from '#app/api/health/route.ts'
 import { GET } from '#app/api/metrics/route.ts'
 import { POST as postTransfer } from '#app/api/transfer/route.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { SERVICE_OPERATIONS } from '#lib/api/service.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { provideService } from '#lib/server/services.ts'
@@ -13,10 +14,14 @@ import { prepareTransfer } from '../support/transfers.ts'
 import { readExposition } from './exposition.ts'
 
 const TOKEN = 'a token for metrics'
+const FAUCET = Keypair.random()
 
 let service: TestService<'embedded'>
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', variables: { METRICS_TOKEN: TOKEN } })
+  service = await openTestService({
+    ledger: 'embedded',
+    variables: { METRICS_TOKEN: TOKEN, FAUCET_SEED: FAUCET.secret() },
+  })
 })
 afterAll(() => service?.close())
 
@@ -63,6 +68,19 @@ test('transfers, refusals, quota and float, as the database has them', async () 
   expect((await paid.post()).status).toBe(200)
   const refused = await prepareTransfer(service, payee.address, { seconds: 1000 })
   expect((await refused.post()).status).toBe(422)
+  // A deposit of the faucet is no transfer that anybody has asked the sponsor for.
+  const db = await service.database.store.database()
+  await db.insert(transfers).values({
+    account: FAUCET.publicKey(),
+    recipient: payee.address,
+    sequenceNumber: 1n,
+    quotaDay: '2026-11-20',
+    bid: 0n,
+    recordedLedger: 1,
+    status: 'succeeded',
+    hash: 'deposit',
+    settledAt: new Date(),
+  })
   const row = await service.findTransfer(paid.hash)
   const sponsor = service.ledger.sponsor.publicKey()
 

@@ -62,6 +62,15 @@ async function payout(
   )
 }
 
+/** A payout that was not sent. */
+async function waiting(of: string, name: string) {
+  await database.pool.query(
+    `WITH c AS (INSERT INTO contractors (organisation, name, status, invite_expires_at) VALUES ($1, $2, 'ready', now()) RETURNING id)
+     INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status) SELECT $1, $3, id, 'x', 'ready' FROM c`,
+    [organisation, name, of],
+  )
+}
+
 beforeAll(async () => {
   database = await openCaptured()
   db = database.db
@@ -71,6 +80,7 @@ beforeAll(async () => {
   await payout(moving, 'Ada', { status: 'paid', transfer: 'succeeded', at: 2, settled: 1 })
   const still = await batch('Still', 'started', 500, [9, 4, 0])
   await payout(still, 'Grace', { status: 'paid', transfer: 'succeeded', at: 181, settled: 180 })
+  for (const name of ['Barbara', 'Radia', 'Donald', 'Tony']) await waiting(still, name)
   const failed = await batch('Failed', 'failed', 400, [2, 0, 2])
   await payout(failed, 'Alan', { status: 'failed', transfer: 'expired', at: 60, settled: 50, error: 'expired' })
   await payout(failed, 'Edsger', { status: 'failed', transfer: 'failed', at: 60, settled: 55, error: 'failed' })
@@ -100,10 +110,13 @@ test('what failed, stands still or is open for too long is told once, by name: f
     since && (NOW.getTime() - since.getTime()) / 60_000,
   ])
   expect(told).toEqual([
-    ['The batch stands still', 'Still', 'Northwind', undefined, 180],
+    ['The batch stands still', 'Still', 'Northwind', 'Barbara, Radia, Donald', 180],
     ['A transfer is open for longer than it can be valid', 'Open', 'Northwind', 'Katherine', 7],
     ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
+  // Four are in the records; the batch counts five that were not sent.
+  expect(items[0]).toMatchObject({ moreContractors: 2, why: expect.stringContaining('4 of 9 paid') })
+  expect(items[2]?.remedy).toBe('The employer sends them again; nothing for you to do.')
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(olderFailedBatches).toBe(1)
@@ -114,23 +127,28 @@ test('a job of the relay that failed or stands still is told with its organisati
     organisation,
   ])
   await database.pool.query(
+    `INSERT INTO contractors (organisation, name, address, status, invite_expires_at) VALUES ($1, 'Hedy', 'GHEDY', 'ready', now())`,
+    [organisation],
+  )
+  await database.pool.query(
     `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, error, created_at, ended_at) VALUES
      ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'no channel has enough', $1, $1),
      ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'key', 'running', NULL, $1, NULL)`,
     [before(20)],
   )
   await database.pool.query(
-    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, queued_at, settled_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'x', $1, $1),
-     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', $1, NULL)`,
+    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, recipient, queued_at, settled_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'x', 'GHEDY', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', 'GHEDY', $1, NULL)`,
     [before(20)],
   )
   const { items } = await readAttention(db, [], NOW)
   const jobs = items.filter(({ page }) => page.startsWith('/jobs'))
-  expect(jobs.map(({ what, organisation: of, why }) => [what, of?.name, why])).toEqual(
+  const said = jobs.map(({ what, organisation: of, contractors, why }) => [what, of?.name, contractors?.[0]?.name, why])
+  expect(said).toEqual(
     expect.arrayContaining([
-      ['1 transfer of 1 of a relay job failed', 'Northwind', 'no channel has enough'],
-      ['A relay job stands still', undefined, '1 of its transfers have not ended'],
+      ['1 transfer of 1 of a relay job failed', 'Northwind', 'Hedy', 'no channel has enough'],
+      ['A relay job stands still', undefined, undefined, '1 of its transfers have not ended'],
     ]),
   )
 })

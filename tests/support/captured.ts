@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { Pool } from 'pg'
 import type { Database } from '#lib/db/connection.ts'
@@ -23,6 +24,8 @@ export interface CapturedDatabase {
 export async function openCaptured(): Promise<CapturedDatabase> {
   const clone = await cloneDatabase()
   const pool = new Pool({ connectionString: clone.url })
+  const ends: Promise<unknown>[] = []
+  pool.on('connect', (client) => ends.push(once(client, 'end')))
   const captured: CapturedQuery[] = []
   const logger = { logQuery: (query: string, params: unknown[]) => void captured.push({ query, params }) }
   return {
@@ -34,7 +37,9 @@ export async function openCaptured(): Promise<CapturedDatabase> {
       return captured.slice()
     },
     close: async () => {
+      // The pool has ended before its connections have: the drop would cut them off, which is an error of nobody's.
       await pool.end()
+      await Promise.all(ends)
       await clone.drop()
     },
   }

@@ -34,7 +34,7 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
       query={query}
       list={found?.list}
       nouns={['entry', 'entries']}
-      searches="actor, record, action or detail"
+      searches="organisation, actor, record or detail"
       filters={[
         ...(filters.organisation
           ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? filters.organisation }]
@@ -105,7 +105,7 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
     cell: ({ subjectKind, subjectId }) => (
       <>
         <span className="text-soft">{subjectKind}</span>{' '}
-        {subjectId.length > 20 ? <Address value={subjectId} network={network} /> : subjectId}
+        {/^\S{21,}$/.test(subjectId) ? <Address value={subjectId} network={network} /> : subjectId}
       </>
     ),
   },

@@ -41,7 +41,7 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
       query={query}
       list={found?.list}
       nouns={['batch', 'batches']}
-      searches="batch or organisation"
+      searches="batch, name, email, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       filters={
         organisation

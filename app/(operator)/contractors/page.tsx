@@ -7,7 +7,7 @@ import { Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
-import { ContractorLink, OrganisationLink } from '../record-links.tsx'
+import { ContractorLink, Email, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Sign, Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
@@ -63,7 +63,11 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
         <div className="font-medium">
           <ContractorLink id={id} name={name} />
         </div>
-        {email && <div className="text-xs text-faint">{email}</div>}
+        {email && (
+          <div className="text-xs text-faint">
+            <Email address={email} />
+          </div>
+        )}
         <div className="text-xs text-faint md:hidden">
           <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
         </div>

@@ -39,7 +39,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
       query={query}
       list={found?.list}
       nouns={['job', 'jobs']}
-      searches="job, wallet, channel, recipient or hash"
+      searches="name, email, address, job or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       filters={
         organisation

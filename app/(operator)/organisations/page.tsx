@@ -6,7 +6,7 @@ import { groupDigits, Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
-import { OrganisationLink } from '../record-links.tsx'
+import { Email, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import type { Column } from '../table.tsx'
 
@@ -74,7 +74,7 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
         ? '–'
         : users.map((user) => (
             <span key={user} className="mr-3 [overflow-wrap:anywhere]">
-              {user.length > 40 && !user.includes('@') ? <Address value={user} network={network} /> : user}
+              <User name={user} network={network} />
             </span>
           )),
   },
@@ -98,3 +98,8 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
   },
   { head: 'Founded', from: 'lg', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
 ]
+
+function User({ name, network }: { name: string; network: string }) {
+  if (name.includes('@')) return <Email address={name} />
+  return name.length > 40 ? <Address value={name} network={network} /> : name
+}

@@ -50,29 +50,34 @@ export function Chart(props: ChartProps) {
         </ul>
       </div>
       <p className="text-[0.8125rem] text-soft">{summary}</p>
-      <div className="mt-4 text-[0.6875rem] text-faint" aria-hidden="true">
-        <AxisLine value={top} />
-        <div className="relative">
-          <svg
-            aria-hidden="true"
-            viewBox={`0 0 ${parts * PART} ${HEIGHT}`}
-            preserveAspectRatio="none"
-            className="h-28 w-full overflow-visible"
-          >
-            {drawing}
-          </svg>
-          <div className="absolute inset-0 flex">
-            {rows.map((row, index) => (
-              <Reading key={row[0]} heads={heads} row={row} isLate={index >= parts / 2} />
-            ))}
-          </div>
+      <div className="mt-5 flex gap-2 text-[0.6875rem] text-faint" aria-hidden="true">
+        {/* Each stands beside its line. */}
+        <div className="-my-1.5 flex h-31 flex-col justify-between text-right leading-3">
+          <span>{top}</span>
+          <span>{zero}</span>
         </div>
-        <AxisLine value={zero} />
-        <div className="flex justify-between pt-1">
-          {[0, 1, 2, 3].map((quarter) => (
-            <span key={quarter}>{labelOf(starts[Math.round((quarter * parts) / 4)], range)}</span>
-          ))}
-          <span>now, UTC</span>
+        <div className="min-w-0 flex-1">
+          <div className="relative border-y border-edge">
+            <svg
+              aria-hidden="true"
+              viewBox={`0 0 ${parts * PART} ${HEIGHT}`}
+              preserveAspectRatio="none"
+              className="block h-28 w-full overflow-visible"
+            >
+              {drawing}
+            </svg>
+            <div className="absolute inset-0 flex">
+              {rows.map((row, index) => (
+                <Reading key={row[0]} heads={heads} row={row} isLate={index >= parts / 2} />
+              ))}
+            </div>
+          </div>
+          <div className="flex justify-between pt-1">
+            {[0, 1, 2, 3].map((quarter) => (
+              <span key={quarter}>{labelOf(starts[Math.round((quarter * parts) / 4)], range)}</span>
+            ))}
+            <span>now, UTC</span>
+          </div>
         </div>
       </div>
       <details className="mt-2 text-[0.8125rem]">
@@ -109,15 +114,6 @@ export function Chart(props: ChartProps) {
 export function labelOf(at: Date | undefined, range: Range): string {
   if (at === undefined) return ''
   return range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at)
-}
-
-function AxisLine({ value }: { value: string }) {
-  return (
-    <div className="flex items-center gap-2 leading-none">
-      {value}
-      <span className="h-px flex-1 bg-edge" />
-    </div>
-  )
 }
 
 /** The values of one part, shown while the pointer is over it. */

@@ -27,7 +27,8 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/transfers', query))
   const network = settings.network.name
-  const found = await readIfReachable(database, (db) => readFound(db, query, settings.faucet?.keypair.publicKey()))
+  const faucet = settings.faucet?.keypair.publicKey()
+  const found = await readIfReachable(database, (db) => readFound(db, query, faucet))
   const { organisation = '', contractor = '' } = query
   const page = {
     here: '/transfers',
@@ -62,7 +63,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
       {...page}
       list={found && { ...found.transfers, counts: found.counts }}
       nouns={['transfer', 'transfers']}
-      columns={transferColumns(network, now())}
+      columns={transferColumns(network, now(), faucet)}
       keyOf={({ innerHash }) => innerHash}
       empty={<NoTransfers network={network} />}
     />

@@ -13,17 +13,18 @@ import { TransferHashes } from './transfer-hashes.tsx'
 interface Shown {
   transfer: TransferLine
   network: string
+  faucet: string | undefined
 }
 
 /** How a transfer is listed. What a narrow page has no column for stands in the first one. */
-export const transferColumns = (network: string, now: Date): Column<TransferLine>[] => [
+export const transferColumns = (network: string, now: Date, faucet: string | undefined): Column<TransferLine>[] => [
   {
     head: 'Accepted',
     cell: (transfer) => (
       <>
         <Moment at={transfer.createdAt} now={now} />
         <div className="md:hidden">
-          <Parties transfer={transfer} network={network} />
+          <Parties transfer={transfer} network={network} faucet={faucet} />
           <Payout transfer={transfer} />
         </div>
         <details className="mt-0.5 lg:hidden">
@@ -38,7 +39,7 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
     from: 'md',
     cell: (transfer) => (
       <>
-        <Parties transfer={transfer} network={network} />
+        <Parties transfer={transfer} network={network} faucet={faucet} />
         <div className="xl:hidden">
           <Payout transfer={transfer} />
         </div>
@@ -83,7 +84,7 @@ export const transferColumns = (network: string, now: Date): Column<TransferLine
   },
 ]
 
-function Parties({ transfer, network }: Shown) {
+function Parties({ transfer, network, faucet }: Shown) {
   const { account, recipient, quotaAccount, job, organisation, organisationName } = transfer
   return (
     <>
@@ -92,6 +93,7 @@ function Parties({ transfer, network }: Shown) {
           <OrganisationLink id={organisation} name={organisationName} path="/transfers" />
         </div>
       )}
+      {account === faucet && <div className="text-xs text-soft">Deposit of the faucet</div>}
       <Address value={account} network={network} />{' '}
       <span className="inline-flex max-w-full items-baseline gap-1">
         <span className="text-faint">→</span> <Address value={recipient} network={network} />

@@ -1,0 +1,17 @@
+import SwaggerParser from '@apidevtools/swagger-parser'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { expect, test } from 'vitest'
+import { interfaceDocument } from '#lib/api/operations.ts'
+
+/** The document as it is sent: fields that are undefined are not there. */
+const sent = () => JSON.parse(JSON.stringify(interfaceDocument('http://localhost:3000/api')))
+
+test('@apidevtools/swagger-parser finds the document valid, and a damaged one not', async () => {
+  await expect(SwaggerParser.validate(sent())).resolves.toMatchObject({ openapi: '3.1.0' })
+  await expect(SwaggerParser.validate({ ...sent(), paths: { '/me': { get: { responses: 7 } } } })).rejects.toThrow()
+})
+
+test('@seriousme/openapi-schema-validator finds the document valid, and a damaged one not', async () => {
+  expect(await new Validator().validate(sent())).toEqual({ valid: true })
+  expect(await new Validator().validate({ ...sent(), info: {} })).toMatchObject({ valid: false })
+})
