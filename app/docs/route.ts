@@ -1,9 +1,12 @@
+import { seeOther } from '#app/(operator)/form-answers.ts'
+import { hasStarted } from '#app/(operator)/require-operator.ts'
 import { referencePage } from '#lib/api/viewer/page.ts'
 import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** The reference of the interface: a viewer for the OpenAPI document, from our own origin. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
-  { GET: async (request) => referencePage(request, await service()) },
+  // A deployment that lacks a variable has no document to show: the first page says what is missing.
+  { GET: async (request) => ((await hasStarted()) ? referencePage(request, await service()) : seeOther('/')) },
   { readers: 'ourselves' },
 )

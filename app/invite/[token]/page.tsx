@@ -1,7 +1,8 @@
 import type { Metadata } from 'next'
-import { notFound } from 'next/navigation'
+import { notFound, redirect } from 'next/navigation'
 import { connection } from 'next/server'
 import { readQuery } from '#app/(operator)/query.ts'
+import { hasStarted } from '#app/(operator)/require-operator.ts'
 import { findOpenInvite } from '#lib/directory/invites/invites.ts'
 import { service } from '#lib/server/services.ts'
 import { AcceptInvite } from './accept-invite.tsx'
@@ -21,6 +22,7 @@ const PROBLEMS: Partial<Record<string, string>> = {
 /** What an invite's link opens where no application of its own is configured. */
 export default async function InvitePage({ params, searchParams }: PageProps<'/invite/[token]'>) {
   await connection()
+  if (!(await hasStarted())) redirect('/')
   const { settings, database, now } = await service()
   const { token } = await params
   const invite = await findOpenInvite(await database(), settings.invites, token, now())

@@ -1,6 +1,8 @@
 import type { Metadata } from 'next'
+import { redirect } from 'next/navigation'
 import { connection } from 'next/server'
 import { readQuery } from '#app/(operator)/query.ts'
+import { hasStarted } from '#app/(operator)/require-operator.ts'
 import { service } from '#lib/server/services.ts'
 import { AcceptedInvite } from '../[token]/accepted-invite.tsx'
 import { InviteCard } from '../[token]/invite-card.tsx'
@@ -10,6 +12,7 @@ export const metadata: Metadata = { title: 'Your invite', robots: { index: false
 /** Where a sign-in at the identity provider ends: what happens next, or that it took too long. */
 export default async function AcceptedPage({ searchParams }: PageProps<'/invite/accepted'>) {
   await connection()
+  if (!(await hasStarted())) redirect('/')
   const { status } = await readQuery(searchParams)
   const { settings } = await service()
   if (status === undefined) {

@@ -1,0 +1,60 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from '@playwright/test'
+import { freePort } from '../support/port.ts'
+import { DESKTOP, findBarriers, NARROWEST, overflowOf } from './operator.ts'
+
+let base: string
+let directory: string
+let next: ChildProcess
+test.beforeAll(async () => {
+  const port = await freePort()
+  base = `http://localhost:${port}`
+  directory = mkdtempSync(join(tmpdir(), 'payroll-preview-'))
+  next = spawn(process.execPath, ['node_modules/next/dist/bin/next', 'start'], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      NODE_ENV: 'production',
+      NEXT_TELEMETRY_DISABLED: '1',
+      PORT: String(port),
+      DATA_DIR: directory,
+      VERCEL: '1',
+      VERCEL_ENV: 'preview',
+      VERCEL_URL: 'payroll-preview.vercel.app',
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
+    },
+    stdio: 'ignore',
+  })
+  await expect.poll(() => fetch(base).then(({ status }) => status, String), { timeout: 60_000 }).toBe(200)
+})
+test.afterAll(async () => {
+  const ended = once(next, 'exit')
+  next.kill('SIGKILL')
+  await ended
+  rmSync(directory, { recursive: true, force: true })
+})
+
+test('a preview with nothing but a database says on its pages what is missing, and how to get it', async ({ page }) => {
+  for (const path of ['/', '/overview', '/batches', '/sign-in', '/docs', '/invite/any', '/invite/accepted']) {
+    await page.goto(`${base}${path}`)
+    await expect(page).toHaveURL(`${base}/`)
+    const notice = page.getByRole('region', { name: 'This deployment has not started' })
+    await expect(notice).toContainText('SESSION_SECRET')
+    await expect(notice).toContainText('openssl rand')
+  }
+})
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing on it, ${colorScheme}, desktop and phone`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme })
+    await page.goto(base)
+    for (const size of [DESKTOP, NARROWEST]) {
+      await page.setViewportSize(size)
+      expect(await findBarriers(page)).toEqual([])
+      expect(await overflowOf(page)).toBeLessThanOrEqual(0)
+    }
+  })
+}
