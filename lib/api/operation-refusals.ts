@@ -11,7 +11,7 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
     ...CALLERS[caller].refusals,
     ...(query ? fieldCodes(query, isRestricted) : []),
     ...(body ? fieldCodes(body) : []),
-    ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media'] as const) : []),
+    ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media', 'busy'] as const) : []),
     ...refusals,
     'too-large',
     'internal',

@@ -46,10 +46,20 @@ const encryptedAmount = z
     description: 'opaque to the service, 1 to 4096 characters; without a good one the row is an error',
   })
 
+/** More than the largest body holds of those that can become payouts: the longer lists are not parsed row by row. */
+const MOST_INSTRUCTIONS = 4_000
+
 export const newInstructions = z.object({
-  instructions: z.array(
-    z.object({ contractorId: plainText('contractorId', 100), encryptedAmount }, 'instructions must be objects'),
-    { error: absentOr('instructions', 'must be a list') },
+  instructions: z.preprocess(
+    (given, context) => {
+      if (!Array.isArray(given) || given.length <= MOST_INSTRUCTIONS) return given
+      context.addIssue(`instructions must be at most ${MOST_INSTRUCTIONS.toLocaleString('en')}`)
+      return z.NEVER
+    },
+    z.array(
+      z.object({ contractorId: plainText('contractorId', 100), encryptedAmount }, 'instructions must be objects'),
+      { error: absentOr('instructions', 'must be a list') },
+    ),
   ),
 })
 type Instruction = z.output<typeof newInstructions>['instructions'][number]

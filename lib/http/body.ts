@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { parse } from './parsing.ts'
 import { Refusal } from './refusal.ts'
+import { takeTurn } from './turns.ts'
 
 const BODY_LIMIT = 256 * 1024
 
@@ -11,14 +12,14 @@ const DRAIN_LIMIT = 64 * 1024 * 1024
  * The JSON body of a request, parsed by `schema`. No body counts as `{}`, with any content type. At most 256 KiB,
  * counted while streaming, since Content-Length is only a claim.
  * @param otherwise the message for a body of any other type
- * @throws Refusal too-large, unsupported-media, or the 400 of a field
+ * @throws Refusal too-large, busy, unsupported-media, or the 400 of a field
  */
 export async function readJson<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
   otherwise = 'the body must be application/json',
 ): Promise<z.output<Schema>> {
-  const bytes = await readBody(request)
+  const bytes = await takeBody(request)
   if (bytes.length === 0) return parse(schema, {})
   if (mediaType(request) !== 'application/json') throw new Refusal('unsupported-media', otherwise)
   return parse(schema, decodeJson(bytes))
@@ -35,10 +36,10 @@ export async function readJsonOrForm<Schema extends z.ZodType>(
 
 /**
  * The fields of a form (application/x-www-form-urlencoded), parsed by `schema`; of a repeated field the first counts.
- * @throws Refusal too-large, unsupported-media, or the 400 of a field
+ * @throws Refusal too-large, busy, unsupported-media, or the 400 of a field
  */
 export async function readForm<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
-  const bytes = await readBody(request)
+  const bytes = await takeBody(request)
   if (!isForm(request)) throw new Refusal('unsupported-media', 'the body must be application/x-www-form-urlencoded')
   return parse(schema, firstOfEach(new URLSearchParams(decodeText(bytes))))
 }
@@ -82,6 +83,13 @@ function firstOfEach(parameters: URLSearchParams): Record<string, string> {
   const first: Record<string, string> = {}
   for (const [name, value] of parameters) first[name] ??= value
   return first
+}
+
+/** The body, and a turn in which it may be parsed and worked on. */
+async function takeBody(request: Request): Promise<Uint8Array> {
+  const bytes = await readBody(request)
+  if (bytes.length > 0) await takeTurn(bytes.length)
+  return bytes
 }
 
 async function readBody(request: Request): Promise<Uint8Array> {

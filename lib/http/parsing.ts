@@ -29,13 +29,16 @@ function problemOf({ path, message }: z.core.$ZodIssue): string {
   return `${field} ${message.startsWith(last) ? message.slice(last.length) : message}`
 }
 
+/** As many as a person reads. A body can be wrong in ten thousand places. */
+const MOST_FIELDS = 100
+
 function fieldsOf(error: z.ZodError): FieldProblem[] {
   const first = new Map<string, string>()
   for (const issue of error.issues) {
     const path = issue.path.join('.')
     if (path !== '' && !first.has(path)) first.set(path, problemOf(issue))
   }
-  return [...first].map(([path, message]) => ({ path, message }))
+  return [...first].slice(0, MOST_FIELDS).map(([path, message]) => ({ path, message }))
 }
 
 /** The code of a field: the last name on the way to it, and whether the schema calls it missing or bad. */

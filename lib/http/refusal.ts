@@ -159,6 +159,7 @@ export const REFUSALS = {
     'wallet-required': 'Only a wallet session may do this.',
   },
   503: {
+    busy: 'More is waiting to be read than the service takes at once: try again.',
     'not-configured': 'The service lacks a variable and did not start; `missing` names what a payroll needs.',
     unavailable: 'The database, the ledger or the identity provider cannot be reached: try again.',
     'deposit-open': 'It is not known yet whether the deposit has arrived.',

@@ -210,6 +210,7 @@ describe('POST /batches/{id}/instructions', () => {
   test.each([
     ['no instructions', {}, 'instructions required'],
     ['not a list', { instructions: {} }, 'instructions must be a list'],
+    ['more than 4,000', { instructions: Array(4_001).fill(0) }, 'instructions must be at most 4,000'],
     ['a row that is no object', { instructions: ['x'] }, 'instructions must be objects'],
     ['no contractorId', { instructions: [{ encryptedAmount: 'x' }] }, 'instructions.0.contractorId required'],
     [

@@ -405,6 +405,11 @@ describe('what is wrong in a body', () => {
     expect(await read(post(JSON.stringify(sent)), schema)).toEqual({ status: 400, body: { error, code } })
   })
 
+  test('of very many bad fields the first hundred are named', async () => {
+    const { body } = await read(post(JSON.stringify({ deep: Array(5_000).fill({}) })), schema)
+    expect((body as { fields?: unknown[] }).fields).toHaveLength(100)
+  })
+
   test('several bad fields are all named, each once', async () => {
     const { status, body } = await read(post(JSON.stringify({ to: 'abcd', amounts: [0, 1.5], rate: 7 })), schema)
     expect(status).toBe(400)

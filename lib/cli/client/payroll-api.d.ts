@@ -1045,6 +1045,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -1057,7 +1058,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1332,6 +1333,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -1344,7 +1346,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1525,6 +1527,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -1537,7 +1540,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1730,6 +1733,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `internal`: The service failed unexpectedly.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `transfer-expired`: The transfer was never applied and never will be: build a new one.
@@ -1747,7 +1751,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "internal" | "not-configured" | "transfer-expired" | "transfer-failed" | "transfer-open" | "transfer-refused" | "transfer-replaced" | "transfer-unknown" | "unavailable";
+                        code?: "busy" | "internal" | "not-configured" | "transfer-expired" | "transfer-failed" | "transfer-open" | "transfer-refused" | "transfer-replaced" | "transfer-unknown" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2125,6 +2129,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -2137,7 +2142,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2340,6 +2345,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -2352,7 +2358,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -2849,6 +2855,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -2861,7 +2868,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -3520,6 +3527,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -3532,7 +3540,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4069,6 +4077,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -4081,7 +4090,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4961,6 +4970,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -4973,7 +4983,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5146,6 +5156,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -5158,7 +5169,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5640,6 +5651,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
+             *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
              *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
              */
@@ -5652,7 +5664,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {unknown} */
-                        code?: "not-configured" | "unavailable";
+                        code?: "busy" | "not-configured" | "unavailable";
                     } & components["schemas"]["Refusal"];
                 };
             };

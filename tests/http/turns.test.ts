@@ -1,0 +1,60 @@
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { readForm, readJson } from '#lib/http/body.ts'
+import type { Refusal } from '#lib/http/refusal.ts'
+import { takeTurn } from '#lib/http/turns.ts'
+
+const post = (body: string, type = 'application/json') =>
+  new Request('http://localhost:3000/api/things', { method: 'POST', body, headers: { 'Content-Type': type } })
+
+/** The most that `count` grew by within one turn of the event loop, until `all` are done. */
+async function mostInATurn(all: Promise<unknown>, count: () => number): Promise<number> {
+  let isOver = false
+  all.finally(() => {
+    isOver = true
+  })
+  let most = 0
+  for (let before = count(); !isOver; before = count()) {
+    await setImmediate()
+    most = Math.max(most, count() - before)
+  }
+  return most
+}
+
+test.each<[string, (parsed: z.ZodType) => Promise<unknown>]>([
+  ['JSON', (schema) => readJson(post('{"name":"Ada"}'), schema)],
+  ['forms', (schema) => readForm(post('name=Ada', 'application/x-www-form-urlencoded'), schema)],
+])('of many bodies that come at once (%s) one is parsed in each turn of the event loop', async (_, read) => {
+  let parsed = 0
+  const schema = z.unknown().transform(() => {
+    parsed += 1
+  })
+  const all = Promise.all(Array.from({ length: 50 }, () => read(schema)))
+  expect(await mostInATurn(all, () => parsed)).toBe(1)
+  expect(parsed).toBe(50)
+})
+
+test('no body waits for nothing', async () => {
+  const waiting = takeTurn(1)
+  let isOver = false
+  waiting.finally(() => {
+    isOver = true
+  })
+  await readJson(new Request('http://localhost:3000/api/things', { method: 'POST' }), z.unknown())
+  expect(isOver).toBe(false)
+  await waiting
+})
+
+test('more than 32 MiB do not wait: 503, and later there is room again', async () => {
+  const mebibyte = 1024 * 1024
+  const waiting = Array.from({ length: 32 }, () => takeTurn(mebibyte))
+  const refused: Refusal = await takeTurn(1).catch((error) => error)
+  expect([refused.code, refused.retryAfter]).toEqual(['busy', 1])
+  await Promise.all(waiting)
+  await takeTurn(mebibyte)
+})
+
+test('what is larger than all the room there is gets its turn where nobody waits', async () => {
+  await takeTurn(64 * 1024 * 1024)
+})
