@@ -40,6 +40,9 @@ export const organisations = pgTable('organisations', {
   name: text('name').notNull(),
   /** when somebody who looked at its contractors had the ledger asked for their registrations */
   registrationsAskedAt: instant('registrations_asked_at'),
+  /** how many batches it has, and contractors that are not removed: triggers count them (triggers.sql) */
+  batchCount: integer('batch_count').notNull().default(0),
+  contractorCount: integer('contractor_count').notNull().default(0),
   createdAt: instant('created_at').notNull().defaultNow(),
 })
 

@@ -16,10 +16,10 @@ import {
 import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { becomeEmployer } from '#lib/directory/user.ts'
 import { pageRequest } from '#lib/http/paging.ts'
-import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 import { answerPage } from './paging.ts'
+import { refreshTransfersOf } from './refresh.ts'
 
 const parameters = { id: { description: 'id of the batch', example: EXAMPLE.batchId } }
 const { txHash: _, paidAt: __, ...instructed } = { ...PAYOUT_EXAMPLE, status: 'draft' }
@@ -82,10 +82,9 @@ export const BATCH_OPERATIONS = [
       example: { ...completed, payouts: [PAYOUT_EXAMPLE] },
     },
     refusals: ['batch-not-found'],
-    handle: async ({ service, employer, params }) => {
-      const db = await service.database()
-      await refreshTransfers(db, service.submission, [employer.organisation])
-      return await findBatch(db, employer, params.id)
+    handle: async ({ service, user, employer, params }) => {
+      await refreshTransfersOf(service, user)
+      return await findBatch(await service.database(), employer, params.id)
     },
   }),
   operation({
@@ -169,10 +168,9 @@ export const BATCH_OPERATIONS = [
       example: { status: 'started', settledCount: 0, failedCount: 0, payoutCount: 1 },
     },
     refusals: ['batch-not-found'],
-    handle: async ({ service, employer, params }) => {
-      const db = await service.database()
-      await refreshTransfers(db, service.submission, [employer.organisation])
-      return await readBatchProgress(db, employer, params.id)
+    handle: async ({ service, user, employer, params }) => {
+      await refreshTransfersOf(service, user)
+      return await readBatchProgress(await service.database(), employer, params.id)
     },
   }),
 ]

@@ -2,10 +2,10 @@ import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancelling.ts'
 import { listPayouts, payoutsQuery, payoutsShape, viewerOf } from '#lib/directory/payouts/payouts.ts'
 import { pageRequest } from '#lib/http/paging.ts'
-import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 import { answerPage } from './paging.ts'
+import { refreshTransfersOf } from './refresh.ts'
 
 export const PAYOUT_OPERATIONS = [
   operation({
@@ -33,10 +33,8 @@ export const PAYOUT_OPERATIONS = [
       paged: true,
     },
     handle: async ({ service, user, query, request }) => {
-      const db = await service.database()
-      const viewer = viewerOf(user)
-      await refreshTransfers(db, service.submission, viewer.organisations)
-      const page = await listPayouts(db, viewer, query, pageRequest(query))
+      await refreshTransfersOf(service, user)
+      const page = await listPayouts(await service.database(), viewerOf(user), query, pageRequest(query))
       return answerPage(request, page, { payouts: page.items })
     },
   }),

@@ -1,9 +1,10 @@
-import { and, asc, count, eq, sql } from 'drizzle-orm'
+import { and, asc, count, eq, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
-import { BATCH_STATUSES, batches, payouts } from '#drizzle/schema/directory.ts'
+import { BATCH_STATUSES, batches, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
+import { rowsOf } from '#lib/db/rows.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
@@ -85,24 +86,50 @@ export async function listBatches(
   { status, q }: BatchFilters,
   page: PageRequest,
 ): Promise<Page<Batch>> {
+  const isFiltered = status !== undefined || q !== undefined
   const isListed = and(
     eq(batches.organisation, organisation),
     status && eq(batches.status, status),
     contains(q, [batches.name]),
   )
-  const rows = await db
-    .select({ ...BATCH_COLUMNS, sequence: batches.sequence })
-    .from(batches)
-    .where(and(isListed, afterPosition(batches, page)))
-    .orderBy(...newestFirst(batches))
-    .limit(rowsToRead(page))
+  const [rows, counted] = await Promise.all([
+    isFiltered || page.after
+      ? rowsOf(db, LISTED, selectListed(db, and(isListed, afterPosition(batches, page)), rowsToRead(page))).execute()
+      : newestOf(db).execute({ organisation, rows: rowsToRead(page) }),
+    page.counts && !isFiltered ? countOf(db).execute({ organisation }) : [],
+  ])
   const { items, next } = cutPage(rows, page)
   const list = { items: items.map(presentBatch), next }
-  if (!page.counts) return list
+  if (!page.counts || !isFiltered) return { ...list, ...counted[0] }
   if (!page.after && !next) return { ...list, total: items.length }
-  const [counted] = await db.select({ total: count() }).from(batches).where(isListed)
-  return { ...list, ...counted }
+  const [found] = await db.select({ total: count() }).from(batches).where(isListed)
+  return { ...list, ...found }
 }
+
+const LISTED = { ...BATCH_COLUMNS, sequence: batches.sequence }
+
+function selectListed(db: Database, isListed: SQL | undefined, rows: number | Placeholder) {
+  return db
+    .select(LISTED)
+    .from(batches)
+    .where(isListed)
+    .orderBy(...newestFirst(batches))
+    .limit(rows)
+}
+
+/** What frontends ask for most: the first page, without a filter. */
+const newestOf = preparedOnce((db) => {
+  const isOwn = eq(batches.organisation, sql.placeholder('organisation'))
+  return rowsOf(db, LISTED, selectListed(db, isOwn, sql.placeholder('rows')), 'newest_batches')
+})
+
+const countOf = preparedOnce((db) =>
+  db
+    .select({ total: organisations.batchCount })
+    .from(organisations)
+    .where(eq(organisations.id, sql.placeholder('organisation')))
+    .prepare('count_batches'),
+)
 
 /**
  * A batch and its payouts, in the order of their instructions.

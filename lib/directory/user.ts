@@ -1,5 +1,6 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { identifyCaller } from '#lib/auth/caller.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
@@ -23,6 +24,8 @@ export interface User {
   identity: Identity
   organisation: Organisation | undefined
   records: LinkedRecord[]
+  /** whether a transfer of its own organisation is not decided yet */
+  hasOpenTransfers: boolean
 }
 
 /** Who writes to the directory, and whose part of it. */
@@ -111,7 +114,7 @@ async function findUser(db: Database, identity: Identity): Promise<User | undefi
   const email = emailOf(identity)
   if (email && email !== row.email) return undefined
   const organisation = row.id !== null && row.name !== null ? { id: row.id, name: row.name } : undefined
-  return { identity, organisation, records: row.records ?? [] }
+  return { identity, organisation, records: row.records ?? [], hasOpenTransfers: row.hasOpenTransfers }
 }
 
 /** Identity, organisation and linked records, newest first: one statement, since nearly every request begins with it. */
@@ -131,6 +134,11 @@ const lookUp = preparedOnce((db) => {
       ),
     )
     .as('linked')
+  // Polling refreshes open transfers, and mostly there are none: to know that costs no statement of its own.
+  const open = db
+    .select({ one: sql`1` })
+    .from(transfers)
+    .where(and(eq(transfers.organisation, identities.organisation), eq(transfers.status, 'open')))
   return db
     .select({
       issuer: identities.issuer,
@@ -138,6 +146,7 @@ const lookUp = preparedOnce((db) => {
       id: organisations.id,
       name: organisations.name,
       records: linked.records,
+      hasOpenTransfers: sql<boolean>`exists (${open})`,
     })
     .from(identities)
     .leftJoin(organisations, eq(organisations.id, identities.organisation))

@@ -58,6 +58,22 @@ describe('GET /contractors', () => {
     expect([fieldsOf(second, 'contractors', 'id').length, total(second)]).toEqual([2, '4'])
     expect(total(await service.ask('GET', '/contractors', { session }))).toBeNull()
   })
+
+  test('the number of all counts who was added, one or many, and not who was removed', async () => {
+    const own = await office.wallet(accountOf(30_002))
+    const total = async () => (await office.call(own, 'GET', '/contractors?limit=1')).headers.get('x-total-count')
+    const rows = Array.from({ length: 600 }, (_, index) => ({ name: `c${index}` }))
+    await office.call(own, 'POST', '/contractors/bulk', { rows })
+    await office.call(own, 'POST', '/contractors', { name: 'one more' })
+    expect(await total()).toBe('601')
+    const [id] = fieldsOf(await office.call(own, 'GET', '/contractors?limit=1'), 'contractors', 'id')
+    await office.call(own, 'DELETE', `/contractors/${id}`)
+    await office.call(own, 'DELETE', `/contractors/${id}`)
+    expect(await total()).toBe('600')
+    // What is undone is not counted.
+    await office.call(own, 'POST', '/contractors', { name: 'x', address: 'nonsense' })
+    expect(await total()).toBe('600')
+  })
 })
 
 describe('GET /batches', () => {
@@ -81,5 +97,23 @@ describe('GET /batches', () => {
     expect(await names('q=mar&status=draft')).toEqual(['Mars'])
     expect(await names('status=ready&limit=1')).toEqual(['March'])
     expect((await ada.ask('GET', '/batches?status=late')).status).toBe(400)
+  })
+
+  test('with a limit they are counted, by the same filters, on every page', async () => {
+    const grace = await employerNamed(service, 'grace')
+    const made = await Promise.all(['a', 'b', 'c', 'd'].map((name) => grace.ask<Batch>('POST', '/batches', { name })))
+    await grace.ask('DELETE', `/batches/${made[0]?.body.id}`)
+    await grace.ask('POST', `/batches/${made[1]?.body.id}/ready`)
+    const totals = async (query: string) => (await grace.ask('GET', `/batches${query}`)).headers.get('x-total-count')
+    const first = await grace.ask('GET', '/batches?limit=2')
+    const [, rest = ''] = /^<([^>]*)>/.exec(first.headers.get('link') ?? '') ?? []
+    expect([
+      await totals('?limit=2'),
+      await totals(rest),
+      await totals('?limit=1&status=draft'),
+      await totals(''),
+    ]).toEqual(['3', '3', '2', null])
+    const other = await employerNamed(service, 'nobody’s employer')
+    expect((await other.ask('GET', '/batches?limit=1')).headers.get('x-total-count')).toBe('0')
   })
 })

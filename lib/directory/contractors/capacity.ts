@@ -1,5 +1,5 @@
-import { and, count, eq, isNull } from 'drizzle-orm'
-import { contractors, organisations } from '#drizzle/schema/directory.ts'
+import { eq } from 'drizzle-orm'
+import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 
 /** How many contractors an organisation has at most. */
@@ -13,14 +13,10 @@ export const FULL = 'an organisation has at most 50,000 contractors; remove some
  * turns, so that all of them together find no more room than there is.
  */
 export async function roomFor(tx: Database, organisation: string): Promise<number> {
-  await tx
-    .select({ id: organisations.id })
+  const [there] = await tx
+    .select({ contractors: organisations.contractorCount })
     .from(organisations)
     .where(eq(organisations.id, organisation))
     .for('no key update')
-  const [there] = await tx
-    .select({ contractors: count() })
-    .from(contractors)
-    .where(and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt)))
   return Math.max(0, CAPACITY - (there?.contractors ?? 0))
 }

@@ -1,7 +1,9 @@
-import { and, count, eq, isNull, or, type SQL } from 'drizzle-orm'
+import { and, count, eq, isNull, or, type SQL, sql } from 'drizzle-orm'
 import type { z } from 'zod'
-import { CONTRACTOR_STATUSES, contractors } from '#drizzle/schema/directory.ts'
+import { CONTRACTOR_STATUSES, contractors, organisations } from '#drizzle/schema/directory.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
+import { preparedOnce } from '#lib/db/prepared.ts'
+import { rowsOf } from '#lib/db/rows.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { isId } from '../ids.ts'
@@ -52,19 +54,32 @@ export async function listContractors(
     status && eq(contractors.status, status),
     contains(q, [contractors.name, contractors.email, contractors.address]),
   )
-  const rows = await db
-    .select({ ...CONTRACTOR_COLUMNS, sequence: contractors.sequence })
+  const query = db
+    .select(LISTED)
     .from(contractors)
     .where(and(isListed, afterPosition(contractors, page)))
     .orderBy(...newestFirst(contractors))
     .limit(rowsToRead(page))
-  const { items, next } = cutPage(rows, page)
+  const { items, next } = cutPage(await rowsOf(db, LISTED, query).execute(), page)
   const list = { items: items.map(presentContractor), next }
   if (!page.counts) return list
   if (!page.after && !next) return { ...list, total: items.length }
-  const [counted] = await db.select({ total: count() }).from(contractors).where(isListed)
+  const isFiltered = status !== undefined || q !== undefined
+  const [counted] = isFiltered
+    ? await db.select({ total: count() }).from(contractors).where(isListed)
+    : await countOf(db).execute({ organisation })
   return { ...list, ...counted }
 }
+
+const LISTED = { ...CONTRACTOR_COLUMNS, sequence: contractors.sequence }
+
+const countOf = preparedOnce((db) =>
+  db
+    .select({ total: organisations.contractorCount })
+    .from(organisations)
+    .where(eq(organisations.id, sql.placeholder('organisation')))
+    .prepare('count_contractors'),
+)
 
 /**
  * The contractor `id`, for its employer and for the user that it is.
