@@ -6,7 +6,7 @@ FROM base AS build
 COPY package.json package-lock.json ./
 RUN npm ci
 COPY . .
-RUN BUILD_STANDALONE=1 npm run build
+RUN BUILD_STANDALONE=1 npm run build && node lib/db/template.ts
 
 FROM base AS dependencies
 COPY package.json package-lock.json ./
@@ -30,6 +30,8 @@ FROM base AS web
 ENV NODE_ENV=production HOSTNAME=0.0.0.0 PORT=3000 DATA_DIR=/data
 COPY --from=build /app/.next/standalone ./
 COPY --from=build /app/.next/static ./.next/static
+# The first start of the embedded database is a copy of this one.
+COPY --from=build --chown=node:node /app/.next/cache/database ./.next/cache/database
 # What the embedded ledger and its relay check and prove with: a build takes none of it along.
 COPY lib/prover/circuits ./lib/prover/circuits
 COPY lib/prover/reference-string ./lib/prover/reference-string

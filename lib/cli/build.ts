@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { globSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { makeTemplate } from '../db/template.ts'
 
 const SOURCES = [
   '{app,lib,drizzle}/**/*',
@@ -32,4 +33,8 @@ function modifiedAt(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }
 
-if (import.meta.main) buildIfStale()
+if (import.meta.main) {
+  buildIfStale()
+  // The first start of the embedded database is a copy.
+  await makeTemplate()
+}

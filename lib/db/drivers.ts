@@ -8,6 +8,7 @@ import { Pool } from 'pg'
 import { isMigrated, migrate } from './migration.ts'
 import { guardPool } from './pool.ts'
 import { type Database, schema } from './schema.ts'
+import { copyTemplate } from './template.ts'
 
 /** A migrated database, and its end. */
 export interface Connection {
@@ -36,7 +37,10 @@ const MIGRATION: Limits = { connections: 1, silenceMs: 60 * 60_000 }
 
 /** PGlite in a folder, or in memory. One connection in one process, so no other process migrates at the same time. */
 export async function connectPglite(directory: string | null): Promise<Connection> {
-  if (directory !== null) mkdirSync(directory, { recursive: true })
+  if (directory !== null) {
+    copyTemplate(directory)
+    mkdirSync(directory, { recursive: true })
+  }
   const client = await PGlite.create(directory ?? 'memory://')
   const database = drizzlePglite(client, { schema })
   return await once({ database, close: () => client.close() }, async () => {

@@ -9,7 +9,7 @@ import { type Database, READ_COMMITTED } from './schema.ts'
  * Which files there are, and the table that remembers what was applied. drizzle's default table is left to other
  * programs: one that shares the database would leave rows there that pass for those of a newer version of this service.
  */
-const MIGRATIONS = {
+export const MIGRATIONS = {
   // Written out literally so that the files are traced into a standalone build.
   migrationsFolder: path.join(process.cwd(), 'drizzle', 'migrations'),
   migrationsSchema: 'public',

@@ -1,11 +1,27 @@
 import { setTimeout } from 'node:timers/promises'
 import { Refusal } from '#lib/http/refusal.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 
 /** How often the embedded ledger is asked at a start. It runs in this process, so it answers once others have had a turn. */
 const ATTEMPTS = 20
 const PAUSE_MS = 500
+
+/**
+ * The sponsor of an embedded ledger, whose account is filled while the service answers already: that takes a ledger or
+ * two. What asks for the sponsor's balance waits for it.
+ */
+export function fundMeanwhile(sponsor: Sponsor, friendbotUrl: string): Sponsor {
+  const funded = fundSponsor(sponsor, friendbotUrl).catch((error: unknown) => {
+    log('error', 'sponsor', { problem: 'the account cannot be funded', failure: describeFailure(error) })
+  })
+  return {
+    ...sponsor,
+    readFloat: (ledger) => funded.then(() => sponsor.readFloat(ledger)),
+    readBalance: () => funded.then(() => sponsor.readBalance()),
+  }
+}
 
 /**
  * Has the embedded ledger's friendbot fill the sponsor's account when it is empty. On a busy machine the ledger may answer

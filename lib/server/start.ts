@@ -20,7 +20,7 @@ import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
 import { provideService, type Service } from './services.ts'
 import { composeSettings, type Embedded, type Settings } from './settings.ts'
-import { fundSponsor } from './sponsor-funding.ts'
+import { fundMeanwhile } from './sponsor-funding.ts'
 import { checkSurroundings } from './start-checks.ts'
 
 /** A service and the way to end it. */
@@ -93,7 +93,8 @@ export async function startService(
       },
     })
     closers.push(submission.stop)
-    const sponsor = settings.sponsor && openSponsor({ ...settings.sponsor, network, submission, now })
+    const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, submission, now })
+    const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded
     const faucet = settings.faucet && composeFaucet({ ...settings.faucet, network, now }, submission)
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const confidentialAccounts = { network, token: settings.token }
@@ -104,7 +105,6 @@ export async function startService(
     if (batch) closers.push(batch.queue.close)
     const parts = { submission, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
-    if (sponsor && embedded.friendbotUrl) await fundSponsor(sponsor, embedded.friendbotUrl)
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service))
     return service

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Refusal } from '#lib/http/refusal.ts'
-import { fundSponsor } from '#lib/server/sponsor-funding.ts'
+import { fundMeanwhile, fundSponsor } from '#lib/server/sponsor-funding.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 
 const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(5))
 const asked: (string | undefined)[] = []
@@ -43,11 +44,17 @@ test('an account with something in it is left alone', async () => {
   expect(asked).toEqual([])
 })
 
-test('a ledger that never answers ends the start, and so does any other failure at once', async () => {
+test('a ledger that never answers is given up, and so is any other failure at once', async () => {
   const never = sponsorAfter(Number.POSITIVE_INFINITY, 0n)
   await expect(fundSponsor(never.sponsor, url, 1)).rejects.toMatchObject({ code: 'unavailable' })
   expect(never.reads()).toBe(20)
   const broken = sponsorAfter(1, 0n, new Error('a bug'))
   await expect(fundSponsor(broken.sponsor, url, 1)).rejects.toThrow('a bug')
   expect(broken.reads()).toBe(1)
+})
+
+test('what asks for the balance waits until the account is filled', async () => {
+  const { sponsor } = sponsorAfter(0, 0n)
+  const funded = fundMeanwhile({ ...sponsor, readFloat: async () => BigInt(asked.length) } as Sponsor, url)
+  expect(await Promise.all([funded.readFloat(7), funded.readFloat(8)])).toEqual([1n, 1n])
 })
