@@ -9,6 +9,7 @@ import { measureProver } from './prover.ts'
 import { measureProvingRelay, measureRelay } from './relay.ts'
 import { measureSep10 } from './sep10.ts'
 import { setStage } from './stage.ts'
+import { measureStart } from './start.ts'
 import { type Measure, measureChain, measureCrowd } from './transfers.ts'
 
 /** Ratios within one run, on one machine; absolute times say little on a busy one. */
@@ -35,8 +36,8 @@ async function measureService(databaseUrl: string): Promise<void> {
   }
 }
 
-/** The parts of the benchmark, in their order; `npm run bench -- hostile` runs one of them alone. */
-const PARTS: Record<string, (databaseUrl: string) => Promise<void>> = {
+/** The parts of the benchmark, in their order; `npm run bench -- hostile` runs one of them alone, `-- hostile docs` one attack. */
+const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void>> = {
   service: measureService,
   relay: async (databaseUrl) => tellAll([...(await measureRelay(databaseUrl)), await measureProvingRelay(databaseUrl)]),
   ledger: async () => tellAll(await measureLedger()),
@@ -44,16 +45,17 @@ const PARTS: Record<string, (databaseUrl: string) => Promise<void>> = {
   payroll: async () => tellAll(await measurePayroll()),
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
   hostile: measureHostile,
+  start: async () => tellAll(await measureStart()),
 }
 
-const [, , only] = process.argv
+const [, , only, which] = process.argv
 const names = only === undefined ? Object.keys(PARTS) : [only]
 const postgres = await startPostgres(await freePort())
 try {
   for (const name of names) {
     const part = PARTS[name]
     if (!part) throw new Error(`no part is called ${name}; there are ${Object.keys(PARTS).join(', ')}`)
-    await part(postgres.url)
+    await part(postgres.url, which)
   }
 } finally {
   await postgres.stop()

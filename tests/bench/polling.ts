@@ -1,19 +1,19 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { mintSession } from '#lib/auth/session.ts'
-import { nextProgram } from '#lib/cli/build.ts'
 import { startServing } from '#lib/cli/serve.ts'
 import { openStore } from '#lib/db/connection.ts'
 import type { Figure } from './directory.ts'
+import { startFloor } from './floor.ts'
 import { cpuMsOf, load } from './load.ts'
 
 const BATCHES = 10_000
 const ROUNDS = 7
+/** Rounds in which the code is compiled, and that do not count. */
+const WARMING_UP = 3
 const SERVICE_PORT = 3920
 const FLOOR_PORT = 3921
 const SECRET = 'a secret for one run of the benchmark, long enough'
@@ -84,17 +84,20 @@ async function fill(databaseUrl: string, organisation: string): Promise<string> 
 /** What frontends poll, beside a bare application of the same Next that verifies the session and runs one statement. */
 export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
   const service = await startPollingService(databaseUrl)
-  const floor = await startFloor(databaseUrl)
+  const floor = await startFloor(FLOOR_PORT, { DATABASE_URL: databaseUrl, SESSION_SECRET: SECRET })
   try {
     const { session, organisation, batch } = service
-    const query = new URLSearchParams({ organisation, batch })
     const figures: Figure[] = []
-    for (const [read, path] of [
-      ['status', `/batches/${batch}/status`],
-      ['me', '/me'],
-      ['batches', '/batches'],
-      ['payouts', '/payouts'],
+    // The floor answers with as many rows.
+    for (const [read, path, rows] of [
+      ['status', `/batches/${batch}/status`, 1],
+      ['me', '/me', 1],
+      ['batches', '/batches?limit=100', 100],
+      ['batches', '/batches', 1000],
+      ['payouts', '/payouts?limit=100', 100],
+      ['payouts', '/payouts', 1000],
     ] as const) {
+      const query = new URLSearchParams({ organisation, batch, rows: String(rows) })
       const ours = { url: `${service.base}/api${path}`, pid: service.pid }
       const bare = { url: `http://127.0.0.1:${FLOOR_PORT}/floor/${read}?${query}`, pid: floor.pid ?? 0 }
       figures.push(await compare(`GET ${path.replace(batch, '{id}')}`, ours, bare, session))
@@ -116,13 +119,12 @@ async function compare(name: string, ours: Target, bare: Target, session: string
   const options = { headers: { Authorization: `Bearer ${session}` } }
   const rates: [number[], number[]] = [[], []]
   const costs: [number[], number[]] = [[], []]
-  for (let round = 0; round <= ROUNDS; round += 1) {
+  for (let round = -WARMING_UP; round < ROUNDS; round += 1) {
     for (const [index, { url, pid }] of [ours, bare].entries()) {
       const before = cpuMsOf(pid)
       const report = await load(url, options, { connections: 8, seconds: 1 })
       if (report.others > 0) throw new Error(`${url}: ${report.others} of ${report.answers} answers were not 200`)
-      // The first round warms up.
-      if (round === 0) continue
+      if (round < 0) continue
       rates[index]?.push(report.answers / report.seconds)
       costs[index]?.push((cpuMsOf(pid) - before) / report.answers)
     }
@@ -137,21 +139,3 @@ async function compare(name: string, ours: Target, bare: Target, session: string
 }
 
 const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-
-async function startFloor(databaseUrl: string): Promise<ChildProcess> {
-  const directory = fileURLToPath(new URL('floor', import.meta.url))
-  const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', DATABASE_URL: databaseUrl, SESSION_SECRET: SECRET }
-  const build = spawn(process.execPath, [nextProgram(), 'build', directory], { stdio: 'ignore', env })
-  const code = await new Promise((resolve) => build.once('exit', resolve))
-  if (code !== 0) throw new Error('the floor could not be built')
-  const server = spawn(process.execPath, [nextProgram(), 'start', directory, '-p', String(FLOOR_PORT)], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env,
-  })
-  const deadline = Date.now() + 60_000
-  while (!(await fetch(`http://127.0.0.1:${FLOOR_PORT}/`).catch(() => undefined))) {
-    if (Date.now() > deadline) throw new Error('the floor does not answer')
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  return server
-}

@@ -1,0 +1,120 @@
+import { connect, type Socket } from 'node:net'
+import { isMainThread, workerData } from 'node:worker_threads'
+import { Account, Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { load } from './load.ts'
+
+/** What an attacker knows: where the service is, and a session that anybody can have. */
+export interface Target {
+  base: string
+  session: string
+  batch: string
+}
+
+/** One client that means harm, and goes on until its thread is ended. */
+export interface Attack {
+  name: string
+  run(target: Target): Promise<unknown>
+}
+
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+
+type Asked = [method: string, path: string, headers?: Record<string, string>, body?: string]
+
+const flood =
+  (connections: number, asked: (target: Target) => Asked) =>
+  (target: Target): Promise<unknown> => {
+    const [method, path, headers = {}, body] = asked(target)
+    const options = { method, headers, ...(body !== undefined && { body }) }
+    return load(`${target.base}${path}`, options, { connections, seconds: 0, until: () => false })
+  }
+
+const withSession = ({ session }: Target) => ({ ...JSON_TYPE, Authorization: `Bearer ${session}` })
+
+const rowsOfNames = (count: number) => JSON.stringify({ rows: Array.from({ length: count }, () => ({ name: 'n' })) })
+
+/** As large a transaction as the service decodes, of another account than the caller's. */
+function largeTransaction(): string {
+  const key = Keypair.random()
+  const args = [xdr.ScVal.scvVec(Array.from({ length: 30_000 }, () => xdr.ScVal.scvVoid()))]
+  const contract = 'CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE'
+  const transaction = new TransactionBuilder(new Account(key.publicKey(), '1'), {
+    fee: '100',
+    networkPassphrase: 'any',
+    timebounds: { minTime: 0, maxTime: 0 },
+  })
+    .addOperation(Operation.invokeContractFunction({ contract, function: 'confidential_transfer', args }))
+    .build()
+  transaction.sign(key)
+  return transaction.toXdr()
+}
+
+export const ATTACKS: readonly Attack[] = [
+  { name: 'nothing', run: async () => undefined },
+  { name: '20 at once: GET /docs', run: flood(20, () => ['GET', '/docs']) },
+  { name: '100 at once: GET /sign-in', run: flood(100, () => ['GET', '/sign-in']) },
+  { name: '100 at once: pages that are not there', run: flood(100, () => ['GET', '/nowhere']) },
+  { name: '100 at once: GET /api/openapi.json', run: flood(100, () => ['GET', '/api/openapi.json']) },
+  {
+    name: '300 at once: wrong passwords',
+    run: flood(300, ({ base }) => {
+      const form = {
+        'Content-Type': 'application/x-www-form-urlencoded',
+        Origin: base.replace('127.0.0.1', 'localhost'),
+      }
+      return ['POST', '/sign-in/password', form, 'password=wrong']
+    }),
+  },
+  {
+    name: '4 at once: imports of 2,000 rows',
+    run: flood(4, (target) => ['POST', '/api/contractors/bulk', withSession(target), rowsOfNames(2_000)]),
+  },
+  {
+    name: '4 at once: imports of 20,000 rows',
+    run: flood(4, (target) => ['POST', '/api/contractors/bulk', withSession(target), rowsOfNames(20_000)]),
+  },
+  {
+    name: '100 at once: 130,000 bad instructions',
+    run: flood(100, (target) => {
+      const body = `{"instructions":[${Array(130_000).fill('0').join(',')}]}`
+      return ['POST', `/api/batches/${target.batch}/instructions`, withSession(target), body]
+    }),
+  },
+  {
+    name: '100 at once: transactions of 160 KB',
+    run: flood(100, (target) => {
+      return ['POST', '/api/transfer', withSession(target), JSON.stringify({ signedXDR: largeTransaction() })]
+    }),
+  },
+  {
+    name: '100 at once: garbage for SEP-10',
+    run: flood(100, () => {
+      return ['POST', '/api/auth/sep10/verify', JSON_TYPE, JSON.stringify({ transaction: 'A'.repeat(8_000) })]
+    }),
+  },
+  { name: '100 at once: challenges', run: flood(100, () => ['GET', '/api/auth/sep10/challenge?account=G']) },
+  {
+    name: '100 at once: sessions that are none',
+    run: flood(100, () => ['GET', '/api/me', { Authorization: 'Bearer x.y.z' }]),
+  },
+  { name: '10,000 half-sent bodies', run: (target) => sendHalves(target, 10_000) },
+]
+
+/** Connections that begin a body and never end it. One that the service gives up is not made again. */
+async function sendHalves({ base }: Target, count: number): Promise<void> {
+  const { port, hostname } = new URL(base)
+  const head = `POST /api/auth/sep10/verify HTTP/1.1\r\nHost: ${hostname}:${port}\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n`
+  const sockets: Socket[] = []
+  const half = `${head}{"transaction":"${'A'.repeat(30_000)}`
+  while (sockets.length < count) {
+    const socket = connect(Number(port), hostname, () => socket.write(half))
+    socket.on('error', () => undefined)
+    sockets.push(socket)
+    if (sockets.length % 5 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await new Promise(() => undefined)
+}
+
+if (!isMainThread) {
+  const { name, target } = workerData as { name: string; target: Target }
+  await ATTACKS.find((attack) => attack.name === name)?.run(target)
+}
