@@ -6,7 +6,7 @@ FROM base AS build
 COPY package.json package-lock.json ./
 RUN npm ci
 COPY . .
-RUN BUILD_STANDALONE=1 npm run build && node lib/db/template.ts
+RUN BUILD_STANDALONE=1 npm run build && node lib/cli/database-template.ts
 
 FROM base AS dependencies
 COPY package.json package-lock.json ./

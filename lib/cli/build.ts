@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { globSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { makeTemplate } from '#lib/db/template.ts'
+import { makeTemplate } from './database-template.ts'
 
 const SOURCES = [
   '{app,lib,drizzle}/**/*',

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { makeTemplate } from '#lib/cli/database-template.ts'
 import { openStore } from '#lib/db/connection.ts'
-import { copyTemplate, makeTemplate } from '#lib/db/template.ts'
+import { copyTemplate } from '#lib/db/template.ts'
 
 let folder: string
 let directory: string
