@@ -48,7 +48,7 @@ export async function mintSession(
     .setJti(identity.id ?? randomUUID())
     .setIssuedAt(issuedAt)
     .setExpirationTime(identity.notAfter ? Math.min(end, seconds(identity.notAfter)) : end)
-    .sign(keyOf(settings))
+    .sign(await keyOf(settings))
 }
 
 /**
@@ -57,7 +57,7 @@ export async function mintSession(
  */
 export async function verifySession(settings: SessionSettings, token: string, now: Date): Promise<Session> {
   if (token.length > LONGEST_TOKEN) throw invalid()
-  const { payload } = await jwtVerify(token, keyOf(settings), {
+  const { payload } = await jwtVerify(token, await keyOf(settings), {
     algorithms: [ALGORITHM],
     typ: TYPE,
     issuer: settings.issuer,
@@ -82,10 +82,17 @@ function sessionOf({ sub, kind, jti, exp, idp, email }: JWTPayload): Session {
   throw invalid()
 }
 
-function keyOf(settings: SessionSettings): Uint8Array {
-  const key = new TextEncoder().encode(settings.secret)
+/** Secrets that are imported already: jose would import the bytes anew for every token. */
+const keys = new Map<string, Promise<CryptoKey>>()
+
+function keyOf({ secret }: SessionSettings): Promise<CryptoKey> {
+  const known = keys.get(secret)
+  if (known) return known
+  const bytes = new TextEncoder().encode(secret)
   // jose takes a secret of one byte; a short one can be guessed offline from any token (RFC 7518 §3.2).
-  if (key.length < 32) throw new RangeError('the session secret has fewer than 32 bytes')
+  if (bytes.length < 32) throw new RangeError('the session secret has fewer than 32 bytes')
+  const key = crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
+  keys.set(secret, key)
   return key
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import path from 'node:path'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { MIGRATIONS } from './migration.ts'
 
@@ -10,8 +9,7 @@ import { MIGRATIONS } from './migration.ts'
  */
 export const TEMPLATES = `${process.cwd()}/.next/cache/database`
 
-/** Traced into a standalone build for its path, which is written out literally. */
-const PGLITE = path.join(process.cwd(), 'node_modules', '@electric-sql', 'pglite', 'package.json')
+const PGLITE = `${process.cwd()}/node_modules/@electric-sql/pglite/package.json`
 
 /** The name of a template says what it was made of: other migrations, or another PGlite, have another one. */
 export function templateName(): string {
