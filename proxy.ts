@@ -2,9 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { type NextRequest, NextResponse } from 'next/server'
 import { environment, isConfigurationError } from '#lib/config/environment.ts'
 import { contentSecurityPolicy, requireHttps } from '#lib/http/page-headers.ts'
+import { takeTurn } from '#lib/http/turns.ts'
 
-/** Gives every page its policy, with a nonce of its own, which Next puts on the scripts that it writes. */
-export function proxy(request: NextRequest): NextResponse {
+/**
+ * Gives every page its policy, with a nonce of its own, which Next puts on the scripts that it writes. Writing a page takes
+ * milliseconds, so pages begin one in each turn, and what costs little is served in between.
+ */
+export async function proxy(request: NextRequest): Promise<NextResponse> {
+  await takeTurn(0)
   const policy = contentSecurityPolicy(randomBytes(16).toString('base64'))
   const headers = new Headers(request.headers)
   headers.set('Content-Security-Policy', policy)

@@ -24,12 +24,12 @@ export async function answers(base: string): Promise<boolean> {
 
 /**
  * Starts the service as `npm start` does, with `variables` on top of the environment of this process, and resolves
- * once it answers at `base`. What it prints goes to `output`.
+ * once it answers at `base`. What it prints goes to `output`, a file's descriptor or one of two words.
  */
 export async function startServing(
   base: string,
   variables: Record<string, string> = {},
-  output: 'inherit' | 'ignore' = 'ignore',
+  output: 'inherit' | 'ignore' | number = 'ignore',
 ): Promise<Serving> {
   buildIfStale()
   const child = spawn(process.execPath, [nextProgram(), 'start'], {

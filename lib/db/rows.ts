@@ -5,7 +5,8 @@ type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]:
 
 /**
  * A query for many rows, which selects exactly `columns`, in their order. For each cell anew, drizzle's own mapping finds
- * out how it is decoded, and for a thousand rows that takes longer than all else; here it is known of each column.
+ * out how it is decoded, and for a thousand rows that takes longer than all else; here it is known of each column. Few
+ * such queries run at once, so none may be part of a transaction: its connection would be held while it waits.
  * @param name under which each connection prepares the statement; without it the statement is planned each time
  */
 export function rowsOf<Columns extends Record<string, AnyColumn>>(
@@ -24,11 +25,36 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
     return row as Row<Columns>
   }
   const read = (rows: unknown[][]) => rows.map(decode)
-  return db._.session.prepareQuery<{ execute: Row<Columns>[]; all: never; values: never }>(
-    query.toSQL(),
-    undefined,
-    name,
-    true,
-    read,
-  )
+  type Prepared = { execute: Row<Columns>[]; all: never; values: never }
+  const prepared = db._.session.prepareQuery<Prepared>(query.toSQL(), undefined, name, true, read)
+  return { execute: (values) => inLine(() => prepared.execute(values)) }
+}
+
+/**
+ * How many of them run at once. Each takes a connection, and holds the process for milliseconds when its rows have come:
+ * who asks for little must find both free, however many ask for much.
+ */
+const MOST_AT_ONCE = 3
+
+interface Line {
+  running: number
+  waiting: (() => void)[]
+}
+
+// A build may bundle the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollLine?: Line }
+
+/** Runs `query` once few enough others are under way. */
+export async function inLine<Result>(query: () => Promise<Result>): Promise<Result> {
+  shared.payrollLine ??= { running: 0, waiting: [] }
+  const line = shared.payrollLine
+  if (line.running < MOST_AT_ONCE) line.running += 1
+  else await new Promise<void>((resolve) => line.waiting.push(resolve))
+  try {
+    return await query()
+  } finally {
+    const next = line.waiting.shift()
+    if (next) next()
+    else line.running -= 1
+  }
 }

@@ -142,7 +142,8 @@ export async function findBatch(
 ): Promise<BatchWithPayouts> {
   const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id)) : []
   if (!batch) throw batchNotFound()
-  const rows = await db.select(PAYOUT_COLUMNS).from(payouts).where(eq(payouts.batch, id)).orderBy(asc(payouts.sequence))
+  const inOrder = db.select(PAYOUT_COLUMNS).from(payouts).where(eq(payouts.batch, id)).orderBy(asc(payouts.sequence))
+  const rows = await rowsOf(db, PAYOUT_COLUMNS, inOrder).execute()
   return { ...presentBatch(batch), payouts: rows.map(presentPayout) }
 }
 

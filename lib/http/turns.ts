@@ -14,9 +14,10 @@ interface Turns {
 const shared = globalThis as { payrollTurns?: Turns }
 
 /**
- * Waits for a turn of the event loop that no other body has. Parsing a large body, decoding the transaction in it and
+ * Waits for a turn of the event loop that nobody else has. Parsing a large body, decoding the transaction in it and
  * checking signatures hold the process for milliseconds each. Between two of them every request is served that costs
  * little, however many bodies come at once.
+ * @param bytes of the body that waits
  * @throws Refusal busy
  */
 export async function takeTurn(bytes: number): Promise<void> {

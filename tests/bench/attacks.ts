@@ -96,6 +96,10 @@ export const ATTACKS: readonly Attack[] = [
     name: '100 at once: sessions that are none',
     run: flood(100, () => ['GET', '/api/me', { Authorization: 'Bearer x.y.z' }]),
   },
+  {
+    name: '100 at once: lists of 1,000 payouts',
+    run: flood(100, (target) => ['GET', '/api/payouts', withSession(target)]),
+  },
   { name: '10,000 half-sent bodies', run: (target) => sendHalves(target, 10_000) },
 ]
 

@@ -7,6 +7,7 @@ import { measurePolling } from './polling.ts'
 import { startPostgres } from './postgres.ts'
 import { measureProver } from './prover.ts'
 import { measureProvingRelay, measureRelay } from './relay.ts'
+import { measureRequestLog } from './request-log.ts'
 import { measureSep10 } from './sep10.ts'
 import { setStage } from './stage.ts'
 import { measureStart } from './start.ts'
@@ -44,6 +45,7 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   prover: async () => tellAll(await measureProver()),
   payroll: async () => tellAll(await measurePayroll()),
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
+  log: async (databaseUrl) => tell(await measureRequestLog(databaseUrl)),
   hostile: measureHostile,
   start: async () => tellAll(await measureStart()),
 }

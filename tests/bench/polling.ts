@@ -29,19 +29,23 @@ export interface PollingService {
 }
 
 /** Starts the service on the database at `databaseUrl`, which gets an employer with 10,000 batches and payouts. */
-export async function startPollingService(databaseUrl: string): Promise<PollingService> {
-  const base = `http://127.0.0.1:${SERVICE_PORT}`
+export async function startPollingService(
+  databaseUrl: string,
+  { port = SERVICE_PORT, variables = {}, output = 'ignore' as 'ignore' | number } = {},
+): Promise<PollingService> {
+  const base = `http://127.0.0.1:${port}`
   const directory = await mkdtemp(join(tmpdir(), 'payroll-bench-'))
-  const serving = await startServing(base, {
-    PORT: String(SERVICE_PORT),
+  const configuration = {
+    PORT: String(port),
     DATA_DIR: directory,
     DATABASE_URL: databaseUrl,
     SESSION_SECRET: SECRET,
     STELLAR_RPC_URL: 'http://127.0.0.1:1',
     OPERATOR_PASSWORD: 'the password of the benchmark',
-  })
+  }
+  const serving = await startServing(base, { ...configuration, ...variables }, output)
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
-  const origin = `http://localhost:${SERVICE_PORT}`
+  const origin = `http://localhost:${port}`
   const sessions = { secret: SECRET, issuer: origin, audience: `${origin}/api`, ttl: 3600 }
   const session = await mintSession(sessions, identity, new Date())
   const headers = { Authorization: `Bearer ${session}` }
@@ -98,9 +102,15 @@ export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
       ['payouts', '/payouts', 1000],
     ] as const) {
       const query = new URLSearchParams({ organisation, batch, rows: String(rows) })
-      const ours = { url: `${service.base}/api${path}`, pid: service.pid }
-      const bare = { url: `http://127.0.0.1:${FLOOR_PORT}/floor/${read}?${query}`, pid: floor.pid ?? 0 }
-      figures.push(await compare(`GET ${path.replace(batch, '{id}')}`, ours, bare, session))
+      const ours = { url: `${service.base}/api${path}`, pid: service.pid, session }
+      const bare = { url: `http://127.0.0.1:${FLOOR_PORT}/floor/${read}?${query}`, pid: floor.pid ?? 0, session }
+      const { rate, otherRate, cost, otherCost } = await compare(ours, bare)
+      const share = `${(rate / otherRate).toFixed(2)} of the floor's ${otherRate.toFixed(0)}/s`
+      figures.push({
+        name: `GET ${path.replace(batch, '{id}')}`,
+        found: `${share}; CPU ${cost.toFixed(2)} to ${otherCost.toFixed(2)} ms`,
+        goal: 'at least 0.80 of the floor',
+      })
     }
     return figures
   } finally {
@@ -109,33 +119,38 @@ export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
   }
 }
 
-interface Target {
+export interface Target {
   url: string
   pid: number
+  session: string
+}
+
+/** What one target answers in a second beside another, and what an answer costs each, in milliseconds. */
+export interface Comparison {
+  rate: number
+  otherRate: number
+  cost: number
+  otherCost: number
 }
 
 /** In turns, so that both meet the same machine; the medians of the rounds. */
-async function compare(name: string, ours: Target, bare: Target, session: string): Promise<Figure> {
-  const options = { headers: { Authorization: `Bearer ${session}` } }
+export async function compare(ours: Target, other: Target): Promise<Comparison> {
   const rates: [number[], number[]] = [[], []]
   const costs: [number[], number[]] = [[], []]
   for (let round = -WARMING_UP; round < ROUNDS; round += 1) {
-    for (const [index, { url, pid }] of [ours, bare].entries()) {
+    for (const [index, { url, pid, session }] of [ours, other].entries()) {
       const before = cpuMsOf(pid)
-      const report = await load(url, options, { connections: 8, seconds: 1 })
+      const headers = { Authorization: `Bearer ${session}` }
+      const report = await load(url, { headers }, { connections: 8, seconds: 1 })
       if (report.others > 0) throw new Error(`${url}: ${report.others} of ${report.answers} answers were not 200`)
       if (round < 0) continue
       rates[index]?.push(report.answers / report.seconds)
       costs[index]?.push((cpuMsOf(pid) - before) / report.answers)
     }
   }
-  const [rate, bareRate] = rates.map(median) as [number, number]
-  const [cost, bareCost] = costs.map(median) as [number, number]
-  return {
-    name,
-    found: `${(rate / bareRate).toFixed(2)} of the floor's ${bareRate.toFixed(0)}/s; CPU ${cost.toFixed(2)} to ${bareCost.toFixed(2)} ms`,
-    goal: 'at least 0.80 of the floor',
-  }
+  const [rate, otherRate] = rates.map(median) as [number, number]
+  const [cost, otherCost] = costs.map(median) as [number, number]
+  return { rate, otherRate, cost, otherCost }
 }
 
 const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0

@@ -1,9 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
+import { NextRequest } from 'next/server.js'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { readForm, readJson } from '#lib/http/body.ts'
 import type { Refusal } from '#lib/http/refusal.ts'
 import { takeTurn } from '#lib/http/turns.ts'
+import { proxy } from '../../proxy.ts'
 
 const post = (body: string, type = 'application/json') =>
   new Request('http://localhost:3000/api/things', { method: 'POST', body, headers: { 'Content-Type': type } })
@@ -33,6 +35,13 @@ test.each<[string, (parsed: z.ZodType) => Promise<unknown>]>([
   const all = Promise.all(Array.from({ length: 50 }, () => read(schema)))
   expect(await mostInATurn(all, () => parsed)).toBe(1)
   expect(parsed).toBe(50)
+})
+
+test('of many pages that are asked for at once one begins in each turn', async () => {
+  let begun = 0
+  const ask = () => proxy(new NextRequest('http://localhost:3000/sign-in')).then(() => (begun += 1))
+  expect(await mostInATurn(Promise.all(Array.from({ length: 50 }, ask)), () => begun)).toBe(1)
+  expect(begun).toBe(50)
 })
 
 test('no body waits for nothing', async () => {
