@@ -24,7 +24,6 @@ test('rows are what drizzle makes of them, nulls, moments and numbers', async ()
     ['Grace', null, null],
   ])
   expect(await rowsOf(db, columns, query).execute()).toEqual(expected)
-  await store.close()
   await drop()
 })
 
