@@ -9,7 +9,7 @@ import { measureProver } from './prover.ts'
 import { measureProvingRelay, measureRelay } from './relay.ts'
 import { measureRequestLog } from './request-log.ts'
 import { measureSep10 } from './sep10.ts'
-import { setStage } from './stage.ts'
+import { type Stage, setStage } from './stage.ts'
 import { measureStart } from './start.ts'
 import { type Measure, measureChain, measureCrowd } from './transfers.ts'
 
@@ -25,13 +25,11 @@ function tell({ name, found, goal }: Figure): void {
 
 const tellAll = (figures: readonly Figure[]) => figures.forEach(tell)
 
-async function measureService(databaseUrl: string): Promise<void> {
-  for (const measure of measureSep10()) show(measure)
+/** Measures with a service and a ledger of its own. */
+async function onStage(databaseUrl: string, measure: (stage: Stage) => Promise<void>): Promise<void> {
   const stage = await setStage({ DATABASE_URL: databaseUrl, SESSION_SECRET: 'a secret for one run of the benchmark' })
   try {
-    for (const measure of await measureCrowd(stage)) show(measure)
-    for (const measure of await measureChain(stage)) show(measure)
-    tellAll(await measureDirectory(stage, databaseUrl))
+    await measure(stage)
   } finally {
     await stage.close()
   }
@@ -39,7 +37,11 @@ async function measureService(databaseUrl: string): Promise<void> {
 
 /** The parts of the benchmark, in their order; `npm run bench -- hostile` runs one of them alone, `-- hostile docs` one attack. */
 const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void>> = {
-  service: measureService,
+  'sign-in': async () => measureSep10().forEach(show),
+  payers: (databaseUrl) => onStage(databaseUrl, async (stage) => (await measureCrowd(stage)).forEach(show)),
+  chain: (databaseUrl) => onStage(databaseUrl, async (stage) => (await measureChain(stage)).forEach(show)),
+  directory: (databaseUrl) =>
+    onStage(databaseUrl, async (stage) => tellAll(await measureDirectory(stage, databaseUrl))),
   relay: async (databaseUrl) => tellAll([...(await measureRelay(databaseUrl)), await measureProvingRelay(databaseUrl)]),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
