@@ -42,7 +42,8 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   chain: (databaseUrl) => onStage(databaseUrl, async (stage) => (await measureChain(stage)).forEach(show)),
   directory: (databaseUrl) =>
     onStage(databaseUrl, async (stage) => tellAll(await measureDirectory(stage, databaseUrl))),
-  relay: async (databaseUrl) => tellAll([...(await measureRelay(databaseUrl)), await measureProvingRelay(databaseUrl)]),
+  relay: async (databaseUrl) => tellAll(await measureRelay(databaseUrl)),
+  'proving-relay': async (databaseUrl) => tell(await measureProvingRelay(databaseUrl)),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
   payroll: async () => tellAll(await measurePayroll()),
