@@ -30,7 +30,9 @@ async function readVerificationKey(network: TokenOnNetwork, verifier: string, ci
   try {
     const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
     const answer = simulation.result?.retval
-    return answer?.type === 'scvBytes' ? answer.bytes.toBytes() : new Uint8Array()
+    // An RPC that answers without sense says nothing of the key.
+    if (answer?.type !== 'scvBytes') throw new Refusal('unavailable', 'the ledger cannot be reached')
+    return answer.bytes.toBytes()
   } catch (error) {
     const cause = error instanceof Refusal ? (error.cause as Partial<ContractFailure> | undefined) : undefined
     if (cause?.contractError === NO_KEY) return new Uint8Array()

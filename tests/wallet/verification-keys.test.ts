@@ -15,6 +15,8 @@ function networkOf(...answers: (Uint8Array | string)[]): TokenOnNetwork {
   server.simulateTransaction = async () => {
     const answer = answers.shift() ?? ''
     if (typeof answer === 'string') return { id: '', latestLedger: 1, error: answer, events: [], _parsed: true }
+    // What the SDK makes of `{}`: an RPC that answers without sense.
+    if (answer.length === 0) return { id: '', latestLedger: 1, events: [], _parsed: true } as unknown as Simulation
     return { result: { auth: [], retval: xdr.ScVal.scvBytes(answer) } } as unknown as Simulation
   }
   return { rpc: server, passphrase: 'Test', token: CONTRACT }
@@ -33,6 +35,10 @@ describe('a circuit whose proofs the network would not take', () => {
 
   test('is not guessed at where the verifier fails otherwise', async () => {
     await expect(find('HostError: Error(Storage, MissingValue)')).rejects.toMatchObject({ code: 'refused' })
+  })
+
+  test('is not guessed at where the answer holds no key', async () => {
+    await expect(find(KEY, new Uint8Array())).rejects.toMatchObject({ code: 'unavailable' })
   })
 
   test('cannot be told where the prover does not know its keys', async () => {
