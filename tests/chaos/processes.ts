@@ -31,8 +31,10 @@ async function startProcess(file: string, variables: Record<string, string>): Pr
     next.stderr?.on('data', (chunk: Buffer) => {
       said = `${said}${chunk}`.slice(-LAST_WORDS)
     })
-    const ended = once(next, 'exit').then(([code, signal]) => {
-      if (signal !== 'SIGKILL') unasked.push(`${file} ended with ${code ?? signal}: ${said}`)
+    const ended = once(next, 'exit').then(async ([code, signal]) => {
+      if (signal === 'SIGKILL') return
+      unasked.push(`${file} ended with ${code ?? signal}: ${said}`)
+      await start()
     })
     await Promise.race([once(next, 'message'), ended])
   }
@@ -49,6 +51,8 @@ async function startProcess(file: string, variables: Record<string, string>): Pr
   return {
     kill: () =>
       alone(async () => {
+        // It may have ended by itself, and be on its way back.
+        if (child.exitCode !== null) return
         const gone = once(child, 'exit')
         child.kill('SIGKILL')
         await gone
@@ -84,6 +88,7 @@ export async function startInstance(
   const ask = async (path: string, payer: SignedInPayer, body?: unknown) => {
     const response = await fetch(`${base}/api${path}`, {
       method: body === undefined ? 'GET' : 'POST',
+      signal: AbortSignal.timeout(60_000),
       headers: { Authorization: `Bearer ${payer.session}`, 'Content-Type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
