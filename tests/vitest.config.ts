@@ -6,6 +6,19 @@ const EVERY_TEST = 'tests/**/*.test.ts'
 const WITHOUT_DATABASE = [
   'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
   'tests/api/{client,document,documented,malformed,reference}.test.ts',
+  'tests/auth/{challenge,devnet,form-origin,idp,oidc,session,userinfo,verification}.test.ts',
+  'tests/operator/csv.test.ts',
+  'tests/relay/sealing.test.ts',
+  'tests/sponsor/{fee-bump,float,inner-transaction,payer,policy,refusal-reason,send,signatures,simulation}.test.ts',
+  'tests/submission/{decision,ledger-record,look-up}.test.ts',
+]
+
+/** What is about the answers of an RPC or a mail server: the rows move in the same statements as in the other tests. */
+const ABOUT_OTHERS = [
+  'tests/directory/mail.test.ts',
+  'tests/funding/{faults,vault}.test.ts',
+  'tests/relay/{choice-of-channel,faults,policy}.test.ts',
+  'tests/sponsor/pressure.test.ts',
 ]
 
 /**
@@ -49,7 +62,7 @@ export default defineConfig({
           // The engine is compiled once for each process, and not for each file. No file here leaves anything behind.
           isolate: false,
           include: [EVERY_TEST],
-          exclude: [...WITHOUT_DATABASE, ...ABOUT_SERVERS],
+          exclude: [...WITHOUT_DATABASE, ...ABOUT_OTHERS, ...ABOUT_SERVERS],
           globalSetup: ['tests/support/pglite-setup.ts'],
         },
       },
