@@ -1,7 +1,6 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
-import { identifyCaller } from '#lib/auth/caller.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -53,15 +52,6 @@ export interface SessionContext {
   settings: { sessions: SessionSettings }
   database(): Promise<Database>
   now(): Date
-}
-
-/**
- * The user who sent `request`.
- * @throws Refusal unauthenticated; forbidden when the sub belongs to a user of another identity provider
- */
-export async function identifyUser(context: SessionContext, request: Request): Promise<User> {
-  const session = await identifyCaller(context.settings.sessions, request, context.now())
-  return await admitUser(await context.database(), session, context.now())
 }
 
 /**

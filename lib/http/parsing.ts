@@ -15,12 +15,6 @@ export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown):
   throw new Refusal(codeOf(path, message), message, fields.length > 1 ? { fields } : {})
 }
 
-/** What the 400 says of a value that does not parse: the first problem, with the field's name in front. */
-export function problemIn(error: z.ZodError): string {
-  const [issue] = error.issues
-  return issue ? problemOf(issue) : 'the request is malformed'
-}
-
 function problemOf({ path, message }: z.core.$ZodIssue): string {
   const field = path.join('.')
   const isNamed = [field, String(path[0])].some((name) => message.startsWith(`${name} `))

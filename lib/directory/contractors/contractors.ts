@@ -33,8 +33,8 @@ type ContractorRow = Pick<typeof contractors.$inferSelect, keyof typeof CONTRACT
 export const contractorsQuery = listQuery(CONTRACTOR_STATUSES, 'name, email or address')
 type ContractorFilters = Pick<z.output<typeof contractorsQuery>, 'status' | 'q'>
 
-/** What a look at contractors takes: it also activates. */
-export interface LookContext {
+/** What reading contractors takes: a read also activates. */
+export interface ReadContext {
   db: Database
   accounts: ConfidentialAccounts
   now: Date
@@ -42,7 +42,7 @@ export interface LookContext {
 
 /** The contractors of an employer, newest first. Who waits and has registered meanwhile is ready. */
 export async function listContractors(
-  { db, accounts, now }: LookContext,
+  { db, accounts, now }: ReadContext,
   { organisation }: Employer,
   { status, q }: ContractorFilters,
   page: PageRequest,
@@ -85,7 +85,7 @@ const countOf = preparedOnce((db) =>
  * The contractor `id`, for its employer and for the user that it is.
  * @throws Refusal not-found; forbidden for a user who is neither an employer nor this contractor
  */
-export async function findContractor({ db, accounts, now }: LookContext, user: User, id: string): Promise<Contractor> {
+export async function findContractor({ db, accounts, now }: ReadContext, user: User, id: string): Promise<Contractor> {
   const find = async () => {
     const columns = { ...CONTRACTOR_COLUMNS, organisation: contractors.organisation }
     const [row] = await db.select(columns).from(contractors).where(visibleTo(user, id))

@@ -56,7 +56,6 @@ export const contractorChanges = z.object({
 export type ContractorChanges = z.output<typeof contractorChanges>
 
 const MOST_ROWS = 2_000
-export const TOO_MANY_ROWS = 'rows must have at most 2,000 rows; send the others in a further import'
 
 /** The body of POST /contractors/bulk. Rows are parsed one by one, so that a bad one is an error of its own. */
 export const contractorRows = z.object({
