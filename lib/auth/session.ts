@@ -53,7 +53,7 @@ export async function mintSession(
 
 /**
  * The session that `token` is. Algorithm, type, issuer, audience and the claims that must be there are all pinned.
- * @throws Refusal unauthenticated, `session expired` or, for all else, `invalid session token`
+ * @throws Refusal `session-expired` or, for all else, `bearer-invalid`
  */
 export async function verifySession(settings: SessionSettings, token: string, now: Date): Promise<Session> {
   if (token.length > LONGEST_TOKEN) throw invalid()

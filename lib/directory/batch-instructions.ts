@@ -72,7 +72,7 @@ export type Instructed = z.output<typeof instructedShape>
 
 /**
  * Adds payouts to a batch, one for each instruction that names a contractor who is ready and not in it yet.
- * @throws Refusal not-found; conflict when the batch is locked
+ * @throws Refusal `batch-not-found`, `batch-locked`
  */
 export async function instructBatch(
   { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },

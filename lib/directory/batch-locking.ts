@@ -12,7 +12,7 @@ import type { Employer, EmployerContext } from './user.ts'
 /**
  * Closes a batch to instructions: it and its payouts are `ready` to be sent. A batch that is ready is answered as it
  * is, so that the call may be repeated.
- * @throws Refusal not-found; conflict once it has started
+ * @throws Refusal `batch-not-found`; `batch-locked` once it has started
  */
 export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {
   if (!isId(id)) throw batchNotFound()

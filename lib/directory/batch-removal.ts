@@ -13,7 +13,7 @@ const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'read
 
 /**
  * Removes a batch of which nothing was ever sent, with its payouts.
- * @throws Refusal not-found; conflict once a payout of it has been sent
+ * @throws Refusal `batch-not-found`; `batch-sent` once a payout of it has been sent
  */
 export async function removeBatch({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw batchNotFound()

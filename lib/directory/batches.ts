@@ -56,7 +56,7 @@ export const BATCH_COLUMNS = {
 
 /**
  * Makes a batch, still empty and open for instructions.
- * @throws Refusal conflict when the organisation has just been dissolved
+ * @throws Refusal `organisation-dissolved` when the organisation has just been dissolved
  */
 export async function createBatch(
   { db, employer, now }: EmployerContext,
@@ -133,7 +133,7 @@ const countOf = preparedOnce((db) =>
 
 /**
  * A batch and its payouts, in the order of their instructions.
- * @throws Refusal not-found
+ * @throws Refusal `batch-not-found`
  */
 export async function findBatch(
   db: Database,
@@ -149,7 +149,7 @@ export async function findBatch(
 
 /**
  * How far a batch has come. It is one row, however many payouts there are: the counters move with them.
- * @throws Refusal not-found
+ * @throws Refusal `batch-not-found`
  */
 export async function readBatchProgress(
   db: Database,

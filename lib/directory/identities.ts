@@ -27,7 +27,7 @@ export const joinedIdentity = z.object({
 
 /**
  * The identity that the session in the body is of.
- * @throws Refusal session-invalid
+ * @throws Refusal `session-invalid`
  */
 export async function verifyJoined(settings: SessionSettings, token: string, now: Date): Promise<Session> {
   try {
@@ -43,7 +43,7 @@ export async function verifyJoined(settings: SessionSettings, token: string, now
  * Brings a second identity of the same person, proved by a session of it, into the user's organisation. What is there
  * already stays: the call may be repeated. A contractor who has no organisation founds one: without it, who came by email
  * could never prove an account.
- * @throws Refusal organisation-in-use when the other identity's organisation has records
+ * @throws Refusal `organisation-in-use` when the other identity's organisation has records
  */
 export async function joinIdentity({ db, user, now }: UserContext, joined: Session): Promise<User> {
   const other = await admitUser(db, joined, now)

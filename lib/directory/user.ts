@@ -145,7 +145,7 @@ const lookUp = preparedOnce((db) => {
     .prepare('look_up_user')
 })
 
-/** @throws Refusal forbidden for a user without an organisation */
+/** @throws Refusal `employer-required` for a user without an organisation */
 export function requireEmployer({ identity, organisation }: User): Employer {
   if (!organisation) throw new Refusal('employer-required', 'employer role required')
   return { organisation: organisation.id, actor: actorOf(identity) }
@@ -153,7 +153,7 @@ export function requireEmployer({ identity, organisation }: User): Employer {
 
 /**
  * Requires a user who may make records: an employer, or a user who becomes one by the first record.
- * @throws Refusal forbidden for a linked contractor without an organisation
+ * @throws Refusal `employer-required` for a linked contractor without an organisation
  */
 export function requireNoMereContractor(user: User): void {
   if (user.records.length > 0) requireEmployer(user)
@@ -162,7 +162,7 @@ export function requireNoMereContractor(user: User): void {
 /**
  * The employer that makes a record. A user without a link becomes one by it, so that an unwanted invite shuts no user
  * out.
- * @throws Refusal forbidden
+ * @throws Refusal `employer-required`
  */
 export async function becomeEmployer(db: Database, user: User, now: Date): Promise<Employer> {
   requireNoMereContractor(user)

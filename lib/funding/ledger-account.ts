@@ -9,7 +9,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 /**
  * The account whose balance is the user's: that of a ledger session, else the first wallet that the user has joined, else
  * the address of the contractor record that the user is linked to, the newest that has one.
- * @throws Refusal `conflict` when there is none
+ * @throws Refusal `account-missing` when there is none
  */
 export async function findLedgerAccount(db: Database, session: Session, now: Date): Promise<string> {
   if (session.kind === 'ledger') return session.sub

@@ -12,7 +12,7 @@ const DRAIN_LIMIT = 64 * 1024 * 1024
  * The JSON body of a request, parsed by `schema`. No body counts as `{}`, with any content type. At most 256 KiB,
  * counted while streaming, since Content-Length is only a claim.
  * @param otherwise the message for a body of any other type
- * @throws Refusal too-large, busy, unsupported-media, or the 400 of a field
+ * @throws Refusal `too-large`, `busy`, `unsupported-media`, or the 400 of a field
  */
 export async function readJson<Schema extends z.ZodType>(
   request: Request,
@@ -36,7 +36,7 @@ export async function readJsonOrForm<Schema extends z.ZodType>(
 
 /**
  * The fields of a form (application/x-www-form-urlencoded), parsed by `schema`; of a repeated field the first counts.
- * @throws Refusal too-large, busy, unsupported-media, or the 400 of a field
+ * @throws Refusal `too-large`, `busy`, `unsupported-media`, or the 400 of a field
  */
 export async function readForm<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
   const bytes = await takeBody(request)
@@ -55,7 +55,7 @@ export function readQuery<Schema extends z.ZodType>(request: Request, schema: Sc
 
 /**
  * Reads the body of an operation that takes none.
- * @throws Refusal too-large
+ * @throws Refusal `too-large`
  */
 export async function ignoreBody(request: Request): Promise<void> {
   if (request.body && !request.bodyUsed) await readBody(request)

@@ -19,7 +19,7 @@ const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 /**
  * Holds a client to a number of requests to what needs no session, generously: one that asks without end is refused
  * before anything is read or computed for it. Each process counts for itself.
- * @throws Refusal rate-limited
+ * @throws Refusal `rate-limited`
  */
 export function requireRequestLeft(headers: Headers, now = performance.now()): void {
   const client = clientOf(headers)

@@ -36,7 +36,7 @@ export interface BatchContext {
   queue: ItemQueue
 }
 
-/** @throws Refusal `not-wired` */
+/** @throws Refusal `batch-disabled` */
 export function requireBatch(batch: BatchContext | undefined): BatchContext {
   if (!batch) throw new Refusal('batch-disabled', 'batch execution is disabled')
   return batch
@@ -51,7 +51,7 @@ export interface Client {
 /**
  * Records a job and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and from then on this process
  * cannot read them back either.
- * @throws Refusal `conflict` while the user has a job that runs
+ * @throws Refusal `job-running` while the user has a job that runs
  */
 export async function startJob(
   db: Database,

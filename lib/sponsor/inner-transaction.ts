@@ -18,7 +18,7 @@ export interface InnerTransaction {
 
 /**
  * Decodes `signedXDR`, the base64 XDR of a V1 envelope. Fee bumps and V0 envelopes are not what a client may send.
- * @throws Refusal `malformed`
+ * @throws Refusal `signed-xdr-invalid`
  */
 export function decodeInner(signedXDR: string, passphrase: string): InnerTransaction {
   const envelope = decodeEnvelope(signedXDR)

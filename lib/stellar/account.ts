@@ -20,7 +20,7 @@ export type AccountAuth =
  * It asks for the ledger entry: `getAccount` of the SDK says "not found" for an outage too, which would let a multisig
  * account in on its master key alone. So an empty answer is the only "does not exist"; anything else
  * that is not this account's entry is no answer.
- * @throws Refusal unavailable
+ * @throws Refusal `unavailable`
  */
 export async function readAccountAuth(rpc: EntryReader, address: string): Promise<AccountAuth> {
   const { account } = await readAccount(rpc, address)

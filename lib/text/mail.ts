@@ -19,7 +19,7 @@ const TIMEOUT_MS = 10_000
 
 /**
  * Hands a message to the mail server.
- * @throws Refusal unavailable when the server cannot be reached or does not take it
+ * @throws Refusal `mail-unavailable` when the server cannot be reached or does not take it
  */
 export async function sendMail(settings: MailSettings, message: Message): Promise<void> {
   const transport = createTransport({

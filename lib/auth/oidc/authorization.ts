@@ -21,7 +21,7 @@ const TIMEOUT_MS = 5_000
 
 /**
  * Begins a sign-in: the address at the provider that the browser goes to, and what it keeps meanwhile.
- * @throws Refusal unavailable
+ * @throws Refusal `unavailable`
  */
 export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn & { location: string }> {
   const { provider, clientId, redirectUri } = client
@@ -46,7 +46,7 @@ export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn 
 
 /**
  * Ends a sign-in with the address that the provider has sent the browser back to: the provider's access token.
- * @throws Refusal identity-token-invalid when the provider, or the person, has not agreed; unavailable
+ * @throws Refusal `identity-token-invalid` when the provider, or the person, has not agreed; `unavailable`
  */
 export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, returned: URL): Promise<string> {
   const { provider, clientId, redirectUri } = client

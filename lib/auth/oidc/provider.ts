@@ -33,7 +33,7 @@ const known = globalThis as { identityProviders?: Map<string, Promise<Provider>>
 const TIMEOUT = 5_000
 const LARGEST_DOCUMENT = 512 * 1024
 
-/** @throws Refusal unavailable when the provider cannot be asked where its keys are */
+/** @throws Refusal `unavailable` when the provider cannot be asked where its keys are */
 export async function openProvider(settings: ProviderSettings): Promise<Provider> {
   known.identityProviders ??= new Map()
   const name = JSON.stringify([settings.issuer, settings.jwksUrl])

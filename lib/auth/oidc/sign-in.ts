@@ -31,7 +31,7 @@ const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt
 
 /**
  * The provider, if there is one.
- * @throws Refusal not-wired
+ * @throws Refusal `idp-not-configured`
  */
 export function requireProvider(provider: ProviderSettings | undefined): ProviderSettings {
   if (!provider) throw new Refusal('idp-not-configured', 'no identity provider is configured')
@@ -40,7 +40,7 @@ export function requireProvider(provider: ProviderSettings | undefined): Provide
 
 /**
  * Exchanges an access token of the provider for a session, which ends with the token or sooner.
- * @throws Refusal unauthenticated when the token fails verification, unavailable while the provider cannot be asked
+ * @throws Refusal `identity-token-invalid` when the token fails verification, `unavailable` while the provider cannot be asked
  */
 export async function signInWithProvider(
   given: { provider: ProviderSettings; sessions: SessionSettings },

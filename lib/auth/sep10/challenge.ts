@@ -31,7 +31,7 @@ export type ChallengeRequest = z.output<typeof challengeQuery>
  * the time bounds prove later that it was issued. Of what the caller sends only the account enters it, so that the
  * signing key never signs a text of somebody else's choosing. A client_domain is not supported, hence ignored.
  * @param nonce 48 random bytes
- * @throws Refusal malformed
+ * @throws Refusal `account-required`, `account-invalid`, `memo-invalid`, `home-domain-invalid`
  */
 export function buildChallenge(
   settings: Sep10Settings,

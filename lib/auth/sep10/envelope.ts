@@ -20,7 +20,7 @@ export interface ChallengeEnvelope {
 
 /**
  * Decodes base64 XDR: padded or not, URL-safe or not, as the SDK does.
- * @throws Refusal malformed
+ * @throws Refusal `challenge-invalid`
  */
 export function decodeChallenge(text: string, networkPassphrase: string): ChallengeEnvelope {
   if (text.length > LONGEST_ENVELOPE) throw invalidChallenge('it is larger than any challenge')

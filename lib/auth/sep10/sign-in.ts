@@ -30,7 +30,7 @@ export interface WalletSession {
 /**
  * Exchanges a challenge that the wallet has signed, base64 XDR, for a session of its account. A challenge gives one
  * session; a refusal leaves it unused. The session's jti is the hash of the challenge.
- * @throws Refusal malformed for a bad challenge of any sort, unavailable while ledger or database cannot be reached
+ * @throws Refusal `challenge-…` for a bad challenge of any sort, `unavailable` while ledger or database cannot be reached
  */
 export async function signInWithWallet(
   given: {

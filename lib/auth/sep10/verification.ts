@@ -18,7 +18,7 @@ export interface Challenge {
  * Everything about a signed challenge that needs no ledger (SEP-10, "Token"). It is the SDK's readChallengeTx, with
  * node:crypto for the signature, and stricter where SEP-10 leaves the duty to the server: no grace around the time
  * bounds (the SDK allows 300 s either way), web_auth_domain must be there, no memo, no muxed account, no client_domain.
- * @throws Refusal malformed
+ * @throws Refusal `challenge-invalid`, `challenge-expired`
  */
 export function readChallenge(settings: Sep10Settings, transaction: string, now: Date): Challenge {
   const envelope = decodeChallenge(transaction, settings.networkPassphrase)
@@ -99,7 +99,7 @@ function takeServerSignature(envelope: ChallengeEnvelope, server: Uint8Array): H
 /**
  * Whether the client's signatures may act for the account: every one of them a signer's, together of the medium
  * threshold, which is what moving funds takes. An account that is not on the ledger yet has its master key alone.
- * @throws Refusal malformed
+ * @throws Refusal `challenge-invalid`
  */
 export function checkClientSignatures(settings: Sep10Settings, challenge: Challenge, auth: AccountAuth): void {
   const { thresholds, signers } = auth.exists

@@ -71,7 +71,7 @@ const ROWS_AT_ONCE = 200
 
 /**
  * Looks up everybody who waits for a registration, 200 at a time, and activates who has it. Resolves to how many.
- * @throws Refusal unavailable while the ledger cannot be asked
+ * @throws Refusal `unavailable` while the ledger cannot be asked
  */
 export async function sweepRegistrations(db: Database, accounts: ConfidentialAccounts, now: Date): Promise<number> {
   let activated = 0

@@ -22,7 +22,8 @@ import type { Contractor, ContractorChanges } from './schema.ts'
  * Changes what `changes` names. A contractor may change the address of its own record to an account that it has proven
  * to own, its employer everything.
  * Deactivating cancels the payouts that are not on their way.
- * @throws Refusal not-found; forbidden; conflict when another contractor has the email or the address
+ * @throws Refusal `contractor-not-found`; `employer-required` or `account-unproven` for a contractor; `email-taken`,
+ * `address-taken`
  */
 export async function changeContractor(
   { db, accounts, user, now }: UserContext & { accounts: ConfidentialAccounts },
@@ -57,7 +58,7 @@ export async function changeContractor(
 
 /**
  * Removes a contractor from everybody's sight. Its payouts stay, those that are not on their way are canceled.
- * @throws Refusal not-found
+ * @throws Refusal `contractor-not-found`
  */
 export async function removeContractor(
   { db, employer: { organisation, actor }, now }: EmployerContext,
@@ -79,7 +80,7 @@ export async function removeContractor(
 
 type Row = typeof contractors.$inferSelect
 
-/** @throws Refusal not-found; forbidden: before the ledger is asked on behalf of the user */
+/** @throws Refusal `contractor-not-found`, `employer-required`: before the ledger is asked on behalf of the user */
 async function requireVisible(db: Database, user: User, id: string): Promise<void> {
   const [row] = await db.select({ id: contractors.id }).from(contractors).where(visibleTo(user, id))
   if (!row) throw contractorNotFound()

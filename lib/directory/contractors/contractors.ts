@@ -83,7 +83,7 @@ const countOf = preparedOnce((db) =>
 
 /**
  * The contractor `id`, for its employer and for the user that it is.
- * @throws Refusal not-found; forbidden for a user who is neither an employer nor this contractor
+ * @throws Refusal `contractor-not-found`; `employer-required` for a user who is neither an employer nor this contractor
  */
 export async function findContractor({ db, accounts, now }: ReadContext, user: User, id: string): Promise<Contractor> {
   const find = async () => {
@@ -101,7 +101,7 @@ export async function findContractor({ db, accounts, now }: ReadContext, user: U
 /**
  * Whether `user` has anything to do with contractors: as an employer, or with `id` as its own record. It says nothing of
  * whether the record is there.
- * @throws Refusal forbidden
+ * @throws Refusal `employer-required`
  */
 export function requireAccess(user: User, id: string): void {
   if (!user.records.some((record) => record.id === id)) requireEmployer(user)

@@ -14,7 +14,7 @@ import type { Contractor, NewContractor } from './schema.ts'
 /**
  * Makes a contractor, `ready` if the address is registered with the confidential token. While the ledger cannot be
  * asked it is `invited` all the same.
- * @throws Refusal conflict when another contractor of the organisation has the email or the address, or it has too many
+ * @throws Refusal `email-taken`, `address-taken`, `contractors-full`, `organisation-dissolved`
  */
 export async function createContractor(
   { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },

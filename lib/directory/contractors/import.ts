@@ -16,7 +16,7 @@ import { mapInSlices } from './slices.ts'
 /**
  * Makes a contractor of every row that can be one, in one transaction; the others come back as errors. Of two rows
  * with one email or address the first counts.
- * @throws Refusal conflict when the organisation has just been dissolved
+ * @throws Refusal `organisation-dissolved` when the organisation has just been dissolved
  */
 export async function importContractors(
   { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },

@@ -20,7 +20,7 @@ export type Registration =
 
 /**
  * The registrations of `addresses` (G… or C…), one request per 200 different ones. All are answered for, or it throws.
- * @throws Refusal unavailable while the ledger cannot be asked
+ * @throws Refusal `unavailable` while the ledger cannot be asked
  */
 export async function lookUpRegistrations(
   { network, token }: ConfidentialAccounts,

@@ -20,8 +20,8 @@ import { readInviteToken } from './token.ts'
 /**
  * Links the user to the contractor record of an invite. The account of a wallet becomes its address if it has none. The
  * user's own organisation goes if it is empty. Of several who accept at once, one does.
- * @throws Refusal not-found for an invite that is void or expired; forbidden when it is for somebody else, or the
- * user's own; conflict when it has been accepted, or another contractor has the address
+ * @throws Refusal `invite-not-found` for an invite that is void or expired; `invite-for-other`, `own-invite`,
+ * `invite-accepted`, `address-taken`
  */
 export async function acceptInvite(
   context: UserContext & { accounts: ConfidentialAccounts; invites: Pick<InviteSettings, 'secret'> },

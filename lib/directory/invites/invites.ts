@@ -23,8 +23,8 @@ export interface InviteSettings {
 /**
  * Invites a contractor, again if need be: earlier links become void. The link is mailed where there is a mail server
  * and the contractor has an email.
- * @throws Refusal not-found; conflict for a contractor who is inactive or has accepted; too-soon once enough has been mailed for the organisation;
- * unavailable when the mail could not be sent: the link that was to be sent is void with the next try
+ * @throws Refusal `contractor-not-found`, `contractor-inactive`, `contractor-accepted`; `invite-limit` once enough has been mailed
+ * for the organisation; `mail-unavailable`: the link that was to be sent is void with the next try
  */
 export async function inviteContractor(
   context: EmployerContext & { settings: { invites: InviteSettings; mail: MailSettings | undefined } },

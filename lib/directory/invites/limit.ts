@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000
  * Limits the invites that are mailed for an organisation in 24 hours. Every user with a wallet can be an employer, and the
  * mail goes out in the service's name to any address that the employer gives. An invite counts once it is to be mailed,
  * and no longer when that has failed. Requests at the same time take turns.
- * @throws Refusal too-soon, with the seconds until the oldest of them counts no longer
+ * @throws Refusal `invite-limit`, with the seconds until the oldest of them counts no longer
  */
 export async function requireMailLeft(tx: Database, organisation: string, limit: number, now: Date): Promise<void> {
   await tx

@@ -12,7 +12,7 @@ import type { EmployerContext } from '../user.ts'
 /**
  * Cancels a payout that is not on its way: a `draft`, a `ready` or a `failed` one. A `pending` payout with an error can be
  * cancelled too: its transfer is `unknown` for good, and the employer has looked at the account.
- * @throws Refusal not-found; conflict for a payout that is on its way, paid or canceled
+ * @throws Refusal `payout-not-found`; `payout-sent` for a payout that is on its way, paid or canceled
  */
 export async function cancelPayout({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw payoutNotFound()
