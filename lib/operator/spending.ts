@@ -71,7 +71,7 @@ async function readRate(db: Database, sponsor: string, now: Date): Promise<bigin
   return (BigInt(spent?.stroops ?? 0) * DAY_MS) / within(HOUR_MS, inService, DAY_MS)
 }
 
-/** An hour at the least: the rate of the first few minutes is nobody's. */
+/** An hour at the least: a few minutes show no rate. */
 function within(least: bigint, value: bigint, most: bigint): bigint {
   if (value < least) return least
   return value > most ? most : value

@@ -44,7 +44,7 @@ export const endedEarly = sql<boolean>`coalesce((select bool_or(${envelopes.maxT
   or ${envelopes.maxTime} > extract(epoch from ${transfers.settledAt}) + ${sql.raw(String(CLOCK_DIFFERENCE))})
   from ${envelopes} where ${envelopes.transfer} = ${transfers.id}), false)`
 
-/** The condition that a transfer is not one of the faucet's deposits, for which nobody has asked the sponsor. */
+/** The condition that a transfer is not one of the faucet's deposits, which are not sponsored for a user. */
 export const notOfFaucet = (faucet: string | undefined): SQL | undefined =>
   faucet === undefined ? undefined : ne(transferRows.account, faucet)
 

@@ -64,7 +64,7 @@ interface Instance {
 
 function load(options: BackendOptions): Instance {
   const died = Promise.withResolvers<never>()
-  // Nobody waits for it between two tasks.
+  // Between two tasks no caller waits for it: a rejection without a handler would end the process.
   died.promise.catch(() => undefined)
   const api = start(options, (reason) => died.reject(new ProverFault(`the prover ${reason}`)))
   return {

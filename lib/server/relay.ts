@@ -65,7 +65,7 @@ export async function startRelay(service: Service, options: RelayOptions = {}): 
   const prover = options.prover ?? (settings.relay && (await loadProver(settings.relay.prover, console.error)))
   const relay = await composeRelay(service, { ...options, ...(prover && { prover }) }, ending.signal)
   const checked = checkProver(relay, settings.relay?.prover, prover)
-  // In a service that starts, nobody waits for it; until the keys agree no item is proved.
+  // The start of a service does not wait for it; until the keys agree no item is proved.
   if (options.mayBeMute) checked.catch((error: unknown) => log('error', 'relay', { failure: describeFailure(error) }))
   else await checked
   const host = await startHost(relay, {

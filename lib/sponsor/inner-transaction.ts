@@ -12,7 +12,7 @@ export interface InnerTransaction {
   /** the transaction hash on this network, 32 bytes and as 64 hex digits */
   hash: Uint8Array
   hashHex: string
-  /** the base account of its source, G-address, whatever muxed id it carries */
+  /** the base account of its source, a G-address without the muxed id */
   source: string
 }
 

@@ -61,7 +61,7 @@ export function readIntent(inner: InnerTransaction, rules: SponsorRules): Intent
 }
 
 /**
- * The time bounds must be open now and close soon: an endless transaction could be sent when nobody expects it any more.
+ * The time bounds must be open now and close soon: an endless transaction could be sent when its payer no longer expects it.
  * @param now unix seconds
  * @throws SponsorRefusal
  */
@@ -119,7 +119,7 @@ function isAccountOrContract(value: xdr.ScVal | undefined): value is Extract<xdr
 }
 
 /**
- * The outer signature pays for whatever the inner authorizes, so that must be this one call, in the name of the source
+ * The outer signature pays for all that the inner authorizes, so that must be this one call, in the name of the source
  * account. Credentials of any other sort, those of protocols to come included, could borrow somebody else's signature.
  */
 function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], call: xdr.InvokeContractArgs): void {

@@ -113,7 +113,7 @@ export type ChannelOutcome =
  * addresses that may not pay. To go on waiting, or after a restart, call it again with the very same `signedXDR`: it is
  * recorded and paid for once. Nothing is recorded where it throws, or `confirm` does.
  * @throws SponsorRefusal when the sponsor does not pay; Refusal `unavailable` when ledger or database cannot be reached;
- *   whatever `confirm` throws
+ *   and the errors of `confirm`
  */
 export async function sponsorChannel(
   context: SponsorContext,

@@ -64,7 +64,7 @@ test('its meta begins with the fee source, as core loads it', async () => {
   expect(owners).toEqual([sponsor, sponsor, payer, payer].map((account) => account.publicKey()))
 })
 
-/** The inner transaction, changed in one place: its fee is nobody's concern, everything else is. */
+/** The inner transaction, changed in one place: its fee is not checked, everything else is. */
 test.each([
   ['used sequence number', (inner: Transaction) => perturb(inner, { seqNum: 1n }, payer), 'txBadSeq'],
   ['no signature', (inner: Transaction) => perturb(inner, {}), 'txBadAuth'],

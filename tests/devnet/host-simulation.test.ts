@@ -85,7 +85,7 @@ describe('a simulated call', () => {
       expect(resources.instructions).toBe(117_936_000)
       return Number(resourceFee)
     }
-    // The recipient's entry is a week old at most: whoever reads it first pays for 30 days.
+    // The recipient's entry is a week old at most: its first reader pays for 30 days.
     const first = fee()
     apply(network, depositRequest(network, employer, contractor, 1n))
     const later = fee()

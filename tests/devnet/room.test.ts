@@ -97,7 +97,7 @@ test('a ledger takes who offers most, and all pay what the least of them offers'
   const fees = await network.server.getFeeStats()
   expect(fees.sorobanInclusionFee).toMatchObject({ max: '300', min: '300', transactionCount: '2' })
   network.close()
-  // Nobody had to wait this time, so the base fee is enough.
+  // No transaction had to wait this time, so the base fee is enough.
   expect(await Promise.all(calls.map(async (one) => (await found(one)).status))).not.toContain('NOT_FOUND')
   const later = await network.server.getFeeStats()
   expect(later.sorobanInclusionFee).toMatchObject({ max: '300', min: '100', transactionCount: '4' })

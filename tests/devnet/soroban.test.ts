@@ -79,7 +79,7 @@ const withData = (
     ...signers,
   )
 
-/** What the inner envelope costs whatever happens, and what of R was used. */
+/** What the inner envelope costs in every case, and what of R was used. */
 async function expectCharge(transaction: Transaction, feeSource: Keypair, inclusion: bigint) {
   const { resources } = sorobanData(transaction)
   const size = transaction.toEnvelope().toXdr().length

@@ -23,7 +23,7 @@ interface AssetVector {
     lines?: Record<string, { balance: string; limit?: string; flags?: number }>
   }
   call: AssetCall
-  /** nobody authorised the call, not even by signing the transaction */
+  /** the call is not authorised, not even by the signature of the transaction */
   unsigned?: boolean
   /** asked afterwards, in place of the call's own result */
   then?: AssetCall

@@ -26,7 +26,7 @@ export interface Application {
 
 /**
  * Applies an envelope whose fee is already taken. The checks of its validity run again with this ledger's number and
- * time; from the moment the sequence number is found right, it is used up whatever follows.
+ * time; once the sequence number is found right, it is used up, also by a failure.
  */
 export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerContext): Application {
   const { inner, bump } = envelope

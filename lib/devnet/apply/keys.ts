@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { encodePoint, H, multiply, ORDER } from '#lib/wallet/grumpkin.ts'
 
-/** The keys that a devnet is born with. Whoever knows the passphrase knows them all: they guard nothing of worth. */
+/** The keys that a devnet is born with. They follow from the passphrase alone, so they guard nothing of worth. */
 export interface DevnetKeys {
   /** holds all XLM; as in stellar-core its seed is the network id */
   readonly root: Keypair

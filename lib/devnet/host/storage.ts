@@ -5,7 +5,7 @@ import { type EntryKey, entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 
 /**
- * The entries that one host function may touch. Recording, it notes what was touched; enforcing, it refuses whatever the
+ * The entries that one host function may touch. Recording, it notes what was touched; enforcing, it refuses what the
  * footprint does not name: a key outside it with Error(Storage, ExceededLimit), a write to a read-only key with
  * Error(Storage, InvalidAction).
  */

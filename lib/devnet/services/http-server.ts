@@ -10,7 +10,7 @@ export interface Endpoints {
   readonly friendbot: (address: string) => Promise<Funding>
   /** served as /deployment.json */
   readonly deployment: object
-  /** whatever is below /idp */
+  /** all requests below /idp */
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
 }
 

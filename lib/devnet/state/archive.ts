@@ -14,7 +14,7 @@ export interface Archive {
   readonly history: History
   readonly expiry: Expiry
   /**
-   * Makes a closed ledger permanent: journal first, then memory, so that nobody is told of what a crash could undo.
+   * Makes a closed ledger permanent: journal first, then memory, so that no client is told of what a crash could undo.
    * `layer` holds its changes.
    */
   keep(record: { head: LedgerHead; body: Buffer }, layer: State): void
@@ -76,7 +76,7 @@ export function openArchive(directory: string | null): Archive {
       history.add(head.ledger, place)
       const { sequence } = head.ledger
       if (sequence - place.segment + 1 < SEGMENT_LEDGERS && journal.segmentBytes() < SEGMENT_BYTES) return
-      // The ledger stands, whatever becomes of this: on a full disk the segment grows on until a snapshot succeeds.
+      // The ledger stands, also if this fails: on a full disk the segment grows on until a snapshot succeeds.
       try {
         if (directory !== null) writeSnapshot(directory, sequence, state.entries())
         journal.roll(sequence + 1)

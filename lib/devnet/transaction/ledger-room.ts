@@ -80,7 +80,7 @@ export function roomOf({ operations, inner }: Envelope): Room {
   }
 }
 
-/** The room of one ledger. What nobody counts for classic transactions is boundless. */
+/** The room of one ledger. What is not counted for classic transactions is boundless. */
 export function ledgerRoom(limits: LedgerLimits, kind: Kind): Room {
   if (kind === 'classic') return { ...combine(NOTHING, NOTHING, () => Number.MAX_SAFE_INTEGER), ...limits.classic }
   return { ...limits.soroban, instructions: limits.soroban.instructions * limits.clusters }

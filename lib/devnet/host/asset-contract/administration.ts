@@ -13,7 +13,7 @@ import { checkHolder, isIssuer } from './metadata.ts'
 
 const MAINTAIN_LIABILITIES = 2
 
-/** Who may mint; Error(Storage, MissingValue) for the native asset, which nobody may. */
+/** Who may mint; Error(Storage, MissingValue) for the native asset, which has no issuer. */
 export function administrator(call: Call): string {
   const admin = addressOf(call.setting('Admin'))
   if (admin === undefined) throw hostError('Storage', 'MissingValue', 'the native asset has no administrator')
