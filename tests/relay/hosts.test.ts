@@ -99,6 +99,21 @@ test("a relay whose keys are not those of the network's verifier pays nothing, a
   )
 })
 
+test('a relay inside a service says it in the log, and pays nothing either', async () => {
+  const lines = captureLog()
+  const foreign = {
+    ...prover,
+    verificationKeys: { ...prover.verificationKeys, withdraw: new Uint8Array(1_760).fill(1) },
+  } as typeof prover
+  const host = await startRelay(fixture.running, { prover: foreign, mayBeMute: true, times: SHORT_TIMES })
+  try {
+    const reason = "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit withdraw"
+    await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
+  } finally {
+    await host.close()
+  }
+})
+
 test('a prover that hangs, dies, or is short of memory delays a job, which is paid once, and the log says why', async () => {
   const lines = captureLog()
   const faults = ['took longer than 120 s', 'ended in the middle', 'failed: memory']
