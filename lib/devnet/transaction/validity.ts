@@ -11,7 +11,7 @@ import { checkSignatures, masterSigner, type SignatureChecker, signersOf } from 
 import { checkSoroban, hasFeeShape } from './soroban-validity.ts'
 import { LOW, levelOf, thresholdOf } from './thresholds.ts'
 
-/** stroops per operation; there is no surge pricing */
+/** stroops per operation, in a ledger that has room for all who wait */
 export const BASE_FEE = 100n
 
 /** How a transaction is judged: alone or inside a fee bump, before the ledger or in it. */
