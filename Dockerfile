@@ -28,6 +28,8 @@ CMD ["node", "lib/cli/relay.ts"]
 # The service: what is built without a target.
 FROM base AS web
 ENV NODE_ENV=production HOSTNAME=0.0.0.0 PORT=3000 DATA_DIR=/data
+# The C library gives memory back that the embedded database took to start.
+ENV MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072
 COPY --from=build /app/.next/standalone ./
 COPY --from=build /app/.next/static ./.next/static
 # The first start of the embedded database is a copy of this one.

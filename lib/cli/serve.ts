@@ -12,6 +12,12 @@ export interface Serving {
 
 const START_DEADLINE_MS = 300_000
 
+/**
+ * As `npm start` and the image set them. To compile PGlite takes V8 half a gigabyte for a moment: glibc keeps 80 MB of it
+ * for good, unless it is told to give memory back.
+ */
+export const MEMORY = { MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '131072' }
+
 /** Whether a payroll service answers at `base`. */
 export async function answers(base: string): Promise<boolean> {
   try {
@@ -34,7 +40,7 @@ export async function startServing(
   buildIfStale()
   const child = spawn(process.execPath, [nextProgram(), 'start'], {
     stdio: ['ignore', output, 'inherit'],
-    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables },
+    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...MEMORY, ...variables },
   })
   const deadline = Date.now() + START_DEADLINE_MS
   while (!(await answers(base))) {

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildIfStale, nextProgram } from '#lib/cli/build.ts'
+import { MEMORY } from '#lib/cli/serve.ts'
 import { freePort } from '../support/port.ts'
 import type { Figure } from './directory.ts'
 import { buildFloor, FLOOR_DIRECTORY } from './floor.ts'
@@ -72,7 +73,7 @@ async function start(args: string[], path: string, variables: Record<string, str
   const began = performance.now()
   const child = spawn(process.execPath, [nextProgram(), 'start', ...args, '-p', String(port)], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', PORT: String(port), ...variables },
+    env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', PORT: String(port), ...MEMORY, ...variables },
   })
   for (;;) {
     if (child.exitCode !== null) throw new Error(`the service ended with code ${child.exitCode}`)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { MEMORY } from '#lib/cli/serve.ts'
 import { VARIABLE_NAMES } from '#lib/config/environment.ts'
 
 const read = (file: string) => readFileSync(file, 'utf8')
@@ -47,6 +48,14 @@ describe('the images', () => {
     const stage = stages.get(name) ?? ''
     expect(stage).toMatch(new RegExp(`^USER node\\n[^]*^CMD \\["node", "${program}"\\]$`, 'm'))
     expect(stage).toMatch(/^HEALTHCHECK /m)
+  })
+
+  test('give memory back as npm start does', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
+    for (const setting of Object.entries(MEMORY).map((pair) => pair.join('='))) {
+      expect(stages.get('web')).toMatch(new RegExp(`^ENV .*${setting}`, 'm'))
+      expect(scripts.start).toContain(` ${setting} `)
+    }
   })
 
   test('are made on the Node that the project asks for, the service by default', () => {
