@@ -5,6 +5,7 @@ import { allowReaders, preflight, type Readers } from './cors.ts'
 import { Refusal, statusOf } from './refusal.ts'
 import { requestIdOf } from './request-id.ts'
 import { measureRequest } from './request-measure.ts'
+import { takeTurn } from './turns.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 type Method = (typeof METHODS)[number]
@@ -46,6 +47,8 @@ export function resource<Context = unknown>(
     const response = handler
       ? await answered(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
       : routeNotFound(request, isRoute ? allow : undefined)
+    // A client that is refused over and over gets one answer in each turn, and others are served in between.
+    if (response.status >= 400 && response.status < 500) await takeTurn(0)
     const ms = performance.now() - started
     log('info', 'request', {
       method: request.method,

@@ -120,5 +120,5 @@ async function sendHalves({ base }: Target, count: number): Promise<void> {
 
 if (!isMainThread) {
   const { name, target } = workerData as { name: string; target: Target }
-  await ATTACKS.find((attack) => attack.name === name)?.run(target)
+  void ATTACKS.find((attack) => attack.name === name)?.run(target)
 }

@@ -3,7 +3,8 @@ import { NextRequest } from 'next/server.js'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { readForm, readJson } from '#lib/http/body.ts'
-import type { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { resource } from '#lib/http/resource.ts'
 import { takeTurn } from '#lib/http/turns.ts'
 import { proxy } from '../../proxy.ts'
 
@@ -42,6 +43,24 @@ test('of many pages that are asked for at once one begins in each turn', async (
   const ask = () => proxy(new NextRequest('http://localhost:3000/sign-in')).then(() => (begun += 1))
   expect(await mostInATurn(Promise.all(Array.from({ length: 50 }, ask)), () => begun)).toBe(1)
   expect(begun).toBe(50)
+})
+
+test.each([400, 401, 404, 429] as const)('of many refusals (%i) one goes out in each turn', async (status) => {
+  const codes = { 400: 'malformed', 401: 'bearer-invalid', 404: 'not-found', 429: 'rate-limited' } as const
+  const { GET } = resource({
+    GET: async () => {
+      throw new Refusal(codes[status], 'no')
+    },
+  })
+  let answered = 0
+  const ask = async () => {
+    const response = await GET(new Request('http://localhost:3000/api/things'), {})
+    answered += 1
+    return response.status
+  }
+  const all = Promise.all(Array.from({ length: 50 }, ask))
+  expect(await mostInATurn(all, () => answered)).toBe(1)
+  expect(new Set(await all)).toEqual(new Set([status]))
 })
 
 test('no body waits for nothing', async () => {
