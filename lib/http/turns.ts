@@ -14,11 +14,11 @@ interface Turns {
 const shared = globalThis as { payrollTurns?: Turns }
 
 /**
- * Waits for a turn of the event loop that nobody else has. Parsing a large body, decoding the transaction in it and
- * checking signatures hold the process for milliseconds each. Between two of them every request is served that costs
- * little, however many bodies come at once.
+ * Waits for a turn of the event loop of its own. Parsing a large body, decoding the transaction in it and checking
+ * signatures hold the process for milliseconds each. Between two turns every cheap request is served, also while many
+ * bodies come at once.
  * @param bytes of the body that waits
- * @throws Refusal busy
+ * @throws Refusal `busy`
  */
 export async function takeTurn(bytes: number): Promise<void> {
   shared.payrollTurns ??= { last: Promise.resolve(), waiting: 0 }
