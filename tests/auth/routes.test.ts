@@ -5,69 +5,38 @@ import * as idp from '#app/api/auth/idp/route.ts'
 import * as challenge from '#app/api/auth/sep10/challenge/route.ts'
 import * as verify from '#app/api/auth/sep10/verify/route.ts'
 import { verifySession } from '#lib/auth/session.ts'
-import { readEnvironment } from '#lib/config/environment.ts'
-import { openStore } from '#lib/db/connection.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/devnet.ts'
-import { provideService, type Service } from '#lib/server/services.ts'
-import { composeSettings } from '#lib/server/settings.ts'
-import { openNetwork } from '#lib/stellar/network.ts'
-import { openSubmission } from '#lib/submission/submission.ts'
-import { accountEntry, type FakeRpc, signerKey, startFakeRpc } from '../support/fake-rpc.ts'
+import { accountEntry, type FakeRpc, signerKey } from '../support/fake-rpc.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { pair } from './challenges.ts'
 
 const [alice, bob] = [pair('alice'), pair('bob')]
 const address = alice.publicKey()
-const store = openStore({ directory: null })
 const listener = createServer()
+let service: TestService<'fake'>
 let fake: FakeRpc
 let issuer: string
-let running: Service
-let withoutProvider: Service
 
 beforeAll(async () => {
-  fake = await startFakeRpc()
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
   const bound = listener.address()
   if (typeof bound !== 'object' || !bound) throw new Error('not listening')
   issuer = `http://127.0.0.1:${bound.port}/idp`
   listener.on('request', identityIssuer({ issuer, audience: 'payroll', key: await generateIdentityKey() }))
-  const compose = (more: Record<string, string>): Service => {
-    const settings = composeSettings(
-      readEnvironment({
-        PUBLIC_URL: 'https://pay.example:8443',
-        STELLAR_NETWORK: 'testnet',
-        STELLAR_RPC_URL: fake.url,
-        SESSION_SECRET: 'a secret of the route tests, 32 bytes and more',
-        SEP10_SEED: pair('route server').secret(),
-        ...more,
-      }),
-    )
-    const network = openNetwork(settings.network)
-    const confidentialAccounts = { network, token: settings.token }
-    return {
-      settings,
-      network,
-      database: store.database,
-      confidentialAccounts,
-      submission: openSubmission({
-        network,
-        database: store.database,
-        now: () => new Date(),
-        books: async () => undefined,
-      }),
-      sponsor: undefined,
-      faucet: undefined,
-      vault: undefined,
-      batch: undefined,
-      now: () => new Date(),
-    }
-  }
-  running = compose({ IDP_ISSUER: issuer, IDP_AUDIENCE: 'payroll' })
-  withoutProvider = compose({})
+  service = await openTestService({
+    ledger: 'fake',
+    variables: {
+      PUBLIC_URL: 'https://pay.example:8443',
+      STELLAR_NETWORK: 'testnet',
+      SEP10_SEED: pair('route server').secret(),
+      IDP_ISSUER: issuer,
+      IDP_AUDIENCE: 'payroll',
+    },
+  })
+  fake = service.ledger
 })
 afterAll(async () => {
-  await fake.close()
-  await store.close()
+  await service?.close()
   await new Promise<void>((resolve) => {
     listener.close(() => resolve())
     listener.closeAllConnections()
@@ -76,7 +45,6 @@ afterAll(async () => {
 beforeEach(() => {
   fake.accounts.clear()
   fake.fault = undefined
-  provideService(Promise.resolve(running))
 })
 
 const origin = 'https://elsewhere.example/api/auth'
@@ -137,7 +105,9 @@ describe('POST /auth/sep10/verify', () => {
     expect(response.status).toBe(200)
     const body = (await response.json()) as { session: string }
     expect(body).toEqual({ session: expect.any(String), kind: 'ledger', sub: address })
-    expect(await verifySession(running.settings.sessions, body.session, new Date())).toMatchObject({ sub: address })
+    expect(await verifySession(service.running.settings.sessions, body.session, new Date())).toMatchObject({
+      sub: address,
+    })
     const again = await present({ transaction })
     expect(again.status).toBe(400)
     expect(await again.json()).toEqual({ error: 'invalid challenge: it has been used already', code: 'challenge-used' })
@@ -198,7 +168,7 @@ describe('POST /auth/idp', () => {
     expect(response.status).toBe(200)
     const body = (await response.json()) as { session: string }
     expect(body).toEqual({ session: expect.any(String), kind: 'idp', sub: 'ann' })
-    const session = await verifySession(running.settings.sessions, body.session, new Date())
+    const session = await verifySession(service.running.settings.sessions, body.session, new Date())
     expect(session).toMatchObject({ kind: 'idp', sub: 'ann', issuer, email: 'ann@example.com' })
   })
 
@@ -216,20 +186,18 @@ describe('POST /auth/idp', () => {
   })
 
   test('501 without a provider, even to nothing', async () => {
-    provideService(Promise.resolve(withoutProvider))
-    const response = await exchange({})
-    expect(response.status).toBe(501)
-    expect(await response.json()).toEqual({ error: 'no identity provider is configured', code: 'idp-not-configured' })
+    await service.withVariables({ IDP_ISSUER: '', IDP_AUDIENCE: '' }, async () => {
+      const response = await exchange({})
+      expect(response.status).toBe(501)
+      expect(await response.json()).toEqual({ error: 'no identity provider is configured', code: 'idp-not-configured' })
+    })
   })
 
   test('503 while the provider cannot be asked', async () => {
-    const provider = {
-      ...running.settings.provider,
-      issuer: 'http://127.0.0.1:9/idp',
-    } as Service['settings']['provider']
-    provideService(Promise.resolve({ ...running, settings: { ...running.settings, provider } }))
-    const response = await exchange({ token: await tokenFor({ sub: 'ann' }) })
-    expect(response.status).toBe(503)
-    expect(response.headers.get('retry-after')).toBe('10')
+    await service.withVariables({ IDP_ISSUER: 'http://127.0.0.1:9/idp' }, async () => {
+      const response = await exchange({ token: await tokenFor({ sub: 'ann' }) })
+      expect(response.status).toBe(503)
+      expect(response.headers.get('retry-after')).toBe('10')
+    })
   })
 })

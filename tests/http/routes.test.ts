@@ -1,21 +1,14 @@
 import { Keypair, Networks, StrKey } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { DELETE, GET, PATCH, POST, PUT } from '#app/api/[[...path]]/route.ts'
-import * as disclose from '#app/api/auditor/disclose/route.ts'
 import * as health from '#app/api/health/route.ts'
 import * as ready from '#app/api/ready/route.ts'
-import * as withdraw from '#app/api/withdraw/route.ts'
-import { mintSession } from '#lib/auth/session.ts'
-import { readEnvironment } from '#lib/config/environment.ts'
 import { openStore } from '#lib/db/connection.ts'
-import { provideService, type Service } from '#lib/server/services.ts'
-import { composeSettings } from '#lib/server/settings.ts'
-import { openControlledAddresses } from '#lib/sponsor/controlled-addresses.ts'
-import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
-import { openNetwork } from '#lib/stellar/network.ts'
-import { openSubmission } from '#lib/submission/submission.ts'
+import { provideService } from '#lib/server/services.ts'
+import type { RunningService } from '#lib/server/start.ts'
 import { captureLog } from '../support/console.ts'
-import { accountEntry, type FakeRpc, startFakeRpc } from '../support/fake-rpc.ts'
+import { accountEntry, type FakeRpc } from '../support/fake-rpc.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
 const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(7))
@@ -24,24 +17,22 @@ const token = StrKey.encodeContract(new Uint8Array(32).fill(7))
 /** Two base reserves and a hundred transfers of the highest fee, in stroops. */
 const ENOUGH = 10_000_000n + 100n * 5_000_000n
 
-const store = openStore({ directory: null })
+let service: TestService<'fake'>
 let ledger: FakeRpc
 let now: Date
 
 beforeAll(async () => {
-  ledger = await startFakeRpc({ latestLedger: 41, passphrase: Networks.TESTNET })
-  await store.database()
+  const variables = { STELLAR_NETWORK: 'testnet', SPONSOR_SEED: keypair.secret(), CONFIDENTIAL_TOKEN: token }
+  service = await openTestService({ ledger: 'fake', variables })
+  ledger = service.ledger
 })
-afterAll(async () => {
-  await ledger.close()
-  await store.close()
-})
+afterAll(() => service?.close())
 beforeEach(() => {
   captureLog()
   now = NOW
-  Object.assign(ledger, { closedAt: NOW.getTime() / 1000 - 3, fault: undefined, calls: 0 })
+  Object.assign(ledger, { latestLedger: 41, closedAt: NOW.getTime() / 1000 - 3, fault: undefined, calls: 0 })
   hold(ENOUGH)
-  provideService(Promise.resolve(compose()))
+  provide(service.running)
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -53,45 +44,17 @@ function hold(balance: bigint | undefined): void {
   if (balance !== undefined) ledger.accounts.set(address, accountEntry(address, { balance }))
 }
 
-/** A service of its own for each test: what is known of one's readiness is not known of another's. */
-function compose(variables: Record<string, string> = {}, more: Partial<Service> = {}): Service {
-  const settings = composeSettings(
-    readEnvironment({
-      STELLAR_NETWORK: 'testnet',
-      STELLAR_RPC_URL: ledger.url,
-      SESSION_SECRET: 'a secret of the route tests, 32 bytes and more',
-      SPONSOR_SEED: keypair.secret(),
-      CONFIDENTIAL_TOKEN: token,
-      ...variables,
-    }),
-  )
-  const network = openNetwork(settings.network)
-  const clock = () => now
-  const submission = openSubmission({ network, database: store.database, now: clock, books: async () => undefined })
-  const sponsor = settings.sponsor && {
-    ...settings.sponsor,
-    network,
-    now: clock,
-    submission,
-    controlledAddresses: openControlledAddresses(settings.sponsor.rules.controlled, clock),
-    readFloat: openFloat(network, address),
-    readBalance: () => readAvailableBalance(network, address),
-  }
-  const confidentialAccounts = { network, token: settings.token }
-  return {
-    settings,
-    network,
-    database: store.database,
-    confidentialAccounts,
-    submission,
-    sponsor,
-    faucet: undefined,
-    vault: undefined,
-    batch: undefined,
-    now: clock,
-    ...more,
-  }
+/** A new object for each test: what is known of one's readiness is not known of another's. */
+function provide(running: RunningService, more: Partial<RunningService> = {}): void {
+  provideService(Promise.resolve({ ...running, now: () => now, ...more }))
 }
+
+/** Runs `work` on a service with other variables, and the clock of the test. */
+const withVariables = (variables: Record<string, string>, work: () => Promise<unknown>) =>
+  service.withVariables(variables, async (other) => {
+    provide(other)
+    await work()
+  })
 
 const ask = (path: string, method = 'GET', headers: Record<string, string> = {}) =>
   new Request(`http://localhost:3000/api${path}`, { method, headers })
@@ -111,21 +74,24 @@ describe('GET /health', () => {
     const variables = {
       SPONSOR_SEED: '',
       STELLAR_NETWORK: 'local',
+      DEVNET_PASSPHRASE: Networks.TESTNET,
       IDP_ISSUER: 'https://login.example',
       IDP_AUDIENCE: 'us',
     }
-    provideService(Promise.resolve(compose(variables)))
-    expect((await get()).body).toMatchObject({ ok: true, network: 'local', idp: true, sponsor: false })
+    await withVariables(variables, async () => {
+      expect((await get()).body).toMatchObject({ ok: true, network: 'local', idp: true, sponsor: false })
+    })
   })
 
   test('a sponsor is configured once it has a key, whatever it pays for', async () => {
-    provideService(Promise.resolve(compose({ CONFIDENTIAL_TOKEN: '' })))
-    expect((await get()).body).toMatchObject({ ok: true, sponsor: true })
+    await withVariables({ CONFIDENTIAL_TOKEN: '' }, async () => {
+      expect((await get()).body).toMatchObject({ ok: true, sponsor: true })
+    })
   })
 
   test('asks neither database nor ledger', async () => {
-    const database = vi.fn(store.database)
-    provideService(Promise.resolve(compose({}, { database })))
+    const database = vi.fn(service.running.database)
+    provide(service.running, { database })
     ledger.fault = 'http-503'
     expect((await get()).status).toBe(200)
     expect([database.mock.calls.length, ledger.calls]).toEqual([0, 0])
@@ -154,7 +120,7 @@ describe('GET /ready', () => {
 
   test('is 503 while the database is away', async () => {
     const away = openStore({ url: 'postgres://postgres:postgres@127.0.0.1:1/nothing' })
-    provideService(Promise.resolve(compose({}, { database: away.database })))
+    provide(service.running, { database: away.database })
     expect(await get()).toMatchObject({
       retryAfter: '5',
       status: 503,
@@ -205,8 +171,9 @@ describe('GET /ready', () => {
   })
 
   test('without a sponsor it says so', async () => {
-    provideService(Promise.resolve(compose({ SPONSOR_SEED: '' })))
-    expect((await get()).body).toMatchObject({ sponsor: { ok: true, configured: false } })
+    await withVariables({ SPONSOR_SEED: '' }, async () => {
+      expect((await get()).body).toMatchObject({ sponsor: { ok: true, configured: false } })
+    })
   })
 
   test.each([
@@ -215,18 +182,15 @@ describe('GET /ready', () => {
   ])(
     'a sponsor with nothing to pay for, %j, says so, whatever it has, and is no reason to be unready',
     async (variables, problem) => {
-      provideService(Promise.resolve(compose(variables as Record<string, string>)))
       hold(10_000_000n)
-      const { status, body } = await get()
-      expect(status).toBe(200)
-      expect(body).toMatchObject({
-        ok: true,
-        sponsor: { ok: true, configured: false, problem, availableXlm: '0.0000000' },
+      await withVariables(variables as Record<string, string>, async () => {
+        const sponsor = { ok: true, configured: false, problem, availableXlm: '0.0000000' }
+        expect(await get()).toMatchObject({ status: 200, body: { ok: true, sponsor } })
       })
     },
   )
 
-  test('looks once in five seconds, whoever asks', async () => {
+  test('asks once in five seconds, for all callers together', async () => {
     await Promise.all([get(), get(), get()])
     expect(ledger.calls).toBe(2)
     ledger.fault = 'http-503'
@@ -239,55 +203,19 @@ describe('GET /ready', () => {
   })
 })
 
-describe.each([
-  ['/withdraw', withdraw, 'withdraw'],
-  ['/auditor/disclose', disclose, 'auditor disclosure'],
-] as const)('POST %s', (path, route, operation) => {
-  const post = async (authorization?: string) => {
-    const response = await route.POST(ask(path, 'POST', authorization ? { authorization } : {}), {})
-    return { asks: response.headers.get('www-authenticate'), ...(await readJson(response)) }
-  }
-
-  test('is 401 without a session', async () => {
-    const missing = { asks: 'Bearer', status: 401, body: { error: 'missing bearer token', code: 'bearer-missing' } }
-    expect(await post()).toEqual(missing)
-    expect(await post('Basic dXNlcjpwdw==')).toEqual(missing)
-    expect(await post('Bearer not.a.session')).toEqual({
-      ...missing,
-      body: { error: 'invalid session token', code: 'bearer-invalid' },
-    })
-  })
-
-  test('is 501 with one, of either kind', async () => {
-    const { settings } = compose()
-    for (const identity of [
-      { kind: 'ledger', sub: address },
-      { kind: 'idp', sub: 'someone', issuer: 'https://login.example' },
-    ] as const) {
-      const session = await mintSession(settings.sessions, identity, NOW)
-      const { status, body } = await post(`Bearer ${session}`)
-      expect(status).toBe(501)
-      expect(body).toEqual({
+test.each([
+  ['/withdraw', 'withdraw'],
+  ['/auditor/disclose', 'auditor disclosure'],
+])('POST %s is 501 with a session of either kind', async (path, operation) => {
+  for (const session of [await service.wallet(address), await service.user('someone')]) {
+    expect(await service.ask('POST', path, { session })).toMatchObject({
+      status: 501,
+      body: {
         error: `${operation} is not wired to the API: run it from the command-line client tooling, on the device that holds the keys`,
         code: 'not-wired',
-      })
-    }
-  })
-
-  test('is 401 again when the session has ended', async () => {
-    const { settings } = compose()
-    const session = await mintSession(settings.sessions, { kind: 'ledger', sub: address }, NOW)
-    now = new Date(NOW.getTime() + 3_600_000)
-    expect(await post(`Bearer ${session}`)).toMatchObject({
-      status: 401,
-      body: { error: 'session expired', code: 'session-expired' },
+      },
     })
-  })
-
-  test('a GET is no route, with or without a session', async () => {
-    const response = await route.GET(ask(path), {})
-    expect([response.status, response.headers.get('allow')]).toEqual([404, 'POST, OPTIONS'])
-  })
+  }
 })
 
 describe('a path that is not there', () => {
@@ -298,15 +226,5 @@ describe('a path that is not there', () => {
       body: { statusCode: 404, error: 'Not Found', message: `Route ${method}:/nope/at%20all not found` },
     })
     expect(response.headers.get('access-control-allow-origin')).toBe('*')
-  })
-})
-
-test('a service that did not start is a fixed 500', async () => {
-  const failed = Promise.reject(new Error('hunter2'))
-  failed.catch(() => undefined)
-  provideService(failed)
-  expect(await readJson(await health.GET(ask('/health'), {}))).toEqual({
-    status: 500,
-    body: { error: 'internal error', code: 'internal' },
   })
 })

@@ -1,3 +1,4 @@
+import { Networks } from '@stellar/stellar-sdk'
 import type { Envelope, Transfer } from '#drizzle/schema/transfers.ts'
 import { type Identity, mintSession } from '#lib/auth/session.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
@@ -154,7 +155,8 @@ async function startLedger({
   variables,
   closeMs,
 }: TestServiceOptions<keyof Ledgers>): Promise<Ledgers[keyof Ledgers]> {
-  const passphrase = variables?.DEVNET_PASSPHRASE
+  const isTestnet = variables?.STELLAR_NETWORK === 'testnet'
+  const passphrase = isTestnet ? Networks.TESTNET : variables?.DEVNET_PASSPHRASE
   if (ledger === 'fake') return await startFakeRpc({ ...(passphrase && { passphrase }) })
   return ledger === 'embedded' ? await startTestLedger({ passphrase, closeMs }) : undefined
 }
