@@ -305,6 +305,7 @@ CREATE INDEX "transfers_quota_account" ON "transfers" USING btree ("quota_accoun
 CREATE INDEX "transfers_hash" ON "transfers" USING btree ("hash") WHERE "transfers"."hash" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_open_of_organisation" ON "transfers" USING btree ("organisation","created_at") WHERE "transfers"."status" = 'open';--> statement-breakpoint
 CREATE INDEX "transfers_payout" ON "transfers" USING btree ("payout");--> statement-breakpoint
+CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payout") WHERE "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_sponsor" ON "transfers" USING btree ("sponsor","created_at");--> statement-breakpoint
 CREATE INDEX "transfers_failures" ON "transfers" USING btree ("settled_at" DESC NULLS FIRST) WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint

@@ -74,6 +74,10 @@ export const transfers = pgTable(
       .on(table.organisation, table.createdAt)
       .where(sql`${table.status} = 'open'`),
     index('transfers_payout').on(table.payout),
+    // What is open, was paid, or may have been paid, is not paid by another transfer.
+    uniqueIndex('transfers_one_of_payout')
+      .on(table.payout)
+      .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
     index('transfers_sponsor').on(table.sponsor, table.createdAt),
     index('transfers_failures')
       .on(table.settledAt.desc().nullsFirst())
