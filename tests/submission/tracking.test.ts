@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '#lib/db/connection.ts'
+import { bookTransfer } from '#lib/sponsor/books.ts'
+import { wrapInFeeBump } from '#lib/sponsor/fee-bump.ts'
+import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
+import { readIntent } from '#lib/sponsor/policy.ts'
+import { recordTransfer } from '#lib/sponsor/recording.ts'
+import { type Network, openNetwork } from '#lib/stellar/network.ts'
+import { readRecord } from '#lib/submission/ledger-record.ts'
+import { newTracked } from '#lib/submission/tracked.ts'
+import { openTracking } from '#lib/submission/tracking.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { limits, PLENTY } from '../sponsor/quota-cases.ts'
+import { clear, findDiscrepancies } from '../sponsor/quota-ledger.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { NOW, PASSPHRASE, rules, signedTransfer, sponsor } from '../support/inner-transaction.ts'
+import { feeBumpResult } from './ledger-answers.ts'
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+let proxy: FaultProxy
+let network: Network
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+  proxy = await startFaultProxy('http://127.0.0.1:1')
+  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 50 })
+})
+afterAll(async () => {
+  await proxy?.close()
+  await clone?.drop()
+})
+
+const RECORDED = 100
+const APPLIED = 105
+const now = new Date(NOW * 1000)
+
+/** An envelope of the one number, recorded as the sponsor does; each fee makes another. */
+async function record(fee: number) {
+  const inner = decodeInner(signedTransfer({ tx: { fee } }), PASSPHRASE)
+  const intent = readIntent(inner, rules)
+  const bump = wrapInFeeBump(inner, sponsor, PASSPHRASE)
+  const given = { bump, sponsor: sponsor.publicKey(), recordedLedger: RECORDED, limits, available: PLENTY }
+  await recordTransfer(db, { inner, intent, terms: {}, now }, given)
+  const standing = (outcome: 'success' | 'bad-seq', ledger: number, feeCharged: bigint) => ({
+    status: outcome === 'success' ? ('SUCCESS' as const) : ('FAILED' as const),
+    ledger,
+    createdAt: NOW + ledger,
+    envelopeXdr: bump.envelope,
+    resultXdr: feeBumpResult(inner.hashHex, outcome, feeCharged),
+  })
+  return { innerHash: inner.hashHex, outerHash: bump.hash, standing }
+}
+
+const range = (latestLedger: number) => ({ latestLedger, latestLedgerCloseTime: NOW + latestLedger, oldestLedger: 1 })
+
+test.each([
+  ['every node knows it', 0],
+  ['the first answers are of a node that lags behind the payment', 2],
+])('the pages show a rival, and a fee bump has failed beside it: both are in the books; %s', async (_, lagging) => {
+  await clear(db)
+  const first = await record(90_560)
+  const rival = await record(90_562)
+  let stale = lagging
+  proxy.rule(({ params }) => {
+    const isRival = params.hash === rival.outerHash || params.hash === rival.innerHash
+    if (isRival) return { answer: { ...range(APPLIED), ...rival.standing('success', APPLIED, 64_321n) } }
+    stale -= 1
+    if (stale >= 0) return { answer: { ...range(APPLIED - 2), status: 'NOT_FOUND' } }
+    return { answer: { ...range(APPLIED), ...first.standing('bad-seq', APPLIED - 1, 1_111n) } }
+  })
+  const recorded = await findTransferOfHash(db, rival.innerHash)
+  if (!recorded) throw new Error('nothing was recorded')
+  const tracking = openTracking({
+    network,
+    readAccount: () => Promise.reject(new Error('nobody asks for the account')),
+    database: async () => db,
+    now: () => now,
+    books: bookTransfer,
+    drop: () => undefined,
+    latest: () => APPLIED,
+  })
+  const expected = { innerHash: rival.innerHash, sponsor: sponsor.publicKey(), passphrase: PASSPHRASE }
+  const shown = readRecord(rival.standing('success', APPLIED, 64_321n), expected)
+  await tracking.found(newTracked(recorded, false), shown)
+  const feeCharged = 64_321n + 1_111n
+  expect((await findTransferOfHash(db, first.innerHash))?.transfer).toMatchObject({
+    status: 'succeeded',
+    applied: rival.innerHash,
+    feeCharged,
+  })
+  expect(await db.query.quotas.findMany()).toMatchObject([
+    { held: 0n, used: feeCharged, count: 1 },
+    { held: 0n, used: feeCharged, count: 1 },
+  ])
+  expect(await findDiscrepancies(db)).toEqual([])
+})
