@@ -1,4 +1,5 @@
 import { TransactionBuilder } from '@stellar/stellar-sdk'
+import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import type { TestNetwork } from '#lib/cli/participants.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { findOpenTransfers, findTransferOfHash } from '#lib/submission/transfers.ts'
@@ -81,6 +82,8 @@ export interface Told extends Answer {
 export interface Happened {
   told: Told[]
   signed: string[]
+  /** by transfer, the end that it was seen to have while things still happened */
+  ends: Map<string, TransferStatus>
   faults: number
 }
 
@@ -98,7 +101,7 @@ export async function runHistory(
 ): Promise<Happened> {
   const random = seededRandom(seed)
   const pick = <Item>(items: readonly Item[]): Item => items[random(items.length)] as Item
-  const happened: Happened = { told: [], signed: [], faults: 0 }
+  const happened: Happened = { told: [], signed: [], ends: new Map(), faults: 0 }
   const count = () => {
     happened.faults += 1
   }
@@ -205,6 +208,7 @@ export async function runHistory(
     async () => pair.closeLedgers?.(1 + random(4)),
     async () => pick(liars).restore(200 + random(2_000)),
     async () => begin(pick(pair.instances).look(pick(parties).payer)),
+    async () => begin(noteEnds(pair.db, happened.ends)),
     () => wait(random(1_000)),
   ]
 
@@ -217,6 +221,18 @@ export async function runHistory(
   while (running.size > 0) await Promise.all(running)
   await untilSettled(pair, parties)
   return happened
+}
+
+/** So many of the last ends are noted at once. */
+const LAST_ENDS = 50
+
+async function noteEnds(db: Database, ends: Happened['ends']): Promise<void> {
+  const settled = await db.query.transfers.findMany({
+    where: (table, { isNotNull }) => isNotNull(table.settledAt),
+    orderBy: (table, { desc }) => desc(table.settledAt),
+    limit: LAST_ENDS,
+  })
+  for (const { id, status } of settled) if (!ends.has(id)) ends.set(id, status)
 }
 
 /** How long an end may take (ms) once the RPC tells the truth: no max time is so far away. */

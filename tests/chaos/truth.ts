@@ -4,7 +4,7 @@ import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { type Happened, type Pair, statusOf } from './history.ts'
 
 /** Everything in which answers, rows and ledger contradict each other after a history. */
-export async function findUntruths(pair: Pair, { told, signed }: Happened, sponsor: string): Promise<string[]> {
+export async function findUntruths(pair: Pair, { told, signed, ends }: Happened, sponsor: string): Promise<string[]> {
   const { db } = pair
   const ledger = await pair.readLedger()
   const untruths: string[] = []
@@ -45,10 +45,14 @@ export async function findUntruths(pair: Pair, { told, signed }: Happened, spons
     }
   }
   for (const [payout, paying] of Map.groupBy(
-    transfers.filter(({ status }) => status === 'succeeded'),
+    transfers.filter(({ status }) => status === 'succeeded' || status === 'unknown'),
     (one) => one.payout,
   )) {
     if (payout !== null && paying.length > 1) untruths.push(`payout ${payout} was paid by ${paying.length} transfers`)
+  }
+  for (const { id, status } of transfers) {
+    const seen = ends.get(id)
+    if (seen !== undefined && seen !== status) untruths.push(`transfer ${id} was ${seen}, and is ${status}`)
   }
   for (const hash of signed) {
     const transfer = await statusOf(db, hash)

@@ -23,9 +23,16 @@ let other: RunningService
 let second: FaultProxy
 let pair: Pair
 let faults = 0
+let standsStill = false
+let closing: NodeJS.Timeout
 
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '4' } })
+  const closeMs = 0
+  service = await openTestService({ ledger: 'embedded', closeMs, variables: { TRANSFER_WAIT: '4' } })
+  const { closeLedger } = service.ledger.devnet
+  closing = setInterval(() => {
+    if (!standsStill) closeLedger()
+  }, 200)
   second = await startFaultProxy(service.ledger.devnet.rpcUrl)
   const variables = { ...service.variables, STELLAR_RPC_URL: second.url }
   other = await startService(readEnvironment(variables), service.database.shared)
@@ -37,16 +44,40 @@ beforeAll(async () => {
     readLedger: openLedgerPages(service.ledger.network),
     db: service.db,
     ...(service.database.shared === undefined && { breakDatabase }),
+    standStill: async (milliseconds) => {
+      standsStill = true
+      await pause(milliseconds)
+      standsStill = false
+    },
+    closeLedgers: (count) => {
+      for (let closed = 0; closed < count; closed += 1) closeLedger()
+    },
   }
 }, 120_000)
 afterAll(async () => {
+  clearInterval(closing)
   await other?.close()
   await second?.close()
   await service?.close()
 })
 
+const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
+
 function instanceOf(running: RunningService): Instance {
-  const { submission, sponsor, network, database, now, settings } = running
+  const { submission, sponsor, network, now, settings } = running
+  let thawed = Promise.resolve()
+  const database = async () => {
+    await thawed
+    return await running.database()
+  }
+  // What a process remembers is gone; who waited for it waits on.
+  const kill = async () => {
+    const { books, stop } = submission
+    void stop()
+    Object.assign(submission, openSubmission({ network, database, now, books }))
+    return true
+  }
+  void kill()
   return {
     post: async ({ address }, request) => {
       const context = { db: service.db, submission, sponsor, patience: settings.transferWait }
@@ -62,11 +93,11 @@ function instanceOf(running: RunningService): Instance {
       const organisation = rows.find(({ sub }) => sub === address)?.organisation
       if (organisation) await refreshTransfers(service.db, submission, [organisation])
     },
-    // What a process remembers is gone; who waited for it waits on.
-    kill: async () => {
-      const { books, stop } = submission
-      void stop()
-      Object.assign(submission, openSubmission({ network, database, now, books }))
+    kill,
+    // It has asked the ledger, and goes on with old answers.
+    freeze: async (milliseconds) => {
+      thawed = pause(milliseconds)
+      await thawed
       return true
     },
   }
