@@ -12,7 +12,7 @@ import { sponsorRefused } from './refusal-reason.ts'
 
 /**
  * Writes down what a client has sent by itself and what stands on the ledger as a success, with a bid of nothing. Where a
- * transfer of this number to the same recipient is open, this is its payment: it joins that one, and the next look settles
+ * transfer of this number to the same recipient is open, this is its payment: it joins that one, and the next poll settles
  * it, with all that was charged for it. Else it settles a payout that was made before the ledger closed: first that of an
  * earlier transfer with this number, which was to be paid by it.
  * @throws SponsorRefusal when the payout that the client names does not fit
@@ -82,7 +82,7 @@ async function settleApplied(
 /** The time of a ledger is cut to whole seconds. */
 const closeOf = ({ closedAt }: LedgerRecord) => new Date((closedAt + 1) * 1000)
 
-/** It costs nothing, is not sent again, and cannot apply later than it did, whatever its maxTime. */
+/** It costs nothing, is not sent again, and cannot apply later than it did: its maxTime says nothing more. */
 const envelopeOf = ({ inner, intent }: Proposal, { closedAt }: LedgerRecord) => ({
   innerHash: inner.hashHex,
   outerHash: null,

@@ -77,7 +77,7 @@ export function openSubmission(given: {
     const entry = take(recorded, isNew)
     const envelope = entry.envelopes.find((one) => one.innerHash === innerHash)
     const ending = waitFor(entry, { innerHash, patience })
-    // What the network has refused is sent again by the next look, once per ledger, whoever comes back for it.
+    // What the network has refused is sent again by the next poll: once per ledger, not once per request.
     if (envelope && isNew) void step(entry, () => tracking.resubmit(entry, envelope))
     return await ending
   }
@@ -89,11 +89,11 @@ export function openSubmission(given: {
 
   async function poll(transfer: Transfer): Promise<void> {
     const entry = await takeRow(transfer)
-    // Many who ask at once share one look, so that a crowd of requests is no crowd of questions to the RPC.
-    entry.look ??= step(entry, () => tracking.examine(entry)).finally(() => {
-      entry.look = undefined
+    // Many requests at once share one poll, so that they are no crowd of questions to the RPC.
+    entry.polling ??= step(entry, () => tracking.examine(entry)).finally(() => {
+      entry.polling = undefined
     })
-    await entry.look
+    await entry.polling
   }
 
   async function refresh(transfers: readonly Transfer[]): Promise<void> {

@@ -25,8 +25,8 @@ export interface Tracked extends RecordedTransfer {
   refusals: Map<string, { resultCode: string; from: number }>
   /** what the ledger has decided, while the database has still to be told */
   decision: { made: Decision; looked: string } | undefined
-  /** the look that somebody waits for */
-  look: Promise<void> | undefined
+  /** the poll that requests wait for */
+  polling: Promise<void> | undefined
   /** how many steps wait or run; one runs at a time */
   steps: number
   tail: Promise<void>
@@ -43,7 +43,7 @@ export function newTracked(recorded: RecordedTransfer, isNew: boolean): Tracked 
     sentAt: -1,
     refusals: new Map(),
     decision: undefined,
-    look: undefined,
+    polling: undefined,
     steps: 0,
     tail: Promise.resolve(),
     failure: undefined,

@@ -40,7 +40,7 @@ test('what the network refuses goes out once per ledger, however often its clien
   expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
-test('many who ask at once what has become of a transfer share one look', async () => {
+test('many who ask at once what has become of a transfer share one poll', async () => {
   const { hash, post } = await prepareTransfer(service, payee)
   service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('PENDING') }))
   const waiting = post()
@@ -61,7 +61,7 @@ test('many who ask at once what has become of a transfer share one look', async 
   goOn.resolve()
   await Promise.all(polls)
   await other.stop()
-  // One look, beside those that two engines have on their own.
+  // One poll, beside those that two engines make on their own.
   expect(lookUps).toBeLessThan(10)
   service.ledger.proxy.rule(null)
   expect(await waiting).toMatchObject({ status: 200 })
