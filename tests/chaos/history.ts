@@ -76,6 +76,8 @@ interface Signed {
 /** An answer, and the inner hash of what was posted. */
 export interface Told extends Answer {
   hash: string
+  /** the ledger when it was posted */
+  ledger: number
 }
 
 /** What happened: every answer, what was signed, and how many faults were injected. */
@@ -140,10 +142,10 @@ export async function runHistory(
   const post = async (party: Party, { hash, signedXdr }: Signed) => {
     const payoutId = random(3) === 0 ? pick(party.payouts) : undefined
     const request = { signedXDR: signedXdr, ...(payoutId !== undefined && { payoutId }) }
-    const answer = await pick(pair.instances)
-      .post(party.payer, request)
-      .catch(() => undefined)
-    if (answer) happened.told.push({ ...answer, hash })
+    const instance = pick(pair.instances)
+    const { sequence: ledger } = await pair.network.rpc.getLatestLedger()
+    const answer = await instance.post(party.payer, request).catch(() => undefined)
+    if (answer) happened.told.push({ ...answer, hash, ledger })
   }
   const sendAlone = async ({ signedXdr }: Signed) => {
     const transaction = TransactionBuilder.fromXdr(signedXdr, pair.network.passphrase)

@@ -4,6 +4,7 @@ import type { TestNetwork } from '#lib/cli/participants.ts'
 /** What stands on the ledger of one inner transaction. */
 export interface Standing {
   succeeded: boolean
+  ledger: number
   hash: string
   /** the account of the inner transaction */
   source: string
@@ -26,13 +27,14 @@ export function openLedgerPages({ rpc, passphrase }: TestNetwork): ReadLedger {
           ? { startLedger: (await rpc.getHealth()).oldestLedger, pagination: { limit: PAGE } }
           : { pagination: { cursor, limit: PAGE } },
       )
-      for (const { envelopeXdr, status, resultXdr } of page.transactions) {
+      for (const { envelopeXdr, status, resultXdr, ledger } of page.transactions) {
         const built = TransactionBuilder.fromXdr(envelopeXdr.toXdr('base64'), passphrase)
         const isBump = 'innerTransaction' in built
         const inner = isBump ? built.innerTransaction : built
         const innerHash = Buffer.from(inner.hash()).toString('hex')
         const one = {
           succeeded: status === 'SUCCESS',
+          ledger,
           hash: Buffer.from(built.hash()).toString('hex'),
           source: inner.source,
           feeSource: isBump ? built.feeSource : undefined,

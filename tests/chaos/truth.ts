@@ -1,7 +1,12 @@
+import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
+import { isOfTheMoment } from '#lib/sponsor/verification.ts'
 import { findEnvelopes } from '#lib/submission/transfers.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { type Happened, type Pair, statusOf } from './history.ts'
+
+/** No node that the histories make lags by so many ledgers. */
+const LONG_AGO = 80
 
 /** Everything in which answers, rows and ledger contradict each other after a history. */
 export async function findUntruths(pair: Pair, { told, signed, ends }: Happened, sponsor: string): Promise<string[]> {
@@ -10,8 +15,12 @@ export async function findUntruths(pair: Pair, { told, signed, ends }: Happened,
   const untruths: string[] = []
   const isApplied = (hash: string) => ledger.get(hash)?.some(({ succeeded }) => succeeded) ?? false
 
-  for (const { status, body, hash } of told) {
+  for (const { status, body, hash, ledger: postedAt } of told) {
     const code = String(body.code)
+    const stoodLong = ledger.get(hash)?.some((one) => one.succeeded && one.ledger < postedAt - LONG_AGO)
+    if (status === 422 && isOfTheMoment(code as RefusalReason) && stoodLong) {
+      untruths.push(`${code} for ${hash}, which stood there long before`)
+    }
     if (status === 200) {
       const isThere = ledger.get(hash)?.some((one) => one.succeeded && (one.hash === body.hash || hash === body.hash))
       if (!isThere) untruths.push(`200 for ${hash}, which does not stand there`)
