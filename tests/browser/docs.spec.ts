@@ -54,15 +54,21 @@ for (const [kind, name] of [
   })
 }
 
-test('axe finds nothing, and a phone shows it all', async ({ page }) => {
-  for (const size of [DESKTOP, PHONE]) {
-    await page.setViewportSize(size)
-    await open(page)
-    await send(page, 'getHealth')
-    expect(await findBarriers(page)).toEqual([])
-    expect(await overflowOf(page)).toBeLessThanOrEqual(0)
-  }
-})
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing, and a phone shows it all, ${colorScheme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme })
+    for (const size of [DESKTOP, PHONE]) {
+      await page.setViewportSize(size)
+      await open(page)
+      await send(page, 'getHealth')
+      await routeOf(page, 'createContractor').locator('.opblock-summary-control').click()
+      expect(await findBarriers(page)).toEqual([])
+      expect(await overflowOf(page)).toBeLessThanOrEqual(0)
+    }
+    const background = await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)
+    expect(background.includes('dark')).toBe(colorScheme === 'dark')
+  })
+}
 
 test('what it loads is made once and kept', async ({ request }) => {
   const page = await request.get(`${program.base}/docs`)

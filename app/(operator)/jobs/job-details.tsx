@@ -25,7 +25,7 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
             ›
           </span>
           <Moment at={job.createdAt} now={now} />
-          <span className="block pl-3 text-xs text-faint [overflow-wrap:anywhere]">
+          <span className="block text-xs sm:pl-3 text-faint [overflow-wrap:anywhere]">
             {job.organisationName ?? `job ${job.id.slice(0, 8)}`}
           </span>
         </span>

@@ -1,6 +1,11 @@
 /** Shows the document. Nothing is asked of another origin: no validator, no fonts, no telemetry. */
 const viewer = document.getElementById('viewer')
 
+const dark = window.matchMedia('(prefers-color-scheme: dark)')
+const paint = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', paint)
+paint()
+
 window.payrollViewer = window.SwaggerUIBundle({
   url: '/api/openapi.json',
   domNode: viewer,
@@ -28,6 +33,13 @@ function label() {
     region?.setAttribute('aria-label', name)
   }
   viewer.querySelector('#servers')?.setAttribute('aria-label', 'Server')
+  for (const body of viewer.querySelectorAll('.body-param__text')) body.setAttribute('aria-label', 'Body')
+  for (const operation of viewer.querySelectorAll('.opblock')) {
+    const path = operation.querySelector('.opblock-summary-path')?.textContent
+    const tables = operation.querySelectorAll('.responses-table')
+    const name = (table) => (table.classList.contains('live-responses-table') ? 'Answer' : 'Answers')
+    for (const table of tables) table.setAttribute('aria-label', `${name(table)} of ${operation.id} ${path}`)
+  }
   for (const heading of viewer.querySelectorAll('.opblock-tag')) heading.setAttribute('aria-level', '2')
   for (const heading of viewer.querySelectorAll('.opblock-section-header h4, .opblock-body h5, .models > h4')) {
     heading.setAttribute('role', 'heading')
