@@ -16,7 +16,7 @@ test('a ledger that stands alone says how a service gets keys and accounts for i
   try {
     const [said] = (await once(child.stdout, 'data')).map(String)
     expect(said).toContain(`STELLAR_RPC_URL=http://localhost:${port}/rpc`)
-    const setup = `npm run setup -- --deployment http://localhost:${port}/deployment.json --env .env`
+    const setup = `npm run setup -- --deployment http://localhost:${port}/deployment.json`
     expect(said).toMatch(new RegExp(`FAUCET_SEED=S[A-Z2-7]{55} ${setup}`))
   } finally {
     child.kill()
