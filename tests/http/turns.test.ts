@@ -3,6 +3,7 @@ import { NextRequest } from 'next/server.js'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { readForm, readJson } from '#lib/http/body.ts'
+import { answerPrepared, prepare } from '#lib/http/prepared.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { resource } from '#lib/http/resource.ts'
 import { takeTurn } from '#lib/http/turns.ts'
@@ -61,6 +62,19 @@ test.each([400, 401, 404, 429] as const)('of many refusals (%i) one goes out in 
   const all = Promise.all(Array.from({ length: 50 }, ask))
   expect(await mostInATurn(all, () => answered)).toBe(1)
   expect(new Set(await all)).toEqual(new Set([status]))
+})
+
+test('of many answers with many bytes one goes out in each turn', async () => {
+  const large = prepare('x'.repeat(20_000), 'text/plain')
+  let answered = 0
+  const ask = async () => {
+    const response = await answerPrepared(new Request('http://localhost:3000/api/things'), large)
+    answered += 1
+    return response.status
+  }
+  const all = Promise.all(Array.from({ length: 50 }, ask))
+  expect(await mostInATurn(all, () => answered)).toBe(1)
+  expect(new Set(await all)).toEqual(new Set([200]))
 })
 
 test('no body waits for nothing', async () => {
