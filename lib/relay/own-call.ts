@@ -7,6 +7,9 @@ import type { SignedCall } from '#lib/wallet/transaction.ts'
 /** A ledger closes every few seconds: an RPC that shows none for so long (ms) is not waited for. */
 const STANDSTILL_MS = 60_000
 
+/** A call that waited too long for room in a ledger is at no fault: the next one, with a time of its own, may be taken. */
+const TOO_LATE = 'txTooLate'
+
 /**
  * Sends a call that pays its own fee (register, merge) until it stands on the ledger, and resolves then. Only for what
  * does no harm when it happens twice: nothing is written down.
@@ -34,6 +37,7 @@ export async function submitOwnCall(network: Network, call: SignedCall, signal: 
 
 async function resubmit(network: Network, call: SignedCall, ledger: number): Promise<number> {
   const sent = await send(network, call.signedXdr)
+  if (sent.kind === 'error' && sent.resultCode === TOO_LATE) throw new Refusal('unavailable', 'the call expired')
   if (sent.kind === 'error' && !sent.contested) {
     throw new Refusal('failed', `the network refused the call: ${sent.resultCode}`)
   }
