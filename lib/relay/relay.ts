@@ -30,7 +30,10 @@ export interface Relay {
 
 /** In seconds. */
 export interface RelayTimes {
-  /** how long a signed transfer can apply, and so how long an item waits for the end of one that was lost */
+  /**
+   * how long a signed transfer can apply, and so how long an item waits for the end of one that was lost. A transfer that
+   * finds no room in the network's queue is banned for ten ledgers, so it has to outlast one ban of a minute, or two.
+   */
   validity: number
   /** before a step that has not succeeded is tried again */
   retry: number
@@ -38,7 +41,10 @@ export interface RelayTimes {
   patience: number
   /** before an item for which no channel was free is looked at again, unless a channel becomes free earlier */
   rest: number
-  /** for how long a node of the RPC may lag: what is said against an item before that is over does not fail it */
+  /**
+   * for how long a node of the RPC may lag: what is said against an item before that is over does not fail it. A node calls
+   * itself healthy while it is up to 30 s behind.
+   */
   lag: number
   /** between two rounds of chores, and two checks of the channels */
   chores: number
@@ -51,11 +57,11 @@ export interface RelayTimes {
 }
 
 export const RELAY_TIMES: RelayTimes = {
-  validity: 60,
+  validity: 180,
   retry: 1,
   patience: 30,
   rest: 5,
-  lag: 10,
+  lag: 45,
   chores: 20,
   refresh: 43_200,
   poll: 5,

@@ -47,15 +47,26 @@ export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
 
 const pick = <Body>({ status, body }: Answer<Body>) => ({ status, body })
 
-/** @param given.prepared how many of the channels are made fit; all by default */
+/**
+ * @param given.prepared how many of the channels are made fit; all by default
+ * @param given.closeMs milliseconds between ledgers; 0 closes one only when the test does, once the channels are fit
+ */
 export async function openRelayService(
-  given: { channels?: number; prepared?: number; variables?: Record<string, string> } = {},
+  given: {
+    channels?: number
+    prepared?: number
+    variables?: Record<string, string>
+    closeMs?: number
+    lag?: readonly number[]
+  } = {},
 ): Promise<RelayService> {
   const { channels: count = 3, prepared = count } = given
   const key = generateRelayKey()
   const channels = Array.from({ length: count }, () => Keypair.random())
   const service = await openTestService({
     ledger: 'embedded',
+    ...(given.closeMs !== undefined && { closeMs: given.closeMs }),
+    ...(given.lag && { lag: given.lag }),
     variables: {
       BATCH_ENABLED: 'true',
       RELAY_PRIVATE_KEY: JSON.stringify(key),
@@ -69,7 +80,8 @@ export async function openRelayService(
   const { network } = service.ledger
   const relay = await composeRelay(running)
   const fit = { ...relay, channels: relay.channels.slice(0, prepared) }
-  await prepareChannels(fit, running.faucet, () => undefined)
+  const closing = given.closeMs === 0 ? setInterval(service.ledger.devnet.closeLedger, 100) : undefined
+  await prepareChannels(fit, running.faucet, () => undefined).finally(() => clearInterval(closing))
   const fixture: RelayService = {
     ...service,
     key,

@@ -28,10 +28,10 @@ export interface TestLedger {
 
 /** @param given.closeMs milliseconds between ledgers; 0 closes one only when the test does */
 export async function startTestLedger(
-  given: { passphrase?: string | undefined; closeMs?: number | undefined } = {},
+  given: { passphrase?: string | undefined; closeMs?: number | undefined; lag?: readonly number[] | undefined } = {},
 ): Promise<TestLedger> {
-  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200 } = given
-  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase })
+  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0] } = given
+  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag })
   const proxy = await startFaultProxy(devnet.rpcUrl)
   const network = await openTestNetwork(`${devnet.url}/deployment.json`)
   const issuer = Keypair.fromSecret(devnet.issuerSecret)

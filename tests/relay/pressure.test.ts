@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { openRelayService, type RelayService } from './relay-service.ts'
+import { SHORT_TIMES } from './short-times.ts'
+
+vi.setConfig({ testTimeout: 400_000, hookTimeout: 400_000 })
+
+/** Four more than the network's queue holds transfers. */
+const CHANNELS = 20
+const AMOUNTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+
+let fixture: RelayService
+beforeAll(async () => {
+  fixture = await openRelayService({ channels: CHANNELS, closeMs: 0 })
+})
+afterAll(() => fixture?.close())
+
+const keepClosing = () => setInterval(fixture.ledger.devnet.closeLedger, 200)
+
+test('more channels than the network’s queue has room for: what is refused is sent again, and each item is paid once', async () => {
+  const { network, proxy, devnet } = fixture.ledger
+  const preparing = keepClosing()
+  const jobs = await Promise.all(
+    [0, 1].map(async () => {
+      const client = await fixture.client()
+      const payee = await fixture.payee()
+      await fixture.hire(client, [payee.signer.publicKey()])
+      return { client, payee }
+    }),
+  ).finally(() => clearInterval(preparing))
+  devnet.closeLedger()
+  proxy.calls.clear()
+  const relay = await fixture.relay({ ...SHORT_TIMES, validity: 120, patience: 60 })
+  try {
+    const posted = await Promise.all(
+      jobs.map(async ({ client, payee }) => {
+        const { jobId } = (await fixture.post(client, { amounts: AMOUNTS })).body
+        return { client, payee, id: String(jobId) }
+      }),
+    )
+    // Nothing leaves the queue before every channel has knocked.
+    await expect.poll(() => proxy.calls.get('sendTransaction'), { timeout: 120_000 }).toBe(CHANNELS)
+    const closing = keepClosing()
+    const hashes: string[] = []
+    try {
+      for (const { client, payee, id } of posted) {
+        const job = await fixture.ended(client, id)
+        expect(job).toMatchObject({ status: 'completed', results: AMOUNTS.map(() => ({ status: 'SUCCESS' })) })
+        hashes.push(...job.results.map(({ hash }) => hash))
+        // The sum tells which of the amounts were paid, and how often.
+        expect(await fixture.received(payee)).toBe(1023n)
+      }
+    } finally {
+      clearInterval(closing)
+    }
+    expect(proxy.calls.get('sendTransaction')).toBeGreaterThan(CHANNELS)
+    const statuses = await Promise.all(hashes.map(async (hash) => (await network.rpc.getTransaction(hash)).status))
+    expect(statuses).toEqual(hashes.map(() => 'SUCCESS'))
+    expect(new Set(hashes).size).toBe(2 * AMOUNTS.length)
+  } finally {
+    await relay.close()
+  }
+})

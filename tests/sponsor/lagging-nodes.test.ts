@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { endow } from '#lib/cli/participants.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { buildTransfer, type SignedSpending } from '#lib/wallet/calls.ts'
+import { catchUp, enrolUnevenly, LAG } from '../support/lagging-nodes.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+
+let service: TestService<'embedded'>
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'embedded', lag: LAG, variables: { TRANSFER_WAIT: '60' } })
+})
+afterAll(() => service?.close())
+
+/** A wallet that asks again where a node has refused what another one will take. */
+async function insist<Result>(build: () => Promise<Result>): Promise<Result> {
+  for (let turn = 1; ; turn += 1) {
+    const result = await build().catch((error: unknown) => {
+      if (turn === 60) throw error
+    })
+    if (result !== undefined) return result
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+test('one node of two lags: transfers that follow each other at once are sponsored, and paid once each', {
+  timeout: 300_000,
+}, async () => {
+  const { network, issuer } = service.ledger
+  const payee = await enrolUnevenly(network)
+  const payer = await enrolUnevenly(network)
+  await catchUp(network)
+  let opening = await insist(() => endow(network, issuer, payer, 1_000n))
+  const session = await service.wallet(payer.signer.publicKey())
+  const hashes = new Set<unknown>()
+  for (const amount of [1n, 2n, 4n, 8n]) {
+    const transfer = { to: payee.signer.publicKey(), amount, opening }
+    const built: SignedSpending = await insist(() => buildTransfer(network, payer, transfer, { seconds: 120 }))
+    const { status, body } = await service.post({ session }, { signedXDR: built.signedXdr })
+    expect([status, body.status]).toEqual([200, 'SUCCESS'])
+    hashes.add(body.hash)
+    opening = built.next
+  }
+  expect(hashes.size).toBe(4)
+  await catchUp(network)
+  const { signer, keys } = payee
+  const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+  expect(balance.receiving.value).toBe(15n)
+})
