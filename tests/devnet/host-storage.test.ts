@@ -1,10 +1,13 @@
-import { Address, xdr } from '@stellar/stellar-sdk'
+import { Address, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, it } from 'vitest'
 import { accountKey, contractData, contractDataKey, entryKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
-import { diskReadBytes, writeBytes } from '#lib/devnet/host/resources.ts'
+import { contractEvent } from '#lib/devnet/host/events.ts'
+import { HostError } from '#lib/devnet/host/host-error.ts'
+import { checkEvents, diskReadBytes, eventBytes, writeBytes } from '#lib/devnet/host/resources.ts'
 import { openStorage } from '#lib/devnet/host/storage.ts'
 import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
 import type { State } from '#lib/devnet/state/state.ts'
+import { NETWORK_LIMITS } from '#lib/devnet/transaction/fees.ts'
 import {
   apply,
   contractor,
@@ -108,6 +111,47 @@ describe('declared resources', () => {
     const result = enforce(network, request, { ...given, resources })
     expect(label(result)).toBe('Error(Budget, ExceededLimit)')
     expect(result.ok ? '' : result.code).toBe('resource-limit-exceeded')
+  })
+
+  // stellar-core 28, transactions/InvokeHostFunctionOpFrame.cpp: meterDiskReadResource and recordStorageChanges
+  it.each([
+    ['diskReadBytes', 'operation byte-read resources exceeds amount specified'],
+    ['writeBytes', 'operation byte-write resources exceeds amount specified'],
+  ] as const)('that are exceeded in %s are told with what was used and what was declared', (name, text) => {
+    const { network, request, given } = deposit()
+    const used = given.resources[name]
+    const result = enforce(network, request, { ...given, resources: { ...given.resources, [name]: used - 1 } })
+    const event = result.diagnostics.at(-1)?.event
+    expect(event?.contractId).toBeNull()
+    expect(event && scValToNative(event.body.value.data)).toEqual([text, BigInt(used), BigInt(used - 1)])
+  })
+})
+
+// stellar-core 28, transactions/InvokeHostFunctionOpFrame.cpp: collectEvents
+describe('events', () => {
+  const bytes = (size: number) => xdr.ScVal.scvBytes(new Uint8Array(size))
+  const eventOf = (size: number) => contractEvent(openNetwork().contracts.token, [], bytes(size))
+  const room = NETWORK_LIMITS.eventBytes - eventBytes([eventOf(0)], bytes(0))
+  const refusal = (event: number, returned: number) => {
+    try {
+      checkEvents([eventOf(event)], bytes(returned))
+      return undefined
+    } catch (cause) {
+      if (!(cause instanceof HostError)) throw cause
+      return [cause.label, cause.message, ...cause.values]
+    }
+  }
+
+  it('may fill what the network allows, and not a byte more', () => {
+    const limit = BigInt(NETWORK_LIMITS.eventBytes)
+    const [label, event, returned] = [
+      'Error(Budget, ExceededLimit)',
+      'total events size exceeds network config maximum',
+      'return value pushes events size above network config maximum',
+    ]
+    expect(refusal(room, 0)).toBeUndefined()
+    expect(refusal(room, 4)).toEqual([label, returned, limit + 4n, limit])
+    expect(refusal(room + 12, 4)).toEqual([label, event, limit + 4n, limit])
   })
 })
 

@@ -17,9 +17,15 @@ export function contractEvent(contract: string, topics: xdr.ScVal[], data: xdr.S
   return event('contract', contract, topics, data)
 }
 
-export function errorEvent(contract: string | undefined, { error }: HostError, message: string): xdr.DiagnosticEvent {
+export function errorEvent(
+  contract: string | undefined,
+  { error, values }: HostError,
+  message: string,
+): xdr.DiagnosticEvent {
   const topics = [symbol('error'), xdr.ScVal.scvError(error)]
-  return diagnostic(event('diagnostic', contract, topics, string(message)), false)
+  const numbers = values.map((value) => xdr.ScVal.scvU64(value))
+  const data = numbers.length > 0 ? xdr.ScVal.scvVec([string(message), ...numbers]) : string(message)
+  return diagnostic(event('diagnostic', contract, topics, data), false)
 }
 
 export function diagnostic(event: xdr.ContractEvent, inSuccessfulContractCall: boolean): xdr.DiagnosticEvent {

@@ -16,12 +16,15 @@ export class HostError extends Error {
   readonly error: xdr.ScError
   /** as the host prints it: `Error(Contract, #3506)`, `Error(Auth, InvalidAction)` */
   readonly label: string
+  /** what the message is about: what was used and what is allowed, for instance */
+  readonly values: readonly bigint[]
 
-  constructor(error: xdr.ScError, label: string, message: string) {
+  constructor(error: xdr.ScError, label: string, message: string, values: readonly bigint[] = []) {
     super(message)
     this.name = 'HostError'
     this.error = error
     this.label = label
+    this.values = values
   }
 }
 
@@ -31,7 +34,12 @@ export function contractError(code: number, message: string): HostError {
 }
 
 /** An error that the host itself raised. */
-export function hostError(kind: HostErrorKind, code: HostErrorCode, message: string): HostError {
+export function hostError(
+  kind: HostErrorKind,
+  code: HostErrorCode,
+  message: string,
+  values: readonly bigint[] = [],
+): HostError {
   const error = xdr.ScError[`sce${kind}`](xdr.ScErrorCode[`scec${code}`])
-  return new HostError(error, `Error(${kind}, ${code})`, message)
+  return new HostError(error, `Error(${kind}, ${code})`, message, values)
 }

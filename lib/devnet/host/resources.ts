@@ -9,8 +9,7 @@ export type DeclaredResources = Pick<xdr.SorobanResources, 'instructions' | 'dis
 
 /** Bytes of the accounts and trustlines in the footprint, the only entries that are read from disk. */
 export function diskReadBytes(state: State, { readOnly, readWrite }: xdr.LedgerFootprint): number {
-  const classic = [...readOnly, ...readWrite].filter(({ type }) => type === 'account' || type === 'trustline')
-  return bytesOfAll(state, classic)
+  return bytesOfAll(state, [...readOnly, ...readWrite].filter(isOnDisk))
 }
 
 /** Bytes of what is left under the read-write keys; rent and lifetimes do not count. */
@@ -23,25 +22,52 @@ export function eventBytes(events: readonly xdr.ContractEvent[], returnValue: xd
   return events.reduce((sum, event) => sum + event.toXdr().length, returnValue.toXdr().length)
 }
 
-export function checkReads(state: State, footprint: xdr.LedgerFootprint, declared?: DeclaredResources): void {
-  check('disk read', diskReadBytes(state, footprint), declared?.diskReadBytes ?? NETWORK_LIMITS.diskReadBytes)
+export function checkReads(
+  state: State,
+  { readOnly, readWrite }: xdr.LedgerFootprint,
+  declared?: DeclaredResources,
+): void {
+  const classic = [...readOnly, ...readWrite].filter(isOnDisk)
+  const limit = declared?.diskReadBytes ?? NETWORK_LIMITS.diskReadBytes
+  meter(sizesOf(state, classic), limit, 'operation byte-read resources exceeds amount specified')
 }
 
-export function checkWrites(state: State, footprint: xdr.LedgerFootprint, declared?: DeclaredResources): void {
-  check('write', writeBytes(state, footprint), declared?.writeBytes ?? NETWORK_LIMITS.writeBytes)
+export function checkWrites(state: State, { readWrite }: xdr.LedgerFootprint, declared?: DeclaredResources): void {
+  const limit = declared?.writeBytes ?? NETWORK_LIMITS.writeBytes
+  meter(sizesOf(state, readWrite), limit, 'operation byte-write resources exceeds amount specified')
 }
 
 export function checkEvents(events: readonly xdr.ContractEvent[], returnValue: xdr.ScVal): void {
-  check('event', eventBytes(events, returnValue), NETWORK_LIMITS.eventBytes)
+  const limit = NETWORK_LIMITS.eventBytes
+  const sizes = events.map((event) => event.toXdr().length)
+  meter(sizes, limit, 'total events size exceeds network config maximum')
+  const all = eventBytes(events, returnValue)
+  if (all > limit) throw exceeded('return value pushes events size above network config maximum', all, limit)
 }
 
-function check(what: string, bytes: number, limit: number): void {
-  if (bytes > limit) throw hostError('Budget', 'ExceededLimit', `${what} bytes ${bytes} exceed the limit ${limit}`)
+/** Adds up one by one, as core does: the error tells of the sum that first was too much, not of the whole. */
+function meter(sizes: readonly number[], limit: number, text: string): void {
+  let used = 0
+  for (const size of sizes) {
+    used += size
+    if (used > limit) throw exceeded(text, used, limit)
+  }
 }
 
-function bytesOfAll(state: State, keys: xdr.LedgerKey[]): number {
-  return keys.reduce((sum, key) => {
+function exceeded(text: string, used: number, limit: number) {
+  return hostError('Budget', 'ExceededLimit', text, [BigInt(used), BigInt(limit)])
+}
+
+const isOnDisk = ({ type }: xdr.LedgerKey) => type === 'account' || type === 'trustline'
+
+function bytesOfAll(state: State, keys: readonly xdr.LedgerKey[]): number {
+  return sizesOf(state, keys).reduce((sum, size) => sum + size, 0)
+}
+
+/** Bytes of the entries that are there. */
+function sizesOf(state: State, keys: readonly xdr.LedgerKey[]): number[] {
+  return keys.flatMap((key) => {
     const entry = state.get(entryKey(key).id)
-    return entry ? sum + entryBytes(entry) : sum
-  }, 0)
+    return entry ? [entryBytes(entry)] : []
+  })
 }

@@ -62,7 +62,7 @@ export function getLedgers(ledger: Ledger, params: Params): object {
   const page = readPage(params, { initial: 50, maximum: 200, tooMany: invalidRequest })
   const latest = history.latest()
   const oldest = history.oldest()
-  const start = startOf(page, history) ?? Number(readCursor(page.cursor ?? '')) + 1
+  const start = startOf(page, history) ?? Number(readCursor(page.cursor ?? '', 'ledger')) + 1
   if (start < oldest.sequence || start > latest.sequence) {
     throw invalidParams(
       `cursor ('${page.cursor}') must be between the oldest ledger: ${oldest.sequence} and the latest ledger: ${latest.sequence} for this rpc instance`,

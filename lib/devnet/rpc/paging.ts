@@ -45,10 +45,20 @@ export function startOf({ startLedger, cursor }: Page, history: History): number
   )
 }
 
-/** A decimal cursor. @throws -32602 */
-export function readCursor(cursor: string): bigint {
-  if (!/^\d{1,19}$/.test(cursor)) throw invalidParams(`invalid cursor ${cursor}`)
-  return BigInt(cursor)
+/** A decimal cursor, read and refused as Go's strconv does it: getTransactions has 64 bits and a sign, getLedgers neither. */
+const CURSORS = {
+  transaction: { name: 'ParseInt', shape: /^[+-]?\d+$/, least: -(2n ** 63n), most: 2n ** 63n - 1n },
+  ledger: { name: 'ParseUint', shape: /^\d+$/, least: 0n, most: 2n ** 32n - 1n },
+} as const
+
+/** @throws -32602 */
+export function readCursor(cursor: string, kind: keyof typeof CURSORS): bigint {
+  const { name, shape, least, most } = CURSORS[kind]
+  const refuse = (why: string) => invalidParams(`strconv.${name}: parsing ${JSON.stringify(cursor)}: ${why}`)
+  if (!shape.test(cursor)) throw refuse('invalid syntax')
+  const value = BigInt(cursor.replace('+', ''))
+  if (value < least || value > most) throw refuse('value out of range')
+  return value
 }
 
 function isCount(value: unknown): value is number {

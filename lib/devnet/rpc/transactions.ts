@@ -60,7 +60,7 @@ export function getTransactions({ history }: Ledger, params: Params): object {
   const page = readPage(params, { initial: 50, maximum: 200, tooMany: invalidRequest })
   const start = startOf(page, history)
   // The operation in a cursor says nothing: a page begins after its transaction.
-  const after = start === undefined ? readCursor(page.cursor ?? '') : toid(start, 0)
+  const after = start === undefined ? readCursor(page.cursor ?? '', 'transaction') : toid(start, 0)
   const seen = after | 0xfffn
   const latest = history.latest()
   const oldest = history.oldest()
