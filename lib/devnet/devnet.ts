@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { lockDirectory } from '#lib/config/data-directory.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import { type Deployment, makeGenesis } from './apply/genesis.ts'
@@ -156,7 +157,7 @@ function keepClosing(ledger: Ledger, closeMs: number): () => void {
     try {
       ledger.close()
     } catch (cause) {
-      console.error(cause)
+      log('error', 'ledger close', { failure: describeFailure(cause) })
     }
   }
   close()

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { Account, Asset } from '@stellar/stellar-sdk'
+import { Account, Asset, StrKey } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeGenesis } from '#lib/devnet/apply/genesis.ts'
 import { devnetKeys } from '#lib/devnet/apply/keys.ts'
@@ -71,6 +71,25 @@ test('the same address twice in one ledger: one is made, the other is told so', 
     reason: { name: 'FundingRefused', message: expect.stringMatching(/^createAccountAlreadyExist \(AAAA.+\)$/) },
   })
   ledger.stop()
+})
+
+test('a contract is paid by a contract call, and a full queue of such calls is told as such', async () => {
+  const { soroban } = NETWORK_LEDGER_LIMITS
+  // Room for two calls in the queue.
+  const limits = { ...NETWORK_LEDGER_LIMITS, soroban: { ...soroban, operations: 1 } }
+  const narrow = await openTestNetwork({ limits })
+  try {
+    const addresses = [1, 2, 3].map((byte) => StrKey.encodeContract(new Uint8Array(32).fill(byte)))
+    const asked = addresses.map((address) => fetch(`${narrow.devnet.friendbotUrl}?addr=${address}`))
+    const refused = await Promise.race(asked)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(await refused.json()).toMatchObject({ detail: 'The network has no room for the transaction.' })
+    const closing = setInterval(narrow.close, 20)
+    const answers = await Promise.all(asked).finally(() => clearInterval(closing))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 503])
+  } finally {
+    await narrow.stop()
+  }
 })
 
 test('an account that has enough, and addresses that are none', async () => {

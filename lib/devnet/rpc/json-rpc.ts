@@ -1,3 +1,5 @@
+import { describeFailure, log } from '#lib/observability/log.ts'
+
 /** An answer with an error object; the HTTP status stays 200. */
 export class RpcError extends Error {
   readonly code: number
@@ -19,7 +21,7 @@ export const internalError = (message: string) => new RpcError(-32603, message)
 export type Params = Readonly<Record<string, unknown>>
 
 export interface Method {
-  readonly run: (params: Params) => object
+  readonly run: (params: Params) => object | Promise<object>
   /** the names of parameters that may come as a list, in their order; without them a list is refused */
   readonly positions?: readonly string[]
 }
@@ -34,18 +36,20 @@ const FIELDS = new Set(['jsonrpc', 'id', 'method', 'params'])
  * notifications, hence no answer.
  * @throws UnreadableBody
  */
-export function answer(text: string, methods: Readonly<Record<string, Method>>): object | undefined {
+export async function answer(text: string, methods: Readonly<Record<string, Method>>): Promise<object | undefined> {
   const request = parse(text)
   if (!Array.isArray(request)) {
-    return isObject(request) ? answerOne(request, methods) : errorAnswer(null, parseError('invalid request message'))
+    if (!isObject(request)) return errorAnswer(null, parseError('invalid request message'))
+    return await answerOne(request, methods)
   }
   // What is no request comes first, as it is found while the batch is read.
   const unreadable = request.filter((one) => !isObject(one))
   const readable = request.filter((one) => isObject(one))
-  const answers = [
-    ...unreadable.map(() => errorAnswer(null, parseError('invalid request value'))),
-    ...readable.flatMap((one) => answerOne(one, methods) ?? []),
-  ]
+  const answers = unreadable.map(() => errorAnswer(null, parseError('invalid request value')))
+  for (const one of readable) {
+    const answered = await answerOne(one, methods)
+    if (answered) answers.push(answered)
+  }
   return answers.length > 0 ? answers : undefined
 }
 
@@ -57,7 +61,7 @@ function parse(text: string): unknown {
   }
 }
 
-function answerOne(request: Params, methods: Readonly<Record<string, Method>>): object | undefined {
+async function answerOne(request: Params, methods: Readonly<Record<string, Method>>): Promise<object | undefined> {
   const { jsonrpc, method, params } = request
   // A null id stands for none: the request is a notification.
   const id = request.id ?? undefined
@@ -69,10 +73,10 @@ function answerOne(request: Params, methods: Readonly<Record<string, Method>>): 
     if (typeof method !== 'string' || method === '') throw invalidRequest('empty method name')
     const known = Object.hasOwn(methods, method) ? methods[method] : undefined
     if (!known) throw methodNotFound(method)
-    const result = known.run(readParams(params, known))
+    const result = await known.run(readParams(params, known))
     return id === undefined ? undefined : { jsonrpc: '2.0', id, result }
   } catch (cause) {
-    if (!(cause instanceof RpcError)) console.error(cause)
+    if (!(cause instanceof RpcError)) log('error', 'ledger rpc', { failure: describeFailure(cause) })
     if (id === undefined && jsonrpc === '2.0') return undefined
     const error = cause instanceof RpcError ? cause : internalError('internal error')
     return errorAnswer(typeof id === 'string' || typeof id === 'number' ? id : null, error)

@@ -9,7 +9,7 @@ import { getTransaction, getTransactions, sendTransaction } from './transactions
 
 /** The methods of Stellar RPC, by name. */
 export function rpcMethods(ledger: Ledger, friendbotUrl: string): Readonly<Record<string, Method>> {
-  const method = (run: (ledger: Ledger, params: Params) => object): Method => ({
+  const method = (run: (ledger: Ledger, params: Params) => object | Promise<object>): Method => ({
     run: (params) => run(ledger, params),
   })
   return {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { xdr } from '@stellar/stellar-sdk'
 import { closeMeta, headerEntry } from '../apply/close-meta.ts'
 import { PROTOCOL_VERSION } from '../apply/header.ts'
@@ -56,7 +57,8 @@ export function getLatestLedger({ history }: Ledger, params: Params): object {
   }
 }
 
-export function getLedgers(ledger: Ledger, params: Params): object {
+/** A page of busy ledgers is a hundred megabytes: between two of them the network goes on. */
+export async function getLedgers(ledger: Ledger, params: Params): Promise<object> {
   const { history } = ledger
   const format = readFormat(params)
   const page = readPage(params, { initial: 50, maximum: 200, tooMany: invalidRequest })
@@ -73,6 +75,7 @@ export function getLedgers(ledger: Ledger, params: Params): object {
   for (let sequence = start; sequence <= end; sequence += 1) {
     const record = history.ledger(sequence)
     if (record) ledgers.push(describeLedger(record, history, format))
+    await setImmediate()
   }
   return {
     ledgers,

@@ -18,6 +18,7 @@ import type { Ledger } from '../apply/ledger.ts'
 import { simulatedState } from '../rpc/simulated-state.ts'
 import { simulateTransaction } from '../rpc/simulation.ts'
 import { readAccount } from '../state/account.ts'
+import type { Verdict } from '../transaction/queue.ts'
 
 /** A funding that is on the ledger. */
 export interface Funding {
@@ -25,15 +26,19 @@ export interface Funding {
   readonly envelopeXdr: string
 }
 
-/** Why friendbot does not fund. `field` names a parameter that makes no sense. */
+/** Why friendbot does not fund. `field` names a parameter that makes no sense. `isForNow`: there may be room later. */
 export class FundingRefused extends Error {
   readonly field: string | undefined
-  constructor(detail: string, field?: string) {
+  readonly isForNow: boolean
+  constructor(detail: string, { field, isForNow = false }: { field?: string; isForNow?: boolean } = {}) {
     super(detail)
     this.name = 'FundingRefused'
     this.field = field
+    this.isForNow = isForNow
   }
 }
+
+const noRoom = () => new FundingRefused('The network has no room for the transaction.', { isForNow: true })
 
 const STARTING_XLM = '10000'
 const STARTING_BALANCE = 10_000n * 10_000_000n
@@ -76,6 +81,7 @@ async function fund(address: string, ledger: Ledger, root: Keypair, channel: Key
   const transaction = assemble(operation, ledger, channel)
   transaction.sign(channel, root)
   const { envelope, verdict } = ledger.submit(transaction.toEnvelope().toXdr('base64'))
+  if (isFull(verdict)) throw noRoom()
   if (verdict.status !== 'PENDING') throw new Error(`friendbot's transaction came to ${verdict.status}`)
   for (let waited = 0; waited < PATIENCE; waited += 1) {
     await ledger.closed()
@@ -84,7 +90,13 @@ async function fund(address: string, ledger: Ledger, root: Keypair, channel: Key
     if (found.transaction.ok) return { hash: envelope.hash, envelopeXdr: envelope.xdr }
     throw new FundingRefused(describeFailure(ledger.history.body(found).resultXdr))
   }
-  throw new Error('the funding transaction did not get into a ledger')
+  throw noRoom()
+}
+
+/** What pays a contract is a contract call, and waits for room among those of everybody. */
+function isFull(verdict: Verdict): boolean {
+  if (verdict.status === 'ERROR') return verdict.failure.code === 'txInsufficientFee'
+  return verdict.status === 'TRY_AGAIN_LATER'
 }
 
 function fundingOperation(address: string, ledger: Ledger, source: string): xdr.Operation {
@@ -96,7 +108,7 @@ function fundingOperation(address: string, ledger: Ledger, source: string): xdr.
     return new xdr.Operation({ sourceAccount, body: call.body })
   }
   if (!StrKey.isValidEd25519PublicKey(address)) {
-    throw new FundingRefused('The request you sent was invalid in some way.', 'addr')
+    throw new FundingRefused('The request you sent was invalid in some way.', { field: 'addr' })
   }
   const account = readAccount(ledger.state, address)
   if (!account) return Operation.createAccount({ destination: address, startingBalance: STARTING_XLM, source })

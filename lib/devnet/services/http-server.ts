@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { answer, type Method, UnreadableBody } from '../rpc/json-rpc.ts'
 import { type Funding, FundingRefused } from './friendbot.ts'
 
@@ -29,7 +30,7 @@ export function answerRequests(endpoints: Endpoints): RequestListener {
   }
   return (request, response) => {
     serve({ ...endpoints, nextNode }, request, response).catch((cause) => {
-      console.error(cause)
+      log('error', 'ledger http', { failure: describeFailure(cause) })
       if (!response.headersSent) response.writeHead(500)
       response.end()
     })
@@ -62,13 +63,20 @@ async function serveRpc(
   // Only these run contracts. A ledger that is only read loads no verifier. JSON may write any letter as an escape.
   if (/"(simulate|send)Transaction"|\\u/.test(body)) await ready()
   try {
-    const reply = answer(body, nextNode())
+    const reply = await answer(body, nextNode())
     if (reply) send(response, 200, reply)
     else response.writeHead(204).end()
   } catch (cause) {
     if (!(cause instanceof UnreadableBody)) throw cause
     response.writeHead(500, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${cause.message}\n`)
   }
+}
+
+const BAD_REQUEST = { type: 'https://stellar.org/horizon-errors/bad_request', title: 'Bad Request', status: 400 }
+const OVER_CAPACITY = {
+  type: 'https://stellar.org/horizon-errors/server_over_capacity',
+  title: 'Server Over Capacity',
+  status: 503,
 }
 
 async function serveFriendbot(
@@ -84,14 +92,14 @@ async function serveFriendbot(
     send(response, 200, { successful: true, hash, envelope_xdr: envelopeXdr })
   } catch (cause) {
     if (!(cause instanceof FundingRefused)) throw cause
+    const { message: detail, field, isForNow } = cause
+    if (isForNow) response.setHeader('Retry-After', 5)
     const problem = {
-      type: 'https://stellar.org/horizon-errors/bad_request',
-      title: 'Bad Request',
-      status: 400,
-      detail: cause.message,
-      ...(cause.field === undefined ? {} : { extras: { invalid_field: cause.field } }),
+      ...(isForNow ? OVER_CAPACITY : BAD_REQUEST),
+      detail,
+      ...(field === undefined ? {} : { extras: { invalid_field: field } }),
     }
-    send(response, 400, problem, 'application/problem+json; charset=utf-8')
+    send(response, problem.status, problem, 'application/problem+json; charset=utf-8')
   }
 }
 
