@@ -19,19 +19,21 @@ export interface Backend {
    * damaged; the next task loads another.
    */
   run<T>(task: (api: Barretenberg) => Promise<T>): Promise<T>
-  /** Ends the worker, which otherwise keeps the process alive. What is running rejects. */
+  /** Ends the worker, which otherwise keeps the process alive. What runs or waits rejects, and so does any later task. */
   destroy(): Promise<void>
 }
 
 export function openBackend(options: BackendOptions): Backend {
   let loaded: Instance | undefined
   let last: Promise<unknown> = Promise.resolve()
+  let isDestroyed = false
 
   async function runNow<T>(task: (api: Barretenberg) => Promise<T>): Promise<T> {
+    if (isDestroyed) throw new ProverFault(ENDED)
     loaded ??= load(options)
     const instance = loaded
     try {
-      return await withLimit(Promise.race([instance.api.then(task), instance.death]), options.limitMs)
+      return await withLimit(runOn(instance, task), options.limitMs)
     } catch (error) {
       if (loaded === instance) loaded = undefined
       void instance.end()
@@ -44,59 +46,80 @@ export function openBackend(options: BackendOptions): Backend {
   return {
     run: (task) => {
       const result = last.then(() => runNow(task))
-      last = result.catch(() => undefined)
+      last = result.then(ignore, ignore)
       return result
     },
     destroy: async () => {
-      const instance = loaded
-      loaded = undefined
-      await instance?.end()
+      isDestroyed = true
+      await loaded?.end()
     },
   }
 }
+
+const ENDED = 'the prover was ended'
+const ignore = () => undefined
 
 interface Instance {
   api: Promise<Barretenberg>
-  /** Rejects when the worker ends. */
-  death: Promise<never>
+  /** Aborted, with a fault for its reason, when the worker ends. */
+  ended: AbortSignal
   end(): Promise<void>
 }
 
+/**
+ * Runs a task that rejects when the worker ends. The listener goes with the task: a race against a promise that lives as
+ * long as the worker would keep the result of every task in memory.
+ */
+async function runOn<T>({ api, ended }: Instance, task: (api: Barretenberg) => Promise<T>): Promise<T> {
+  const end = Promise.withResolvers<never>()
+  const reject = () => end.reject(ended.reason)
+  ended.addEventListener('abort', reject)
+  try {
+    ended.throwIfAborted()
+    return await Promise.race([api.then(task), end.promise])
+  } finally {
+    ended.removeEventListener('abort', reject)
+  }
+}
+
 function load(options: BackendOptions): Instance {
-  const died = Promise.withResolvers<never>()
-  // Between two tasks no caller waits for it: a rejection without a handler would end the process.
-  died.promise.catch(() => undefined)
-  const api = start(options, (reason) => died.reject(new ProverFault(`the prover ${reason}`)))
+  const ending = new AbortController()
+  const fail = (reason: string) => ending.abort(new ProverFault(reason))
+  let worker: Worker | undefined
+  const api = start(options, ending.signal, (born) => {
+    worker = born
+    // An error that no listener takes would end the whole process.
+    born.on('error', (error) => fail(`the prover failed: ${error.message}`))
+    born.once('exit', () => fail('the prover ended in the middle'))
+  })
+  // The task that waits for it sees the rejection; once that task has ended, no other one would.
+  api.catch(ignore)
   return {
     api,
-    death: died.promise,
-    // bb.js would first ask the worker, and a worker that hangs does not answer.
+    ended: ending.signal,
+    // bb.js would first ask the worker, and a worker that hangs, or is still being loaded, does not answer.
     end: async () => {
-      died.reject(new ProverFault('the prover was ended'))
-      await api.then((started) => workerOf(started).terminate()).catch(() => undefined)
+      fail(ENDED)
+      await worker?.terminate()
     },
   }
 }
 
-async function start(options: BackendOptions, tellDeath: (reason: string) => void): Promise<Barretenberg> {
+async function start(
+  options: BackendOptions,
+  ended: AbortSignal,
+  tell: (worker: Worker) => void,
+): Promise<Barretenberg> {
   const { threads, pages } = options
   const { g1, g2 } = await options.referenceString()
   const { Barretenberg, RawBuffer } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
+  ended.throwIfAborted()
+  // bb.js hands its worker out when it is loaded, which one that dies or hangs never is. Node tells of it at its birth.
+  process.once('worker', tell)
   const api = await Barretenberg.new({ threads, ...(pages !== undefined && { memory: { maximum: pages } }) })
-  const worker = workerOf(api)
-  worker.once('error', (error) => tellDeath(`failed: ${error.message}`))
-  worker.once('exit', () => tellDeath('ended in the middle'))
-  try {
-    await api.srsInitSrs(new RawBuffer(g1), g1.length / 64, new RawBuffer(g2))
-    return api
-  } catch (error) {
-    await worker.terminate()
-    throw error
-  }
+  await api.srsInitSrs(new RawBuffer(g1), g1.length / 64, new RawBuffer(g2))
+  return api
 }
-
-/** bb.js keeps its worker to itself; without it neither the end of the worker is seen nor a hung one ended. */
-const workerOf = (api: Barretenberg): Worker => (api as unknown as { worker: Worker }).worker
 
 function withLimit<T>(task: Promise<T>, limitMs: number): Promise<T> {
   const limit = Promise.withResolvers<never>()

@@ -26,7 +26,7 @@ export interface RealProver extends Prover {
    * @throws ProverFault that names the circuit whose key, bytecode and reference string do not belong together
    */
   check(): Promise<void>
-  /** Ends the worker, which otherwise keeps the process alive. A later proof loads another. */
+  /** Ends the worker, which otherwise keeps the process alive, for good: a later proof rejects. */
   destroy(): Promise<void>
 }
 

@@ -1,6 +1,10 @@
+import { once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { Worker } from 'node:worker_threads'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openBackend } from '#lib/prover/backend.ts'
@@ -285,7 +289,7 @@ describe('a prover that fails', () => {
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
   })
 
-  test('because it is destroyed, rejects what is running', async () => {
+  test('because it is destroyed, rejects what is running, what waits and what comes later', async () => {
     const backend = start()
     const started = Promise.withResolvers<void>()
     const running = backend.run(() => {
@@ -293,8 +297,59 @@ describe('a prover that fails', () => {
       return new Promise(() => undefined)
     })
     const rejected = expect(running).rejects.toThrow('the prover was ended')
+    const waiting = expect(backend.run((api) => api.getNumThreads())).rejects.toThrow('the prover was ended')
     await started.promise
     await backend.destroy()
     await rejected
+    await waiting
+    await expect(backend.run((api) => api.getNumThreads())).rejects.toThrow('the prover was ended')
   })
+
+  test('because its worker throws while it is loaded, says so, and the next task has another', async () => {
+    const backend = start()
+    // No handler of this name is known there.
+    process.once('worker', (worker) => worker.postMessage({ path: [], argumentList: [{ type: 'HANDLER', name: '?' }] }))
+    await expect(backend.run((api) => api.getNumThreads())).rejects.toThrow(/^the prover failed: .*deserialize/)
+    await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
+  })
+
+  test('because its worker dies while it is loaded, says so, and the next task has another', async () => {
+    const backend = start()
+    process.once('worker', (worker) => void worker.terminate())
+    await expect(backend.run((api) => api.getNumThreads())).rejects.toThrow('the prover ended in the middle')
+    await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
+  })
+
+  test('because its worker hangs while it is loaded, is ended all the same', async () => {
+    const backend = start()
+    const born = Promise.withResolvers<Worker>()
+    process.once('worker', (worker) => {
+      const listen = worker.on.bind(worker)
+      // What the worker answers is not heard.
+      worker.on = ((event, listener) =>
+        event === 'message' ? worker : listen(event as 'exit', listener)) as typeof worker.on
+      born.resolve(worker)
+    })
+    const rejected = expect(backend.run((api) => api.getNumThreads())).rejects.toThrow('the prover was ended')
+    const exit = born.promise.then((worker) => once(worker, 'exit'))
+    await born.promise
+    await backend.destroy()
+    await rejected
+    await exit
+  })
+})
+
+test('the prover keeps no result of a task once it has been handed out', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+  onTestFinished(backend.destroy)
+  const results: WeakRef<object>[] = []
+  for (let task = 0; task < 20; task += 1) results.push(new WeakRef(await backend.run(async () => ({ task }))))
+  await expect
+    .poll(() => {
+      collect()
+      return results.filter((result) => result.deref() !== undefined).length
+    })
+    .toBe(0)
 })
