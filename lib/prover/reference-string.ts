@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
-import { mkdir, rename, stat, writeFile } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { ProverFault, readOrExplain } from './circuits.ts'
 
 /** One more than the gates of the largest circuit. */
@@ -80,25 +80,40 @@ export async function fetchReferenceString(folder: string, source = SOURCE): Pro
       throw new ProverFault(`the reference string could not be fetched into ${folder}: ${reason}`, { cause })
     })
     const file = `${folder}/bn254_${name}.dat`
-    await writeFile(`${file}.part`, content)
-    await rename(`${file}.part`, file)
+    // Two relays that start at once both download it: with one name for both, the second rename would find no file.
+    const part = `${file}.${randomUUID()}.part`
+    try {
+      await writeFile(part, content)
+      await rename(part, file)
+    } finally {
+      await rm(part, { force: true })
+    }
   }
 }
 
-/** The first `bytes` of what is there. */
+/** The first `bytes` of what is there. The bytes are counted: an answer in chunks states no length. */
 async function download(url: string, bytes: number): Promise<Uint8Array> {
-  const headers = { Range: `bytes=0-${bytes - 1}` }
+  const headers = { Range: `bytes=0-${bytes - 1}`, 'Accept-Encoding': 'identity' }
   for (let attempt = 1; ; attempt += 1) {
     try {
       const response = await fetch(url, { headers, signal: AbortSignal.timeout(LIMIT_MS) })
-      const length = Number(response.headers.get('content-length'))
-      if (!response.ok || length !== bytes) {
-        await response.body?.cancel()
-        throw new Error(`${url} answers ${response.status} with ${length} bytes in place of ${bytes}`)
-      }
-      return new Uint8Array(await response.arrayBuffer())
+      const content = await readStart(response, bytes)
+      if (response.ok && content.length === bytes) return content
+      throw new Error(`${url} answers ${response.status} with ${content.length} bytes in place of ${bytes}`)
     } catch (error) {
       if (attempt === TRIES) throw error
     }
   }
+}
+
+/** A server that knows no ranges sends the whole file: what is beyond `bytes` is not read. */
+async function readStart({ body }: Response, bytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length >= bytes) break
+  }
+  return Buffer.concat(chunks).subarray(0, bytes)
 }

@@ -1,11 +1,13 @@
 import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
+import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { loadProver, type ProverSettings } from '#lib/prover/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
+import { fetchReferenceString } from '#lib/prover/reference-string.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { registration } from './statements.ts'
@@ -85,6 +87,40 @@ describe('the prover of the configuration', () => {
       }
       await expect(load(into, source)).rejects.toThrow(WHOLE)
       expect(asked).toHaveLength(3)
+    })
+
+    test('from a publisher that states no length, or compresses, or knows no ranges', async () => {
+      const answers: ((content: Buffer, response: ServerResponse, encodings: string) => void)[] = [
+        (content, response) => void response.writeHead(206).end(content),
+        (content, response, encodings) => {
+          const isPlain = !encodings.includes('gzip')
+          response.writeHead(206, isPlain ? {} : { 'content-encoding': 'gzip' })
+          response.end(isPlain ? content : gzipSync(content))
+        },
+        (content, response) => {
+          const whole = Buffer.concat([content, Buffer.alloc(1_000_000)])
+          response.writeHead(200, { 'content-length': whole.length }).end(whole)
+        },
+      ]
+      for (const answer of answers) {
+        const server = createServer(async (request, response) => {
+          const content = await readFile(`${STRING}/bn254_${request.url?.slice(1)}`)
+          answer(content, response, String(request.headers['accept-encoding']))
+        })
+        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+        onTestFinished(() => void server.close())
+        const into = await folder()
+        await fetchReferenceString(into, `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+        for (const name of ['bn254_g1.dat', 'bn254_g2.dat']) {
+          expect((await readFile(`${into}/${name}`)).equals(await readFile(`${STRING}/${name}`))).toBe(true)
+        }
+      }
+    })
+
+    test('twice at once into one folder', async () => {
+      const [into, { source }] = [await folder(), await publish(0)]
+      await Promise.all(Array.from({ length: 4 }, () => fetchReferenceString(into, source)))
+      expect((await readdir(into)).toSorted()).toEqual(['bn254_g1.dat', 'bn254_g2.dat'])
     })
 
     test('where an earlier download was cut off', async () => {
