@@ -9,6 +9,8 @@ export interface Proofs {
   readonly verify: Verify
   /** Loads what `verify` needs, at the first call. */
   ready(): Promise<void>
+  /** A ledger that closed meanwhile would fail what it cannot check. */
+  isLoading(): boolean
   /** What the verifier registry holds from the first ledger on; zeros where it takes stand-ins. */
   readonly keys: Readonly<Record<CircuitName, Uint8Array>>
 }
@@ -20,7 +22,8 @@ const REMEMBERED = 4_096
 
 /** @throws ProverFault where verification keys or the reference string of the project are missing or damaged */
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
-  if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
+  if (mode === 'stand-in')
+    return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined, isLoading: () => false }
   const read = CIRCUIT_NAMES.map(async (name) => [name, await readVerificationKey(EMBEDDED_CIRCUITS, name)])
   const keys = Object.fromEntries(await Promise.all(read)) as Record<CircuitName, Uint8Array>
   const { g1, g2 } = await readEmbeddedString()
@@ -30,7 +33,7 @@ export async function openProofs(mode: ProofMode): Promise<Proofs> {
 }
 
 /** A verifier that is loaded at the first need, and anew after it failed: its memory may be damaged then. */
-export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verify' | 'ready'> {
+export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verify' | 'ready' | 'isLoading'> {
   let loading: Promise<void> | undefined
   let loaded: Verify | undefined
   const ready = () => {
@@ -52,10 +55,12 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
     } catch (cause) {
       loaded = undefined
       loading = undefined
+      // At once, so that the next ledger has one. What fails is tried again at the next request.
+      ready().catch(() => undefined)
       throw cause
     }
   }
-  return { verify: rememberVerdicts(verify), ready }
+  return { verify: rememberVerdicts(verify), ready, isLoading: () => loading !== undefined && loaded === undefined }
 }
 
 /** Checks each proof once. A verdict is found by the digest of everything that it depends on. */
