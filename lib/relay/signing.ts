@@ -41,7 +41,8 @@ export interface Proved extends Terms {
 }
 
 /**
- * Makes the transfer that is to pay an item, under a fresh salt, and stores it before anybody else sees it.
+ * Makes the transfer that is to pay an item and stores it before anybody else sees it. A proof holds one salt: the caller
+ * gives what was proved ahead to one attempt only.
  * Throws what the transport throws: then nothing has happened.
  */
 export async function signItem(relay: Relay, channel: Channel, item: Item, proved?: Proved): Promise<Signing> {

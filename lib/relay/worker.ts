@@ -54,6 +54,7 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
           continue
         }
         const outcome = await pay(message, taken.item, proved, isLate)
+        proved = undefined
         if (outcome === 'done') return
         if (outcome === 'late') return await handOver(message)
       } catch (error) {
@@ -79,10 +80,13 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
     }
     busy.set(taken.channel, entry)
     if (taken.status === 'signed') entry.next.resolve(undefined)
+    let ahead = proved
     try {
       for (let item = taken; ; ) {
         const channel = relay.channels.find(({ address }) => address === item.channel)
-        const outcome = await advanceItem(relay, { item, channel, proved, onSigned: entry.next.resolve })
+        const outcome = await advanceItem(relay, { item, channel, proved: ahead, onSigned: entry.next.resolve })
+        // A second transfer has a proof, and so a salt, of its own.
+        ahead = undefined
         if (outcome !== 'wait') return outcome
         if (isLate()) return 'late'
         await pause(message)
@@ -112,19 +116,25 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
       const entry = busy.get(channel.address)
       if (!entry || entry.hasFollower || item.unable.includes(channel.address)) continue
       entry.hasFollower = true
-      const reserved = await reserveNext(relay, item, entry.item)
-      if (!reserved) return undefined
-      const proved = await prove(channel, reserved, entry)
-      if (proved) await entry.ended.promise
-      else await cancelNext(relay, reserved)
-      return { proved }
+      let follows = false
+      try {
+        const reserved = await reserveNext(relay, item, entry.item)
+        if (!reserved) return undefined
+        const opening = await entry.next.promise
+        const proved = opening && (await prove(channel, reserved, opening))
+        // A failed attempt may be repeated. Where the balance stays unknown, no item can follow.
+        follows = proved !== undefined || opening === undefined
+        if (proved) await entry.ended.promise
+        else await cancelNext(relay, reserved)
+        return follows ? { proved } : undefined
+      } finally {
+        entry.hasFollower = follows
+      }
     }
     return undefined
   }
 
-  async function prove(channel: Channel, item: Item, { next }: Busy): Promise<Proved | undefined> {
-    const opening = await next.promise
-    if (!opening) return undefined
+  async function prove(channel: Channel, item: Item, opening: Opening): Promise<Proved | undefined> {
     try {
       return await proveAhead(relay, channel, item, opening)
     } catch (error) {

@@ -1,5 +1,6 @@
+import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { relayChannels } from '#drizzle/schema/relay.ts'
+import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { prover } from '#lib/devnet/devnet.ts'
 import { ProverFault } from '#lib/prover/circuits.ts'
 import { startRelay } from '#lib/server/relay.ts'
@@ -109,6 +110,24 @@ test('a relay inside a service says it in the log, and pays nothing either', asy
   try {
     const reason = "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit withdraw"
     await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
+    const client = await fixture.client()
+    const payee = await fixture.payee()
+    await fixture.hire(client, [payee.signer.publicKey()])
+    const { jobId } = (await fixture.post(client, { amounts: [5] })).body as { jobId: string }
+    const tells = (line: string) => line.includes('item waits') && line.includes(jobId) && line.includes(reason)
+    await expect.poll(() => lines.some(tells)).toBe(true)
+    const readItems = () => fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
+    expect((await readItems()).map(({ signedXdr, innerHash }) => [signedXdr, innerHash])).toEqual([[null, null]])
+    await host.close()
+    expect((await readItems()).map(({ signedXdr }) => signedXdr)).toEqual([null])
+    expect(await fixture.received(payee)).toBe(0n)
+    const fit = await startWith(prover)
+    try {
+      expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+      expect(await fixture.received(payee)).toBe(5n)
+    } finally {
+      await fit.close()
+    }
   } finally {
     await host.close()
   }

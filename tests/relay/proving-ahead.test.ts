@@ -1,6 +1,8 @@
+import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { prover } from '#lib/devnet/devnet.ts'
+import { ProverFault } from '#lib/prover/circuits.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -13,6 +15,37 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
+
+test('where a proof ahead fails, an item follows all the same', async () => {
+  let proofs = 0
+  const prove: typeof prover.prove = async (statement) => {
+    proofs += 1
+    if (proofs === 2) throw new ProverFault('the prover failed: memory')
+    return await prover.prove(statement)
+  }
+  const host = await startRelay(fixture.running, { prover: { ...prover, prove }, times: SHORT_TIMES })
+  const arrival = Promise.withResolvers<void>()
+  try {
+    fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+      if (method === 'sendTransaction') await arrival.promise
+      return 'pass'
+    })
+    const client = await fixture.client()
+    const payee = await fixture.payee()
+    await fixture.hire(client, [payee.signer.publicKey()])
+    const { jobId } = (await fixture.post(client, { amounts: [4, 8] })).body as { jobId: string }
+    await expect.poll(() => proofs).toBe(3)
+    const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
+    expect(items.map(({ status }) => status).toSorted()).toEqual(['queued', 'signed'])
+    arrival.resolve()
+    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    expect(await fixture.received(payee)).toBe(12n)
+    expect(proofs).toBe(3)
+  } finally {
+    arrival.resolve()
+    await host.close()
+  }
+})
 
 test('while an item waits for its ledger the next one is proved, and signed only after it', async () => {
   const lines = captureLog()
@@ -39,7 +72,7 @@ test('while an item waits for its ledger the next one is proved, and signed only
     // The messages of one job have no order: either item may be the first.
     const { itemPosition, nextPosition } = (await held()) ?? {}
     expect([itemPosition, nextPosition].toSorted()).toEqual([0, 1])
-    const items = await fixture.db.select().from(batchItems)
+    const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
     const stateAt = (at: number | null | undefined) => {
       const item = items.find(({ position }) => position === at)
       return [item?.status, item?.signedXdr != null]
