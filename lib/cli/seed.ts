@@ -6,9 +6,10 @@ import { openStore, transact } from '#lib/db/connection.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
 import { runCommand } from './command.ts'
 import { hasBatch, plannedBatches, seedBatches } from './seed/batches.ts'
+import { type DiaryEntry, recordDiary } from './seed/diary.ts'
 import { seedDirectory } from './seed/directory.ts'
 import { openSource } from './seed/random.ts'
-import { seedJobs, seedQuotas, seedRefusals } from './seed/relay.ts'
+import { refusalsOf, seedJobs, seedQuotas } from './seed/relay.ts'
 import { TODAY } from './seed/story.ts'
 import { seedTransfers } from './seed/transfers.ts'
 
@@ -46,11 +47,12 @@ async function seed(given: string): Promise<void> {
     const source = openSource('seed')
     const organisations = await seedDirectory(db, source, now, more)
     const planned = plannedBatches(organisations, source, more)
-    const paid = await seedBatches(db, organisations, planned, source, now)
+    const diary: DiaryEntry[] = []
+    const paid = await seedBatches(db, organisations, planned, source, now, diary)
     const relayed = organisations[1] ? await seedJobs(db, organisations[1], source, now) : []
     const transfers = [...paid, ...relayed].sort((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
     const fees = await transact(db, (tx) => seedTransfers(tx, sponsor, source, transfers))
-    await seedRefusals(db, organisations, source, now)
+    await recordDiary(db, [...diary, ...refusalsOf(organisations, source, now)])
     await seedQuotas(db, transfers, fees, now)
     console.log(
       `Seeded ${organisations.length} organisations, ${planned.length} batches and ${transfers.length} transfers.`,

@@ -1,7 +1,8 @@
 import { eq, inArray, sql } from 'drizzle-orm'
 import { batches, contractors, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import { type AuditEntry, recordAudit } from '#lib/db/audit-log.ts'
+import type { AuditEntry } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import type { DiaryEntry } from './diary.ts'
 import type { SeededOrganisation } from './directory.ts'
 import type { Source } from './random.ts'
 import { type StoryBatch, TODAY } from './story.ts'
@@ -41,18 +42,22 @@ export function plannedBatches(
   return [...many, ...week, ...TODAY].sort((one, other) => other.minutes - one.minutes)
 }
 
-/** Writes the batches with their payouts and the audit log; resolves to the transfers that go with them. */
+/** Writes the batches with their payouts, adds to the `diary`, and resolves to the transfers that go with them. */
 export async function seedBatches(
   db: Database,
   organisations: readonly SeededOrganisation[],
   planned: readonly StoryBatch[],
   source: Source,
   now: Date,
+  diary: DiaryEntry[],
 ): Promise<SeededTransfer[]> {
   const transfers: SeededTransfer[] = []
   for (const batch of planned) {
     const organisation = organisations[batch.organisation]
-    if (organisation) transfers.push(...(await seedBatch(db, organisation, batch, source, now)))
+    if (!organisation) continue
+    const { id, began, ended, sent } = await seedBatch(db, organisation, batch, source, now)
+    transfers.push(...sent)
+    diary.push(...storyOf(organisation, { id, status: batch.status, began, ended }))
   }
   return transfers
 }
@@ -63,7 +68,7 @@ async function seedBatch(
   { name, status, minutes, payouts: statuses }: StoryBatch,
   source: Source,
   now: Date,
-): Promise<SeededTransfer[]> {
+): Promise<{ id: string; began: Date; ended: Date; sent: SeededTransfer[] }> {
   const began = now.getTime() - minutes * MINUTE_MS
   const count = (wanted: PayoutStatus) => statuses.filter((one) => one === wanted).length
   const isSent = status !== 'draft' && status !== 'ready'
@@ -123,8 +128,7 @@ async function seedBatch(
         ),
       )
   }
-  await recordStory(db, organisation, { id: made.id, status, began: new Date(began), ended })
-  return planned.flatMap(({ payout, address, sentAt, settledAt, hashes }, index) =>
+  const sent = planned.flatMap<SeededTransfer>(({ payout, address, sentAt, settledAt, hashes }, index) =>
     isMoved(payout)
       ? [
           {
@@ -141,25 +145,29 @@ async function seedBatch(
         ]
       : [],
   )
+  return { id: made.id, began: new Date(began), ended, sent }
 }
 
 const isMoved = (status: PayoutStatus) => status === 'paid' || status === 'failed' || status === 'pending'
 
-async function recordStory(
-  db: Database,
+function storyOf(
   { id: organisation, account }: SeededOrganisation,
   batch: { id: string; status: StoryBatch['status']; began: Date; ended: Date },
-): Promise<void> {
+): DiaryEntry[] {
   const actor = { kind: 'ledger' as const, sub: account }
   const subject = { kind: 'batch' as const, id: batch.id }
-  const entry = (action: AuditEntry['action']): AuditEntry => ({ organisation, actor, action, subject })
+  const entry = (at: Date, action: AuditEntry['action']) => ({ at, entry: { organisation, actor, action, subject } })
   const made = new Date(batch.began.getTime() - 5 * MINUTE_MS)
-  await recordAudit(db, made, entry('batch.created'), entry('batch.instructed'))
-  if (batch.status !== 'draft') await recordAudit(db, made, entry('batch.locked'))
-  if (batch.status === 'draft' || batch.status === 'ready') return
-  await recordAudit(db, batch.began, entry('batch.started'))
-  if (batch.status === 'completed') await recordAudit(db, batch.ended, entry('batch.completed'))
-  if (batch.status === 'failed') await recordAudit(db, batch.ended, entry('batch.failed'))
+  const isLocked = batch.status !== 'draft'
+  const isStarted = isLocked && batch.status !== 'ready'
+  return [
+    entry(made, 'batch.created'),
+    entry(made, 'batch.instructed'),
+    ...(isLocked ? [entry(made, 'batch.locked')] : []),
+    ...(isStarted ? [entry(batch.began, 'batch.started')] : []),
+    ...(batch.status === 'completed' ? [entry(batch.ended, 'batch.completed')] : []),
+    ...(batch.status === 'failed' ? [entry(batch.ended, 'batch.failed')] : []),
+  ]
 }
 
 /** Whether a service has been seeded before. */

@@ -1,8 +1,8 @@
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { quotas } from '#drizzle/schema/transfers.ts'
-import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { EVERYBODY } from '#lib/sponsor/quota.ts'
+import type { DiaryEntry } from './diary.ts'
 import type { SeededOrganisation } from './directory.ts'
 import type { Source } from './random.ts'
 import { newHashes, type SeededTransfer } from './transfers.ts'
@@ -21,13 +21,14 @@ export async function seedJobs(
     const failed = hours === 27 ? 1 : -1
     const id = source.hash().replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5')
     const error = failed < 0 ? null : 'no channel has enough to pay it'
+    const jobError = error === null ? null : `transfer ${failed}: ${error}`
     await db.insert(batchJobs).values({
       id,
       userKind: 'ledger',
       userSub: account,
       relayKey: 'seed',
       status: failed < 0 ? 'completed' : 'failed',
-      error,
+      error: jobError,
       createdAt,
       endedAt,
     })
@@ -73,23 +74,19 @@ export async function seedJobs(
 const REASONS = ['expires-too-late', 'memo', 'quota-transfers', 'would-fail', 'expires-too-late', 'function'] as const
 
 /** What the sponsor refused in the last days. */
-export async function seedRefusals(
-  db: Database,
-  organisations: readonly SeededOrganisation[],
-  source: Source,
-  now: Date,
-): Promise<void> {
-  for (const [index, reason] of REASONS.entries()) {
+export function refusalsOf(organisations: readonly SeededOrganisation[], source: Source, now: Date): DiaryEntry[] {
+  return REASONS.flatMap((reason, index): DiaryEntry[] => {
     const organisation = organisations[index % organisations.length]
-    if (!organisation) continue
-    await recordAudit(db, new Date(now.getTime() - (REASONS.length - index) * 5 * 3_600_000), {
+    if (!organisation) return []
+    const entry = {
       organisation: organisation.id,
-      actor: { kind: 'ledger', sub: organisation.account },
-      action: 'transfer.refused',
-      subject: { kind: 'transfer', id: source.hash() },
+      actor: { kind: 'ledger' as const, sub: organisation.account },
+      action: 'transfer.refused' as const,
+      subject: { kind: 'transfer' as const, id: source.hash() },
       detail: { reason },
-    })
-  }
+    }
+    return [{ at: new Date(now.getTime() - (REASONS.length - index) * 5 * 3_600_000), entry }]
+  })
 }
 
 /** What the transfers of today used of the quotas. */
