@@ -16,7 +16,7 @@ export interface Attention {
   what: string
   /** why it is so, as far as that is known; empty where `what` says it */
   why: string
-  /** one line of what to do, and who does it */
+  /** one line of what to do; it names who does it where that is not the operator */
   remedy: string
   actor: 'operator' | 'customer'
   organisation?: NamedRecord

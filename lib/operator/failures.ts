@@ -54,7 +54,7 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
             ? 'The batch failed'
             : counted(failures.length, 'payout failed', 'payouts failed'),
         why: meaning || (newest.error ?? ''),
-        remedy: `The employer sends ${failures.length === 1 ? 'the payout' : 'them'} again; nothing for you to do.`,
+        remedy: `Nothing for you to do: the employer sends the ${failures.length === 1 ? 'payout' : 'payouts'} again.`,
         actor: 'customer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
@@ -76,7 +76,8 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       id: batchJobs.id,
       kind: batchJobs.userKind,
       sub: batchJobs.userSub,
-      error: batchJobs.error,
+      // The error of a job names the item by its place from 0, and the pages count from 1.
+      error: sql<string | null>`coalesce(min(${batchItems.error}), ${batchJobs.error})`,
       endedAt: batchJobs.endedAt,
       failed: sql`count(*) filter (where ${batchItems.status} = 'failed')`.mapWith(Number),
       all: count(),
@@ -101,7 +102,8 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       since: endedAt ?? undefined,
       what: `${counted(failed, 'transfer', 'transfers')} of ${all} of a relay job failed`,
       why: error ?? '',
-      remedy: 'Its user starts a new job with the amounts that failed; nothing for you to do.',
+      remedy:
+        'Its user starts a new job with the amounts that failed. Where no channel has enough, send the channels more first: the page of jobs lists them.',
       actor: 'customer',
       ...(organisation && { organisation }),
       contractors: contractors.slice(0, NAMES_SHOWN),

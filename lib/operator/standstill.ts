@@ -24,10 +24,10 @@ const UNDECIDABLE = {
 function describeOpen(resultCode: string | null) {
   const said = resultCode === null ? '' : `the network last said ${resultCode}; `
   return {
-    what: 'A transfer is open for longer than it can be valid',
-    why: `${said}the RPC has not yet shown what became of it`,
+    what: 'A transfer is overdue',
+    why: `${said}it should be decided within 6 minutes, and the RPC has not shown yet whether it was paid`,
     remedy:
-      'See that the RPC follows the network and keeps its history; the service decides by itself as soon as it answers.',
+      'See that the RPC follows the network and keeps the ledgers since then. The service then decides by itself; nothing is paid twice meanwhile.',
   }
 }
 

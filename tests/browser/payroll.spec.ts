@@ -47,7 +47,7 @@ test('a failed payout is shown with its reason, here and among what needs a pers
     .filter({ hasText: 'Bonus round' })
   await expect(attention).toContainText(`${ORGANISATION} · Bonus round · Grace Hopper`)
   await expect(attention).toContainText('another transaction of the account')
-  await expect(attention).toContainText('To do: The employer sends the payout again; nothing for you to do.')
+  await expect(attention).toContainText('Nothing for you to do: the employer sends the payout again.')
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
   // What expired has failed.

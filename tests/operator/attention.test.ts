@@ -111,12 +111,12 @@ test('what failed, stands still or is open for too long is told once, by name: f
   ])
   expect(told).toEqual([
     ['The batch stands still', 'Still', 'Northwind', 'Barbara, Radia, Donald', 180],
-    ['A transfer is open for longer than it can be valid', 'Open', 'Northwind', 'Katherine', 7],
+    ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
     ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
   // Four are in the records; the batch counts five that were not sent.
   expect(items[0]).toMatchObject({ moreContractors: 2, why: expect.stringContaining('4 of 9 paid') })
-  expect(items[2]?.remedy).toBe('The employer sends them again; nothing for you to do.')
+  expect(items[2]?.remedy).toBe('Nothing for you to do: the employer sends the payouts again.')
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(olderFailedBatches).toBe(1)
@@ -132,14 +132,14 @@ test('a job of the relay that failed or stands still is told with its organisati
   )
   await database.pool.query(
     `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, error, created_at, ended_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'no channel has enough', $1, $1),
+     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'transfer 0: no channel has enough', $1, $1),
      ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'key', 'running', NULL, $1, NULL)`,
     [before(20)],
   )
   await database.pool.query(
-    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, recipient, queued_at, settled_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'x', 'GHEDY', $1, $1),
-     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', 'GHEDY', $1, NULL)`,
+    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, recipient, error, queued_at, settled_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'x', 'GHEDY', 'no channel has enough', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', 'GHEDY', NULL, $1, NULL)`,
     [before(20)],
   )
   const { items } = await readAttention(db, [], NOW)

@@ -38,7 +38,7 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
         </span>
       </summary>
       <div className="border-t border-line px-4 py-3">
-        {job.error && <p className="mb-3 text-bad">{job.error}</p>}
+        {job.error && !job.items.some(({ error }) => error) && <p className="mb-3 text-bad">{job.error}</p>}
         <ItemList items={job.items} network={network} />
         <p className="mt-3 text-xs text-faint">
           Job <Hash value={job.id} /> for{' '}

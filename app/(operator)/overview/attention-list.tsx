@@ -51,7 +51,7 @@ export function AttentionList({ items, olderFailedBatches, now }: AttentionListP
 }
 
 function AttentionItem({ item, now }: { item: Attention; now: Date }) {
-  const { level, since, what, why, remedy, page } = item
+  const { level, since, what, why, remedy, actor, page } = item
   return (
     <div className="grid gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_auto] sm:px-5">
       <div className="min-w-0">
@@ -72,7 +72,7 @@ function AttentionItem({ item, now }: { item: Attention; now: Date }) {
         <Of item={item} />
         {why && <p className="text-soft [overflow-wrap:anywhere]">{why}</p>}
         <p className="mt-1 [overflow-wrap:anywhere]">
-          <span className="text-faint">To do: </span>
+          {actor === 'operator' && <span className="text-faint">To do: </span>}
           {remedy}
         </p>
       </div>

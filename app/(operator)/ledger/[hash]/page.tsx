@@ -50,7 +50,8 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
         <Empty>
           <strong>The ledger does not know this transaction</strong>
           <p>
-            It never got there, or longer ago than ledger {groupDigits(found.oldestLedger)}, where the history begins.
+            It never got there, or it is older than ledger {groupDigits(found.oldestLedger)}, with which the history of
+            the RPC begins.
           </p>
         </Empty>
       ) : (
