@@ -40,10 +40,17 @@ async function signInAtProvider(page: Page, user: string): Promise<void> {
 test('a contractor accepts by the email of a configured provider', async ({ page }) => {
   const link = await invite('Alice', 'alice@b.example')
   await page.goto(link)
-  for (const size of [DESKTOP, NARROWEST]) {
-    await page.setViewportSize(size)
-    expect(await findBarriers(page)).toEqual([])
-    expect(await overflowOf(page)).toBeLessThanOrEqual(0)
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    for (const size of [DESKTOP, NARROWEST]) {
+      await page.setViewportSize(size)
+      expect(await findBarriers(page)).toEqual([])
+      expect(await overflowOf(page)).toBeLessThanOrEqual(0)
+    }
+  }
+  for (const name of ['Sign in with your email', 'Accept with Freighter']) {
+    await page.keyboard.press('Tab')
+    await expect(page.getByRole('button', { name })).toBeFocused()
   }
   await signInAtProvider(page, 'alice')
   await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeVisible()

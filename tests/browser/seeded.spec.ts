@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, type Page, test } from '@playwright/test'
+import { openTestNetwork } from '#lib/cli/participants.ts'
+import { DESKTOP, enter, findBarriers, NARROWEST, overflowOf, PAGES, PHONE } from './operator.ts'
+import { type RunningProgram, runProgram } from './running-program.ts'
+
+let directory: string
+let program: RunningProgram
+/** every page of the operator's with a few rows of the seed: each press of Tab takes its time */
+let addresses: string[]
+test.beforeAll(async ({ browser }) => {
+  test.setTimeout(120_000)
+  directory = mkdtempSync(join(tmpdir(), 'payroll-seeded-'))
+  execFileSync(process.execPath, ['lib/cli/seed.ts'], { env: { ...process.env, DATA_DIR: directory } })
+  program = await runProgram({ DATA_DIR: directory })
+  const page = await browser.newPage()
+  await enter(page, program.base)
+  await page.goto(`${program.base}/batches?status=failed`)
+  const failed = (await page.getByRole('link', { name: 'Weekend shift' }).getAttribute('href')) ?? ''
+  await page.close()
+  addresses = [
+    '/overview',
+    '/overview?range=30d',
+    '/batches?status=started',
+    failed,
+    '/transfers?view=failed',
+    '/transfers?view=refused',
+    '/contractors?status=onboarding',
+    '/organisations',
+    '/jobs',
+    '/audit?action=batch.failed',
+    `/ledger/${await someTransaction()}`,
+    `/ledger/${'0'.repeat(64)}`,
+  ]
+})
+test.afterAll(async () => {
+  await program?.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+/** The hash of a transaction that is on the ledger of the service. */
+async function someTransaction(): Promise<string> {
+  const { rpc } = await openTestNetwork(program.deploymentUrl)
+  const { transactions } = await rpc.getTransactions({ startLedger: 2, pagination: { limit: 1 } })
+  return transactions[0]?.txHash ?? ''
+}
+
+/** Opens the page at `address`, and all that can be opened on it. */
+async function openAll(page: Page, address: string): Promise<void> {
+  await page.goto(`${program.base}${address}`)
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
+  await expect(page.getByText('Live', { exact: true })).toBeVisible()
+  const closed = page.locator('details:not([open]) > summary').filter({ visible: true })
+  for (let left = await closed.count(); left > 0; left -= 1) await closed.first().click()
+  await expect(closed).toHaveCount(0)
+}
+
+/** Goes through the page by Tab; resolves to what that leaves out, and to what does not show that it has the focus. */
+async function walkByTab(page: Page): Promise<{ targets: number; unreached: string[]; unmarked: string[] }> {
+  const targets = await page.evaluate(() => {
+    const all = [...document.querySelectorAll<HTMLElement>('a[href], button, input, select, textarea, summary')].filter(
+      (one) => one.checkVisibility() && one.getAttribute('type') !== 'hidden',
+    )
+    const nameOf = (one: HTMLElement) => `${one.tagName} ${one.getAttribute('aria-label') ?? one.textContent}`
+    const reached = new Set<HTMLElement>()
+    const unmarked = new Set<string>()
+    document.addEventListener('focusin', ({ target }) => {
+      const one = target as HTMLElement
+      reached.add(one)
+      const { outlineStyle, outlineWidth } = getComputedStyle(one)
+      if (outlineStyle === 'none' || Number.parseFloat(outlineWidth) < 1) unmarked.add(nameOf(one))
+    })
+    Reflect.set(window, 'tellWalk', () => ({
+      targets: all.length,
+      unreached: all.filter((one) => !reached.has(one)).map(nameOf),
+      unmarked: [...unmarked],
+    }))
+    ;(document.activeElement as HTMLElement | null)?.blur()
+    return all.length
+  })
+  const tell = () =>
+    page.evaluate(() => (Reflect.get(window, 'tellWalk') as () => never)()) as ReturnType<typeof walkByTab>
+  // A field for a date takes several presses, so that there are more of them than targets.
+  for (let pressed = 0; pressed < targets + 40; pressed += 1) await page.keyboard.press('Tab')
+  return tell()
+}
+
+/** What stands in an item of what needs a person: whom it concerns, why, and what to do and who does it. */
+const ITEMS = [
+  [
+    /The batch stands still/,
+    /Lighthouse Bakery · Night shift · .* and 1 more/,
+    /3 of 7 paid/,
+    /To do: Ask the employer/,
+  ],
+  [
+    /A transfer is overdue/,
+    /Studio Meridian · Illustrators · Alan Turing/,
+    /within 6 minutes/,
+    /To do: See that the RPC/,
+  ],
+  [/1 transfer of 4/, /Lighthouse Bakery · Grace Hopper/, /no channel has enough/, /Its user starts a new job/],
+  [
+    /The batch failed/,
+    /Lighthouse Bakery · Weekend shift/,
+    /the proof is stale/,
+    /Nothing for you to do: the employer/,
+  ],
+]
+
+test('the overview says what is stuck, for whom, since when, why, and what to do', async ({ page }) => {
+  await page.setViewportSize(PHONE)
+  await enter(page, program.base)
+  const items = page.getByRole('region', { name: 'Needs a person' }).getByRole('listitem')
+  await expect(items).toHaveCount(ITEMS.length)
+  for (const [index, words] of ITEMS.entries()) {
+    for (const said of words) await expect(items.nth(index)).toContainText(said)
+    await expect(items.nth(index)).toContainText(/ago.* UTC/)
+  }
+})
+
+test('the audit log of the seed is in the order of time', async ({ page }) => {
+  await enter(page, program.base)
+  await page.goto(`${program.base}/audit`)
+  const times = await page
+    .getByRole('row')
+    .locator('time')
+    .evaluateAll((all) => all.map((one) => Date.parse(one.getAttribute('datetime') ?? '')))
+  expect(times.length).toBeGreaterThan(20)
+  expect(times).toEqual(times.toSorted((one, other) => other - one))
+})
+
+test('no page of the operator is left out here', () => {
+  const pathOf = (address: string) => new URL(address, program.base).pathname
+  expect(addresses.map(pathOf)).toEqual(expect.arrayContaining(PAGES.map(([address]) => pathOf(address))))
+})
+
+for (const size of [DESKTOP, PHONE]) {
+  test(`Tab alone gets to everything on every page, and shows where it is, at ${size.width} pixels`, async ({
+    page,
+  }) => {
+    test.setTimeout(300_000)
+    await page.setViewportSize(size)
+    await enter(page, program.base)
+    for (const address of addresses) {
+      await openAll(page, address)
+      const { targets, ...missed } = await walkByTab(page)
+      expect(targets, address).toBeGreaterThan(5)
+      expect(missed, address).toEqual({ unreached: [], unmarked: [] })
+    }
+  })
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing with all of it open, and nothing is cut off, ${colorScheme}`, async ({ page }) => {
+    test.setTimeout(300_000)
+    await page.emulateMedia({ colorScheme })
+    await enter(page, program.base)
+    for (const address of addresses) {
+      for (const size of [DESKTOP, NARROWEST]) {
+        await page.setViewportSize(size)
+        await openAll(page, address)
+        expect(await findBarriers(page), `${address} at ${size.width}`).toEqual([])
+        expect(await overflowOf(page), `${address} at ${size.width}`).toBeLessThanOrEqual(0)
+      }
+    }
+  })
+}
