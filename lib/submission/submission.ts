@@ -195,14 +195,17 @@ export function openSubmission(given: {
   /** Answers with those that need no closer look: settled, or not in any ledger yet and not past their time. */
   async function walk(entries: Tracked[]): Promise<Set<Tracked>> {
     const start = Math.min(...entries.map((entry) => entry.lookedAt)) + 1
+    const sought = entries.map((entry) => ({ entry, looked: entry.envelopes }))
     const { records, latestLedger, closedAt } = await walkLedgers(network, entries, start)
     const done = new Set<Tracked>()
     await Promise.all(
-      entries.map(async (entry) => {
+      sought.map(async ({ entry, looked }) => {
         const record = records.get(entry.transfer.id)
-        if (record === null || (!record && closedAt > maxTimeOf(entry.envelopes))) return
+        if (record === null || (!record && closedAt > maxTimeOf(looked))) return
         done.add(entry)
-        await step(entry, () => (record ? tracking.found(entry, record) : tracking.missing(entry, latestLedger)))
+        await step(entry, () =>
+          record ? tracking.found(entry, record) : tracking.missing(entry, latestLedger, looked),
+        )
       }),
     )
     return done

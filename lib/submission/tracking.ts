@@ -8,7 +8,7 @@ import type { LedgerRecord } from './ledger-record.ts'
 import { hashesOf, lookUpHashes, maxTimeOf } from './look-up.ts'
 import { type Books, setOf, settleTransfer } from './settlement.ts'
 import { type Tracked, tellRefused, tellSettled } from './tracked.ts'
-import { type Envelope, findTransfer, noteSent } from './transfers.ts'
+import { type Envelope, findTransfer, noteSent, type RecordedTransfer } from './transfers.ts'
 
 /** What is done about one open transfer. Each of these throws when RPC or database cannot be reached. */
 export interface Tracking {
@@ -16,8 +16,8 @@ export interface Tracking {
   resubmit(entry: Tracked, envelope: Envelope): Promise<void>
   /** Looks it up by its hashes, and draws the conclusion. */
   examine(entry: Tracked): Promise<void>
-  /** Draws the conclusion from its not standing in any ledger up to `ledger`. */
-  missing(entry: Tracked, ledger: number): Promise<void>
+  /** Draws the conclusion from the fact that no ledger up to `ledger` has `looked`, its envelopes when the look-up began. */
+  missing(entry: Tracked, ledger: number, looked: readonly Envelope[]): Promise<void>
   /** Draws the conclusion from a record in the pages of the ledgers. */
   found(entry: Tracked, record: LedgerRecord): Promise<void>
   /** Tells the database what was decided while it was out of reach. */
@@ -57,30 +57,32 @@ export function openTracking({ network, readAccount, database, now, books, drop,
   }
 
   async function examine(entry: Tracked): Promise<void> {
-    const answers = await lookUpAll(entry)
-    const { sequenceNumber, recordedLedger } = entry.transfer
-    const maxTime = maxTimeOf(entry.envelopes)
+    const looked = fix(entry)
+    const answers = await lookUpAll(looked)
+    const { sequenceNumber, recordedLedger } = looked.transfer
+    const maxTime = maxTimeOf(looked.envelopes)
     const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
-    if (decision) await settle(entry, decision)
+    if (decision) await settle(entry, decision, looked)
     else if (answers.every(({ closedAt }) => closedAt > maxTime)) await conclude(entry)
-    else await missing(entry, Math.min(...answers.map(({ latestLedger }) => latestLedger)))
+    else await missing(entry, Math.min(...answers.map(({ latestLedger }) => latestLedger)), looked.envelopes)
   }
 
   /** Where one has applied, another may have failed at the sponsor's cost, which a node that lags does not know yet. */
-  async function lookUpAll(entry: Tracked): Promise<HashAnswer[]> {
-    const answers = await lookUpHashes(network, entry)
+  async function lookUpAll(looked: RecordedTransfer): Promise<HashAnswer[]> {
+    const answers = await lookUpHashes(network, looked)
     const applied = answers.find(({ found }) => found?.consumed)?.found
-    if (!applied || isAlone(entry, applied)) return answers
+    if (!applied || isAlone(looked, applied)) return answers
     const isBehind = answers.some(({ latestLedger }) => latestLedger < applied.ledger)
-    return isBehind ? await lookUpHashes(network, entry, applied.ledger) : answers
+    return isBehind ? await lookUpHashes(network, looked, applied.ledger) : answers
   }
 
   /**
    * Sent again unchanged, once per ledger, while the account's number is the one before: another transaction may have used
    * it, and then no envelope can apply any more.
    */
-  async function missing(entry: Tracked, ledger: number): Promise<void> {
-    entry.lookedAt = ledger
+  async function missing(entry: Tracked, ledger: number, looked: readonly Envelope[]): Promise<void> {
+    // A rival that was recorded meanwhile was not looked for.
+    if (setOf(entry.envelopes) === setOf(looked)) entry.lookedAt = ledger
     if (entry.sentAt >= ledger) return
     const { account } = await readAccount(entry.transfer.account)
     if (account && account.seqNum >= entry.transfer.sequenceNumber && (await conclude(entry))) return
@@ -92,17 +94,18 @@ export function openTracking({ network, readAccount, database, now, books, drop,
   async function found(entry: Tracked, record: LedgerRecord): Promise<void> {
     if (!record.consumed || !isAlone(entry, record)) return await examine(entry)
     const { succeeded, feeCharged } = record
-    await settle(entry, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged })
+    await settle(entry, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged }, entry)
   }
 
   /** Asks for everything that can decide, of all envelopes that there are by now. Whether the transfer is settled. */
   async function conclude(entry: Tracked): Promise<boolean> {
     if (await reload(entry)) return true
-    const { account: address, sequenceNumber, recordedLedger } = entry.transfer
+    const looked = fix(entry)
+    const { account: address, sequenceNumber, recordedLedger } = looked.transfer
     // The account first: what it shows as used must have had its chance to be known by hash.
     const { account, latestLedger } = await readAccount(address)
-    const answers = await lookUpHashes(network, entry, latestLedger)
-    const maxTime = maxTimeOf(entry.envelopes)
+    const answers = await lookUpHashes(network, looked, latestLedger)
+    const maxTime = maxTimeOf(looked.envelopes)
     const decideBy = (number: bigint | undefined, ledger: number) =>
       decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number, latestLedger: ledger } })
     let decision = decideBy(account?.seqNum, latestLedger)
@@ -111,7 +114,7 @@ export function openTracking({ network, readAccount, database, now, books, drop,
       const later = await readAccount(address)
       decision = decideBy(later.account?.seqNum, later.latestLedger)
     }
-    return decision ? await settle(entry, decision) : false
+    return decision ? await settle(entry, decision, looked) : false
   }
 
   /** Reads the rows anew. Whether somebody else has settled the transfer. */
@@ -124,8 +127,8 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     return true
   }
 
-  async function settle(entry: Tracked, made: Decision): Promise<boolean> {
-    entry.decision = { made, looked: setOf(entry.envelopes) }
+  async function settle(entry: Tracked, made: Decision, { envelopes }: RecordedTransfer): Promise<boolean> {
+    entry.decision = { made, looked: setOf(envelopes) }
     return await settleDecided(entry)
   }
 
@@ -161,8 +164,14 @@ export function openTracking({ network, readAccount, database, now, books, drop,
   return { resubmit, examine, missing, found, settleDecided: async (entry) => void (await settleDecided(entry)) }
 }
 
+/**
+ * What a look-up is about, from its first question to the decision. A request may put a rival into the entry meanwhile, and
+ * a decision in the rival's name, of which nothing was asked, would let its payout be paid twice.
+ */
+const fix = ({ transfer, envelopes }: Tracked): RecordedTransfer => ({ transfer, envelopes })
+
 /** Whether no other envelope can have cost anything: the only one that there is stands there as the service sent it. */
-const isAlone = ({ envelopes: [first, ...rivals] }: Tracked, { hash }: LedgerRecord) =>
+const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: LedgerRecord) =>
   first !== undefined && rivals.length === 0 && hashesOf(first)[0] === hash
 
 /** The one with the highest bid, of those that the network has not refused if there are any. */

@@ -1,3 +1,4 @@
+import type { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '#lib/db/connection.ts'
 import { bookTransfer } from '#lib/sponsor/books.ts'
@@ -7,14 +8,15 @@ import { readIntent } from '#lib/sponsor/policy.ts'
 import { recordTransfer } from '#lib/sponsor/recording.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { readRecord } from '#lib/submission/ledger-record.ts'
-import { newTracked } from '#lib/submission/tracked.ts'
-import { openTracking } from '#lib/submission/tracking.ts'
-import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { newTracked, renew } from '#lib/submission/tracked.ts'
+import { openTracking, type TrackingTools } from '#lib/submission/tracking.ts'
+import { findTransferOfHash, type RecordedTransfer } from '#lib/submission/transfers.ts'
 import { limits, PLENTY } from '../sponsor/quota-cases.ts'
 import { clear, findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { NOW, PASSPHRASE, rules, signedTransfer, sponsor } from '../support/inner-transaction.ts'
+import { sendAnswer } from '../support/transfers.ts'
 import { feeBumpResult } from './ledger-answers.ts'
 
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
@@ -53,6 +55,23 @@ async function record(fee: number) {
   return { innerHash: inner.hashHex, outerHash: bump.hash, standing }
 }
 
+async function find(innerHash: string): Promise<RecordedTransfer> {
+  const recorded = await findTransferOfHash(db, innerHash)
+  if (!recorded) throw new Error('nothing was recorded')
+  return recorded
+}
+
+const open = (readAccount: TrackingTools['readAccount']) =>
+  openTracking({
+    network,
+    readAccount,
+    database: async () => db,
+    now: () => now,
+    books: bookTransfer,
+    drop: () => undefined,
+    latest: () => APPLIED,
+  })
+
 const range = (latestLedger: number) => ({ latestLedger, latestLedgerCloseTime: NOW + latestLedger, oldestLedger: 1 })
 
 test.each([
@@ -70,17 +89,8 @@ test.each([
     if (stale >= 0) return { answer: { ...range(APPLIED - 2), status: 'NOT_FOUND' } }
     return { answer: { ...range(APPLIED), ...first.standing('bad-seq', APPLIED - 1, 1_111n) } }
   })
-  const recorded = await findTransferOfHash(db, rival.innerHash)
-  if (!recorded) throw new Error('nothing was recorded')
-  const tracking = openTracking({
-    network,
-    readAccount: () => Promise.reject(new Error('nobody asks for the account')),
-    database: async () => db,
-    now: () => now,
-    books: bookTransfer,
-    drop: () => undefined,
-    latest: () => APPLIED,
-  })
+  const recorded = await find(rival.innerHash)
+  const tracking = open(() => Promise.reject(new Error('nobody asks for the account')))
   const expected = { innerHash: rival.innerHash, sponsor: sponsor.publicKey(), passphrase: PASSPHRASE }
   const shown = readRecord(rival.standing('success', APPLIED, 64_321n), expected)
   await tracking.found(newTracked(recorded, false), shown)
@@ -95,4 +105,68 @@ test.each([
     { held: 0n, used: feeCharged, count: 1 },
   ])
   expect(await findDiscrepancies(db)).toEqual([])
+})
+
+test.each([
+  ['after the account has shown the number used', { late: 0, isRead: false }],
+  ['once its time is over', { late: 10_000, isRead: true }],
+])('a request records a rival that has applied, while the first envelope is looked up %s', async (_, given) => {
+  await clear(db)
+  const first = await record(90_560)
+  const entry = newTracked(await find(first.innerHash), false)
+  const { sequenceNumber: seqNum } = entry.transfer
+  const latest = APPLIED + given.late
+  let { isRead } = given
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  let rival: Awaited<ReturnType<typeof record>> | undefined
+  proxy.rule(async ({ params }) => {
+    if (rival && (params.hash === rival.outerHash || params.hash === rival.innerHash)) {
+      return { answer: { ...range(latest), ...rival.standing('success', APPLIED, 64_321n) } }
+    }
+    if (isRead) {
+      asked.resolve()
+      await goOn.promise
+    }
+    return { answer: { ...range(latest), status: 'NOT_FOUND' } }
+  })
+  const tracking = open(async () => {
+    isRead = true
+    return { account: { seqNum } as xdr.AccountEntry, latestLedger: latest }
+  })
+  const examined = tracking.examine(entry)
+  await asked.promise
+  rival = await record(90_562)
+  renew(entry, await find(rival.innerHash))
+  goOn.resolve()
+  await examined
+  expect((await find(first.innerHash)).transfer.status).toBe('open')
+  expect(entry.lookedAt).toBe(-1)
+  await tracking.examine(entry)
+  expect((await find(first.innerHash)).transfer).toMatchObject({ status: 'succeeded', applied: rival.innerHash })
+  expect(await findDiscrepancies(db)).toEqual([])
+})
+
+test('a rival that is recorded while the first envelope is looked up was not looked for in that ledger', async () => {
+  await clear(db)
+  const first = await record(90_560)
+  const entry = newTracked(await find(first.innerHash), false)
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  proxy.rule(async ({ method }) => {
+    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+    asked.resolve()
+    await goOn.promise
+    return { answer: { ...range(APPLIED), status: 'NOT_FOUND' } }
+  })
+  const seqNum = entry.transfer.sequenceNumber - 1n
+  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED }))
+  const examined = tracking.examine(entry)
+  await asked.promise
+  renew(entry, await find((await record(90_562)).innerHash))
+  goOn.resolve()
+  await examined
+  expect(entry.lookedAt).toBe(-1)
+  await tracking.examine(entry)
+  expect(entry.lookedAt).toBe(APPLIED)
 })
