@@ -1,6 +1,5 @@
 import { Asset, type Keypair, Operation, type rpc, scValToNative, type xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { sequenceUse } from '#lib/devnet/state/account.ts'
 import { issuer, keypair, openTestNetwork, resultCodes, root, type TestNetwork } from './network-fixture.ts'
 
 const usdc = new Asset('USDC', issuer.publicKey())
@@ -135,16 +134,6 @@ test('bumpSequence goes forward only', async () => {
   expect((await network.account(holder)).seqNum).toBe(to)
   expect(await outcome(holder, Operation.bumpSequence({ bumpTo: '5' }))).toBe('txSuccess')
   expect((await network.account(holder)).seqNum).toBe(to + 1n)
-})
-
-test('bumpSequence counts as a use of the number of another source, though it bumps nothing (CAP-21)', async () => {
-  const before = sequenceUse(await network.account(other))
-  const bump = await network.build(holder, Operation.bumpSequence({ bumpTo: '5', source: other.publicKey() }))
-  bump.sign(other)
-  expect((await network.settle(bump)).status).toBe('SUCCESS')
-  const { sequence } = await network.server.getLatestLedger()
-  expect(sequenceUse(await network.account(other)).ledger).toBe(sequence)
-  expect(before.ledger).toBeLessThan(sequence)
 })
 
 test('one failed operation undoes the others, yet each has its result', async () => {

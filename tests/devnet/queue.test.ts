@@ -36,16 +36,6 @@ test('one pending transaction per account: the same is DUPLICATE, the next TRY_A
   expect(await send(following(first, payer))).toBe('PENDING')
 })
 
-test('an applied envelope is banned for ten ledgers, then its sequence number is bad', async () => {
-  const transaction = await network.build(payer, pay())
-  expect((await network.settle(transaction)).status).toBe('SUCCESS')
-  for (let ledger = 0; ledger < 10; ledger += 1) {
-    expect(await send(transaction)).toBe('TRY_AGAIN_LATER')
-    network.close()
-  }
-  expect(await send(transaction)).toBe('txBadSeq')
-})
-
 test('a pending transaction that becomes invalid is left out and banned', async () => {
   const bound = await network.build(payer, pay())
   const soon = Math.floor(network.clock.now / 1000) + 12
@@ -57,23 +47,6 @@ test('a pending transaction that becomes invalid is left out and banned', async 
   expect((await network.server.getTransaction(hash)).status).toBe('NOT_FOUND')
   expect(await send(transaction)).toBe('TRY_AGAIN_LATER')
   expect((await network.settle(bound)).status).toBe('SUCCESS')
-})
-
-test('only a fee bump of the same sequence number at ten times the rate replaces a pending transaction', async () => {
-  const inner = await network.build(payer, pay())
-  expect(await send(inner)).toBe('PENDING')
-  const dear = await network.draft(payer, [pay()], '100000')
-  dear.sign(payer)
-  expect(await send(dear)).toBe('TRY_AGAIN_LATER')
-  const sent = await network.server.sendTransaction(wrap(inner, sponsor, 1999n))
-  expect(codeOf(sent)).toBe('txInsufficientFee')
-  expect(sent.errorResult?.feeCharged).toBe(2000n)
-  const replacement = wrap(inner, sponsor, 2000n)
-  expect(await send(replacement)).toBe('PENDING')
-  expect(await send(inner)).toBe('DUPLICATE')
-  network.close()
-  const found = await network.server.getTransaction(Buffer.from(inner.hash()).toString('hex'))
-  expect(found).toMatchObject({ status: 'SUCCESS', feeBump: true })
 })
 
 test('a fee source must cover all that it has pending', async () => {

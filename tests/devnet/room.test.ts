@@ -15,7 +15,6 @@ import { codeOf, keypair, openTestNetwork, passphrase, perturb, type TestNetwork
 const NATIVE = Asset.native().contractId(passphrase)
 /** Two of the largest writers fit into a ledger, four into the queue. */
 const LARGEST = NETWORK_LIMITS.writeBytes
-const BAN_LEDGERS = 10
 
 let network: TestNetwork
 let payers: Keypair[]
@@ -61,19 +60,6 @@ async function fill(...bids: number[]): Promise<Transaction[]> {
   for (const transaction of calls) expect(await send(transaction)).toBe('PENDING')
   return calls
 }
-
-test('a full queue names the fee that would do, and bans the envelope for ten ledgers', async () => {
-  await fill(100, 100, 100, 100)
-  const fifth = await call(payers[4] as Keypair, 100)
-  const sent = await network.server.sendTransaction(fifth)
-  expect(codeOf(sent)).toBe('txInsufficientFee')
-  expect(sent.errorResult?.feeCharged).toBe(resourceFeeOf(fifth, 100) + 101n)
-  for (let ledger = 0; ledger < BAN_LEDGERS; ledger += 1) {
-    expect(await send(fifth)).toBe('TRY_AGAIN_LATER')
-    network.close()
-  }
-  expect(await send(fifth)).toBe('PENDING')
-})
 
 test('who offers more takes the place of who offers least, and until the next ledger that offer must be beaten', async () => {
   const [, least] = await fill(200, 150, 300, 400)

@@ -1,0 +1,228 @@
+import { readFileSync } from 'node:fs'
+import {
+  Account,
+  Address,
+  Asset,
+  Contract,
+  type FeeBumpTransaction,
+  type Keypair,
+  nativeToScVal,
+  Operation,
+  type rpc,
+  SorobanDataBuilder,
+  scValToNative,
+  type Transaction,
+  TransactionBuilder,
+  xdr,
+} from '@stellar/stellar-sdk'
+import { expect, test } from 'vitest'
+import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/devnet.ts'
+import { sequenceUse } from '#lib/devnet/state/account.ts'
+import { accountId } from '#lib/devnet/state/ledger-key.ts'
+import { nonRefundableFee } from '#lib/devnet/transaction/fees.ts'
+import {
+  codeOf,
+  keypair,
+  openTestNetwork,
+  passphrase,
+  perturb,
+  root,
+  type TestNetwork,
+  wrap,
+} from './network-fixture.ts'
+
+/** Transactions on a new network, what the real one answers to each, and the place in its sources that says so. */
+interface Vector {
+  name: string
+  source: string
+  /** so many contract calls fit into a ledger, and twice as many into the queue; testnet's limits unless given */
+  callsInLedger?: number
+  transactions: Record<string, Draft>
+  steps: Step[]
+}
+
+interface Draft {
+  /** 1 XLM to root; a transfer of XLM to oneself by contract call; one that bumps the account `other` nowhere */
+  kind: 'payment' | 'call' | 'bumpSequence'
+  /** the account that it is of: `payer` unless given */
+  from?: string
+  /** who signs it: the account that it is of unless given */
+  signers?: string[]
+  /** how far its sequence number is from the next one */
+  number?: number
+  fee?: number
+  /** stroops that the account `sponsor` offers for a fee bump around it */
+  wrap?: string
+  /** seconds after the last ledger */
+  minTime?: number
+  maxTime?: number
+  /** of a call: stroops on top of its resource fee, and what it declares in place of what it needs */
+  offer?: number
+  instructions?: number
+  diskReadBytes?: number
+  writeBytes?: number
+  resourceFee?: number
+  /** keys in its footprint besides those that it needs */
+  readOnly?: ('data' | 'nativeLine' | 'payer')[]
+}
+
+type Step =
+  | {
+      /** its result code, or the status */
+      send: string
+      answer: string
+      feeCharged?: string
+      /** the error, then a text and numbers; further numbers may follow */
+      diagnostic?: string[]
+      /** what it should have offered, by the fee that is named */
+      offerNeeded?: string
+    }
+  | { close: number }
+  | {
+      find: string
+      status: string
+      feeCharged?: string
+      /** whose entries change before the operations, in this order */
+      before?: string[]
+    }
+  /** what getFeeStats tells of transactions that are no calls */
+  | { fees: object }
+  /** the account whose sequence number the last ledger has used */
+  | { used: string }
+
+const VECTORS: Vector[] = JSON.parse(readFileSync(new URL('vectors/transactions.json', import.meta.url), 'utf8'))
+
+test.each(VECTORS)('$name ($source)', async ({ callsInLedger, transactions, steps }) => {
+  const { soroban } = NETWORK_LEDGER_LIMITS
+  const limits = callsInLedger
+    ? { limits: { ...NETWORK_LEDGER_LIMITS, soroban: { ...soroban, operations: callsInLedger } } }
+    : {}
+  const network = await openTestNetwork(limits)
+  try {
+    await network.found(keypair('payer'), keypair('other'), keypair('sponsor'))
+    const made = new Map<string, Transaction | FeeBumpTransaction>()
+    for (const [name, draft] of Object.entries(transactions)) made.set(name, await make(network, draft))
+    const named = (name: string) => {
+      const transaction = made.get(name)
+      if (!transaction) throw new Error(`no transaction ${name}`)
+      return transaction
+    }
+    for (const step of steps) {
+      if ('send' in step) check(step, named(step.send), await network.server.sendTransaction(named(step.send)))
+      else if ('close' in step) for (let count = 0; count < step.close; count += 1) network.close()
+      else if ('find' in step) await find(network, step, named(step.find))
+      else if ('fees' in step) expect((await network.server.getFeeStats()).inclusionFee).toMatchObject(step.fees)
+      else {
+        const { sequence } = await network.server.getLatestLedger()
+        expect(sequenceUse(await network.account(keypair(step.used))).ledger).toBe(sequence)
+      }
+    }
+  } finally {
+    await network.stop()
+  }
+})
+
+function check(
+  step: Extract<Step, { send: string }>,
+  transaction: Transaction | FeeBumpTransaction,
+  sent: rpc.Api.SendTransactionResponse,
+): void {
+  expect(codeOf(sent)).toBe(step.answer)
+  const charged = sent.errorResult?.feeCharged
+  if (step.feeCharged !== undefined) expect(String(charged)).toBe(step.feeCharged)
+  if (step.offerNeeded !== undefined) {
+    if ('innerTransaction' in transaction) throw new Error('a fee bump has no resource fee')
+    expect(String((charged ?? 0n) - dataOf(transaction).resourceFee)).toBe(step.offerNeeded)
+  }
+  if (!step.diagnostic) return
+  const body = sent.diagnosticEvents?.[0]?.event.body.v0
+  const [, error] = body?.topics ?? []
+  const told = body && scValToNative(body.data)
+  const found = [describe(error), ...(Array.isArray(told) ? told : [told]).map(String)]
+  expect(found.slice(0, step.diagnostic.length)).toEqual(step.diagnostic)
+}
+
+function describe(error: xdr.ScVal | undefined): string {
+  if (error?.type !== 'scvError' || error.error.type === 'sceContract') return 'no error of the host'
+  return `Error(${error.error.type.slice('sce'.length)}, ${error.error.code.name.slice('scec'.length)})`
+}
+
+async function find(
+  network: TestNetwork,
+  step: Extract<Step, { find: string }>,
+  transaction: Transaction | FeeBumpTransaction,
+): Promise<void> {
+  const found = await network.server.getTransaction(Buffer.from(transaction.hash()).toString('hex'))
+  expect(found.status).toBe(step.status)
+  if (found.status === 'NOT_FOUND') return
+  if (step.feeCharged !== undefined) expect(String(found.resultXdr.feeCharged)).toBe(step.feeCharged)
+  if (!step.before || found.resultMetaXdr.type !== 'v4') return
+  const owners = found.resultMetaXdr.v4.txChangesBefore.map((change) => {
+    const entry = change.type === 'ledgerEntryState' || change.type === 'ledgerEntryUpdated' ? change.value : undefined
+    return entry?.data.type === 'account' ? accountId(entry.data.account.accountId) : undefined
+  })
+  expect(owners).toEqual(step.before.map((name) => keypair(name).publicKey()))
+}
+
+async function make(network: TestNetwork, draft: Draft): Promise<Transaction | FeeBumpTransaction> {
+  const { kind, from = 'payer', number = 0, fee = 100, minTime, maxTime } = draft
+  const source = keypair(from)
+  const account = await network.server.getAccount(source.publicKey()).catch(() => new Account(source.publicKey(), '0'))
+  const plain = new TransactionBuilder(account, { fee: String(fee), networkPassphrase: passphrase })
+    .addOperation(operationOf(kind, source))
+    .setTimeout(0)
+    .build()
+  const called = kind === 'call' ? declare(await network.server.prepareTransaction(plain), draft) : plain
+  const now = Math.floor(network.clock.now / 1000)
+  const bounds = new xdr.TimeBounds({
+    minTime: minTime === undefined ? 0n : BigInt(now + minTime),
+    maxTime: maxTime === undefined ? 0n : BigInt(now + maxTime),
+  })
+  const signers = (draft.signers ?? [from]).map(keypair)
+  const changes = { seqNum: BigInt(called.sequence) + BigInt(number), cond: xdr.Preconditions.precondTime(bounds) }
+  const signed = perturb(called, changes, ...signers)
+  return draft.wrap === undefined ? signed : wrap(signed, keypair('sponsor'), BigInt(draft.wrap))
+}
+
+function operationOf(kind: Draft['kind'], source: Keypair): xdr.Operation {
+  if (kind === 'payment') {
+    return Operation.payment({ destination: root.publicKey(), asset: Asset.native(), amount: '1' })
+  }
+  if (kind === 'bumpSequence') return Operation.bumpSequence({ bumpTo: '5', source: keypair('other').publicKey() })
+  const self = Address.fromString(source.publicKey()).toScVal()
+  const native = new Contract(Asset.native().contractId(passphrase))
+  return native.call('transfer', self, self, nativeToScVal(1n, { type: 'i128' }))
+}
+
+/** The call with what the vector declares for it, and a resource fee that covers that unless the vector says one. */
+function declare(prepared: Transaction | FeeBumpTransaction, draft: Draft): Transaction {
+  if ('innerTransaction' in prepared) throw new Error('not a plain transaction')
+  const { resources } = dataOf(prepared)
+  const builder = new SorobanDataBuilder(dataOf(prepared)).setResources(
+    draft.instructions ?? resources.instructions,
+    draft.diskReadBytes ?? resources.diskReadBytes,
+    draft.writeBytes ?? resources.writeBytes,
+  )
+  if (draft.readOnly) builder.setReadOnly(draft.readOnly.map(keyOf))
+  const declared = builder.build()
+  // Room for signatures, and for rent and events.
+  const enough = nonRefundableFee(declared.resources, prepared.toEnvelope().toXdr().length + 400) + 50_000n
+  const resourceFee = draft.resourceFee === undefined ? enough : BigInt(draft.resourceFee)
+  const sorobanData = new xdr.SorobanTransactionData({ ...declared, resourceFee })
+  const fee = Number(resourceFee) + (draft.offer ?? 100)
+  return perturb(prepared, { ext: xdr.TransactionExt.sorobanData(sorobanData), fee })
+}
+
+function dataOf(transaction: Transaction): xdr.SorobanTransactionData {
+  const envelope = transaction.toEnvelope()
+  if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.ext.type !== 'sorobanData') throw new Error('no call')
+  return envelope.v1.tx.ext.sorobanData
+}
+
+function keyOf(name: 'data' | 'nativeLine' | 'payer'): xdr.LedgerKey {
+  const owner = xdr.PublicKey.publicKeyTypeEd25519(keypair('payer').rawPublicKey())
+  if (name === 'data') return xdr.LedgerKey.data(new xdr.LedgerKeyData({ accountId: owner, dataName: 'x' }))
+  if (name === 'payer') return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: owner }))
+  const asset = xdr.TrustLineAsset.assetTypeNative()
+  return xdr.LedgerKey.trustline(new xdr.LedgerKeyTrustLine({ accountId: owner, asset }))
+}
