@@ -8,12 +8,13 @@ import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { requireSameKeys } from '#lib/wallet/verification-keys.ts'
 
 const DOCUMENT = z.object({
   rpcUrl: z.string(),
   friendbotUrl: z.string(),
   passphrase: z.string(),
-  contracts: z.object({ token: z.string(), auditor: z.string() }),
+  contracts: z.object({ token: z.string(), auditor: z.string(), verifier: z.string() }),
   auditor: z.object({ id: z.number() }),
 })
 
@@ -23,20 +24,25 @@ export interface TestNetwork extends Deployment {
   auditorId: number
 }
 
-/** Opens the network that the deployment document at `url` describes, with a prover whose proofs it takes. */
-export async function openTestNetwork(url: string, prover: Prover = standIn): Promise<TestNetwork> {
+/**
+ * Opens the network that the deployment document at `url` describes.
+ * @throws ConfigurationError before anything is made there, if its verifier would not take the proofs of this prover
+ */
+export async function openTestNetwork(url: string, prover?: Prover): Promise<TestNetwork> {
   const response = await fetch(url)
   if (!response.ok) throw new Error(`${url} answered ${response.status}`)
   const document = DOCUMENT.parse(await response.json())
-  return {
+  const network: TestNetwork = {
     rpc: new rpc.Server(document.rpcUrl, { allowHttp: document.rpcUrl.startsWith('http:') }),
     passphrase: document.passphrase,
     token: document.contracts.token,
     auditor: document.contracts.auditor,
-    prover,
+    prover: prover ?? standIn,
     friendbotUrl: document.friendbotUrl,
     auditorId: document.auditor.id,
   }
+  if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
+  return network
 }
 
 /** The network did not take a transaction: nothing of it can happen any more. */

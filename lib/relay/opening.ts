@@ -7,7 +7,7 @@ import type { Network } from '#lib/stellar/network.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { findForeignCircuit } from '#lib/wallet/verification-keys.ts'
+import { requireSameKeys } from '#lib/wallet/verification-keys.ts'
 import { openProgress } from './progress.ts'
 import { RELAY_TIMES, type Relay, type RelayTimes } from './relay.ts'
 
@@ -65,13 +65,7 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
     throw new ConfigurationError('CONFIDENTIAL_TOKEN', 'the contract names no verifier of proofs')
   }
   if (prover.verificationKeys && verifier?.type === 'scvAddress') {
-    const foreign = await findForeignCircuit(deployed, Address.fromScVal(verifier).toString(), prover)
-    if (foreign) {
-      throw new ConfigurationError(
-        'PROVER_CIRCUITS',
-        `the network's verifier has another key, or none, for the circuit ${foreign}`,
-      )
-    }
+    await requireSameKeys(deployed, Address.fromScVal(verifier).toString(), prover)
   }
   return { ...deployed, auditor: Address.fromScVal(auditor).toString(), prover }
 }

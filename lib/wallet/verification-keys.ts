@@ -1,3 +1,4 @@
+import { ConfigurationError } from '#lib/config/environment.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import type { Prover, Statement } from './prover.ts'
@@ -20,6 +21,14 @@ export async function findForeignCircuit(
     }
   }
   return undefined
+}
+
+/** @throws ConfigurationError that names a circuit whose proofs the network's verifier (a contract, C…) would not take */
+export async function requireSameKeys(network: TokenOnNetwork, verifier: string, prover: Prover): Promise<void> {
+  const foreign = await findForeignCircuit(network, verifier, prover)
+  if (foreign === undefined) return
+  const reason = `the network's verifier has another key, or none, for the circuit ${foreign}`
+  throw new ConfigurationError('PROVER_CIRCUITS', reason)
 }
 
 /** The error of a verifier that has no key of a number. */

@@ -159,6 +159,20 @@ test('the wallet command finds a fault of its configuration before it asks the n
   })
 })
 
+test('the wallet command names the circuit of which the network has another key, before it proves', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'circuits-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await cp('lib/prover/circuits', folder, { recursive: true })
+  const key = await readFile(join(folder, 'transfer.vk'))
+  await writeFile(join(folder, 'transfer.vk'), key.with(1_000, (key[1_000] ?? 0) ^ 1))
+  const failing = run(process.execPath, ['lib/cli/wallet.ts', 'new', '--network', `${devnet.url}/deployment.json`], {
+    env: { ...process.env, DEVNET_PROOFS: 'real', PROVER_CIRCUITS: folder },
+  })
+  await expect(failing).rejects.toMatchObject({
+    stderr: "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit transfer\n",
+  })
+})
+
 describe('a proof does not hold', () => {
   let args: [xdr.ScVal, xdr.ScVal, xdr.ScVal]
   const name = 'confidential_transfer'
