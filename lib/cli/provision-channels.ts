@@ -7,7 +7,7 @@ import { loadProver, proverSettings } from '#lib/prover/loading.ts'
 import { ensureXlm, type Funder } from '#lib/provisioning/accounts.ts'
 import type { DeployedToken } from '#lib/provisioning/token.ts'
 import type { Provisioning } from '#lib/provisioning/wanted.ts'
-import { prepareChannels } from '#lib/relay/setup.ts'
+import { announceRegistrations, prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
@@ -57,7 +57,7 @@ export async function provisionChannels(
   const service = await startService({ ...environment, ...off, ...place })
   const prover = await loadProver(proverSettings(environment), say)
   try {
-    const relay = await composeRelay(service, { prover })
+    const relay = announceRegistrations(await composeRelay(service, { prover }), (line) => say(`         ${line}`))
     const needs = { auditorId: document.auditor.id, funds: given.funds }
     await prepareChannels(relay, service.faucet, (address, step) => say(`channel  ${address}, ${step}`), needs)
   } finally {

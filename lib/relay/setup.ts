@@ -2,8 +2,11 @@ import { z } from 'zod'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { type Faucet, fund } from '#lib/funding/faucet.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import { announceProofs } from '#lib/prover/progress.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
+import type { Deployment } from '#lib/wallet/deployment.ts'
 import { readBalance } from './balance.ts'
 import { announceChannels, noteProblem } from './channels.ts'
 import { diagnose } from './diagnosis.ts'
@@ -74,6 +77,25 @@ export async function prepareChannel(
   await fillUp(relay, faucet, channel, say, funds)
   await note(null)
   say(address, 'ready')
+}
+
+/** A relay that says of each registration which of how many it is; those of the channels that are registered are not counted. */
+export function announceRegistrations(relay: Relay, say: (line: string) => void): Relay {
+  const addresses = relay.channels.map(({ address }) => address)
+  let announced: Promise<Deployment> | undefined
+  const announce = async () => {
+    const deployment = await relay.deployment()
+    const registered = await readConfidentialAccounts(relay.network.server, relay.token, addresses)
+    return { ...deployment, prover: announceProofs(deployment.prover, addresses.length - registered.size, say) }
+  }
+  const deployment = () => {
+    announced ??= announce().catch((error: unknown) => {
+      announced = undefined
+      throw error
+    })
+    return announced
+  }
+  return { ...relay, deployment }
 }
 
 async function fillUp(

@@ -7,7 +7,7 @@ import { type RelayHost, startHost } from '#lib/relay/host.ts'
 import { openRelay } from '#lib/relay/opening.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { RELAY_TIMES, type Relay, type RelayTimes } from '#lib/relay/relay.ts'
-import { prepareChannel } from '#lib/relay/setup.ts'
+import { announceRegistrations, prepareChannel } from '#lib/relay/setup.ts'
 import type { Service } from './services.ts'
 
 /** How a relay is to be run. */
@@ -68,8 +68,9 @@ export async function startRelay(service: Service, options: RelayOptions = {}): 
   // The start of a service does not wait for it; until the keys agree no item is proved.
   if (options.mayBeMute) checked.catch((error: unknown) => log('error', 'relay', { failure: describeFailure(error) }))
   else await checked
+  const announced = announceRegistrations(relay, (progress) => log('info', 'registering channels', { progress }))
   const host = await startHost(relay, {
-    ...(options.prepares && { prepare: (channel) => prepareChannel(relay, faucet, channel, () => undefined) }),
+    ...(options.prepares && { prepare: (channel) => prepareChannel(announced, faucet, channel, () => undefined) }),
     end: () => ending.abort(),
     port: settings.relay?.port ?? 0,
     network: settings.network.name,

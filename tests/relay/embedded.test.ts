@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { readJob, startJob } from '#lib/relay/jobs.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
+import { captureLog } from '../support/console.ts'
 import { freePort } from '../support/port.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -18,7 +19,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-async function start(): Promise<{ service: RunningService; relayUrl: string }> {
+async function start(own: Record<string, string> = {}): Promise<{ service: RunningService; relayUrl: string }> {
   const [devnet, relay] = [await freePort(), await freePort()]
   const variables = {
     DATA_DIR: directory,
@@ -26,9 +27,29 @@ async function start(): Promise<{ service: RunningService; relayUrl: string }> {
     DEVNET_PORT: `${devnet}`,
     RELAY_PORT: `${relay}`,
     DEVNET_CLOSE_MS: '200',
+    ...own,
   }
   return { service: await startService(readEnvironment(variables)), relayUrl: `http://localhost:${relay}` }
 }
+
+/** Two channels, so that one of three items is proved ahead: without contractors a job pays the other channel. */
+test('with real proofs the channels are registered, a job is paid, and the log tells of each proof', async () => {
+  const lines = captureLog()
+  const own = mkdtempSync(join(tmpdir(), 'payroll-embedded-'))
+  onTestFinished(() => rmSync(own, { recursive: true, force: true }))
+  const CHANNEL_SEEDS = [Keypair.random().secret(), Keypair.random().secret()].join()
+  const { service } = await start({ DATA_DIR: own, DEVNET_PROOFS: 'real', CHANNEL_SEEDS, DEVNET_CLOSE_MS: '1000' })
+  try {
+    const job = await runJob(service, [1, 2, 3])
+    expect(job).toMatchObject({ status: 'completed' })
+    expect(job.results.map(({ status }) => status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS'])
+    const told = lines.flatMap((line) => /"progress":"(proving \d of \d)/.exec(line)?.[1] ?? [])
+    for (const item of [1, 2, 3]) expect(told).toContain(`proving ${item} of 3`)
+    for (const channel of [1, 2]) expect(told).toContain(`proving ${channel} of 2`)
+  } finally {
+    await service.close()
+  }
+})
 
 async function runJob(service: RunningService, amounts: number[]) {
   const db = await service.database()
