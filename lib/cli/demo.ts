@@ -20,7 +20,7 @@ import {
   readPayoutHashes,
   sealAmount,
 } from './demo/payroll-steps.ts'
-import { awaitRelay, runRelayBatch } from './demo/relay-batch.ts'
+import { awaitRelay, runRelayBatch, sayProgress } from './demo/relay-batch.ts'
 import { endow, enrol, openTestNetwork } from './participants.ts'
 import { answers, type Serving, startServing } from './serve.ts'
 import { connectWallet, readSponsorAddress, sponsorTransfer } from './wallet-session.ts'
@@ -143,7 +143,7 @@ async function main(): Promise<void> {
   if (await answers(base)) say(`Using the service that answers at ${base}`)
   else {
     say(`Starting the service at ${base} …`)
-    serving = await startServing(base)
+    serving = await startServing(base, {}, (line) => sayProgress(line, say))
   }
   const end = async () => await serving?.stop()
   process.once('SIGINT', end)

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import { buildIfStale, nextProgram } from './build.ts'
 
 /** A service that answers, and the way to end it if it was started here. */
@@ -30,18 +31,20 @@ export async function answers(base: string): Promise<boolean> {
 
 /**
  * Starts the service as `npm start` does, with `variables` on top of the environment of this process, and resolves
- * once it answers at `base`. What it prints goes to `output`, a file's descriptor or one of two words.
+ * once it answers at `base`. What it prints goes to `output`: a file's descriptor, one of two words, or a function that is
+ * told each line.
  */
 export async function startServing(
   base: string,
   variables: Record<string, string> = {},
-  output: 'inherit' | 'ignore' | number = 'ignore',
+  output: 'inherit' | 'ignore' | number | ((line: string) => void) = 'ignore',
 ): Promise<Serving> {
   buildIfStale()
   const child = spawn(process.execPath, [nextProgram(), 'start'], {
-    stdio: ['ignore', output, 'inherit'],
+    stdio: ['ignore', typeof output === 'function' ? 'pipe' : output, 'inherit'],
     env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...MEMORY, ...variables },
   })
+  if (typeof output === 'function' && child.stdout) createInterface(child.stdout).on('line', output)
   const deadline = Date.now() + START_DEADLINE_MS
   while (!(await answers(base))) {
     if (child.exitCode !== null) throw new Error(`the service ended with code ${child.exitCode}`)

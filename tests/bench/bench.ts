@@ -1,4 +1,5 @@
 import { freePort } from '../support/port.ts'
+import { measureDemo } from './demo.ts'
 import { type Figure, measureDirectory } from './directory.ts'
 import { measureHostile } from './hostile.ts'
 import { measureLedger } from './ledger.ts'
@@ -46,6 +47,7 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   'proving-relay': async (databaseUrl) => tell(await measureProvingRelay(databaseUrl)),
   ledger: async () => tellAll(await measureLedger()),
   prover: async () => tellAll(await measureProver()),
+  demo: async () => tell(await measureDemo()),
   payroll: async () => tellAll(await measurePayroll()),
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
   log: async (databaseUrl) => tell(await measureRequestLog(databaseUrl)),

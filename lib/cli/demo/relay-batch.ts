@@ -19,6 +19,15 @@ export async function awaitRelay(base: string, say: (line: string) => void): Pro
   return problem
 }
 
+const PROGRESS = z.object({ progress: z.string(), left: z.string().optional() })
+
+/** Says what a line of the service's log tells of a proof that its relay makes. */
+export function sayProgress(line: string, say: (line: string) => void): void {
+  if (!line.includes('"progress"')) return
+  const { progress, left } = PROGRESS.parse(JSON.parse(line))
+  say(`  the relay: ${progress}${left === undefined ? '' : `, ${left}`}`)
+}
+
 /** Has the relay pay `amounts` (base units) to the contractors, and tells each result. Resolves to how the job ended. */
 export async function runRelayBatch(
   client: PayrollClient,
