@@ -28,8 +28,11 @@ const LONGEST = 300
 
 /** The token extends an account's life to 30 days when fewer than 29 are left; both in ledgers of five seconds. */
 const EXTENSION_DUE = 501_120
+const EXTENSION_LIFE = 518_400
 /** Rent of that extension for one account, rounded up, in stroops; what is not used comes back. */
 const EXTENSION_RENT = 300_000n
+/** Testnet asks a stroop for two ledgers of an account's life. We count half of that, so that no link declares too little. */
+const LEDGERS_FOR_A_STROOP = 4n
 
 /**
  * Prepares transfers ahead, from one known opening, with consecutive sequence numbers. They must apply in this order
@@ -64,6 +67,8 @@ export async function prepareChain(
   const links: Link[] = []
   let start = startFrom(party(from).account, holder, opening)
   let first: { to: string; data: xdr.SorobanTransactionData } | undefined
+  let rentOfFirst = 0n
+  const paid = new Set([from])
   for (const [index, payout] of payouts.entries()) {
     const recipient = party(payout.to)
     const { name, args, next, spendableNext } = await proveTransfer(deployment, holder, start, {
@@ -75,7 +80,9 @@ export async function prepareChain(
     const timed = { ...options, seconds: secondsOf(index, options) }
     let transaction: Transaction
     if (first) {
-      const margin = isExtended(recipient) && !isExtended(party(first.to)) ? EXTENSION_RENT : 0n
+      // The first pays rent for both its accounts. The others do not pay that again, and sponsors take no fee far above
+      // the need.
+      const margin = (isExtended(recipient) && !paid.has(payout.to) ? EXTENSION_RENT : 0n) - rentOfFirst
       const between = { first: first.to, other: payout.to }
       const data = redirectResources(first.data, between, recipient.auditor.footprint, margin)
       const auth = [authorizeAsSource(deployment, name, args)]
@@ -84,7 +91,9 @@ export async function prepareChain(
       const simulated = await simulateCall(deployment, source, invoke(deployment, name, args), timed)
       transaction = simulated.transaction
       first = { to: payout.to, data: simulated.data }
+      rentOfFirst = leastRentOf(party(from)) + leastRentOf(recipient)
     }
+    paid.add(payout.to)
     links.push({ ...signCall(transaction, holder.signer), ...payout, next })
     start = { spendable: spendableNext, opening: next }
   }
@@ -95,6 +104,10 @@ export async function prepareChain(
 function secondsOf(index: number, { seconds = 120 }: CallOptions): number {
   return Math.min(seconds + index * LINK_SECONDS, Math.max(LONGEST, seconds))
 }
+
+/** What the network asks at least for extending the account's life, in stroops; 0 where it is not due. */
+const leastRentOf = (party: Party): bigint =>
+  isExtended(party) ? BigInt(EXTENSION_LIFE - party.account.ledgersLeft) / LEDGERS_FOR_A_STROOP : 0n
 
 /** Whether a call that touches the account extends its life, and pays rent for that. */
 const isExtended = ({ account }: Party): boolean => account.ledgersLeft < EXTENSION_DUE

@@ -3,12 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from '#lib/cli/participants.ts'
+import { enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
 import { startServing } from '#lib/cli/serve.ts'
 import { multiplyLimits, NETWORK_LEDGER_LIMITS, startDevnet } from '#lib/devnet/devnet.ts'
-import { buildTransfer } from '#lib/wallet/calls.ts'
 import { prepareChain } from '#lib/wallet/chain.ts'
-import { NOTHING, type Opening } from '#lib/wallet/commitment.ts'
+import { NOTHING } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
 import { cpuMsOf } from './load.ts'
@@ -69,8 +68,7 @@ export async function setStage(variables: Record<string, string> = {}): Promise<
       const payouts = Array.from({ length: transfers }, () => ({ to: payee.signer.publicKey(), amount: 0n }))
       return await Promise.all(
         holders.map(async (payer) => {
-          const opening = transfers > 1 ? await payOnce(network, payer, payee) : NOTHING
-          const chain = await prepareChain(network, payer, { opening, payouts }, { seconds: 300 })
+          const chain = await prepareChain(network, payer, { opening: NOTHING, payouts }, { seconds: 300 })
           return { payer, chain: chain.map(({ signedXdr }) => signedXdr) }
         }),
       )
@@ -90,17 +88,6 @@ export async function setStage(variables: Record<string, string> = {}): Promise<
       await rm(directory, { recursive: true, force: true })
     },
   }
-}
-
-/**
- * The first transfer of an account pays rent. In a chain the others would declare as much, which no sponsor takes that
- * they do not need: an account that has paid before begins the chain.
- */
-async function payOnce(network: TestNetwork, payer: Holder, payee: Holder): Promise<Opening> {
-  const transfer = { to: payee.signer.publicKey(), amount: 0n, opening: NOTHING }
-  const { signedXdr, next } = await buildTransfer(network, payer, transfer)
-  await sendAndWait(network, signedXdr)
-  return next
 }
 
 async function inGroups<Item>(count: number, size: number, make: () => Promise<Item>): Promise<Item[]> {

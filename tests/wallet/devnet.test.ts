@@ -1,11 +1,11 @@
-import { Asset, Keypair, Operation, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
+import { Asset, Keypair, Operation, rpc, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, devnetKeys, prover, startDevnet } from '#lib/devnet/devnet.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { prepareChain } from '#lib/wallet/chain.ts'
-import { opens } from '#lib/wallet/commitment.ts'
+import { NOTHING, opens } from '#lib/wallet/commitment.ts'
 import { auditRecipient, auditSender, decryptTransfer } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
@@ -184,6 +184,23 @@ describe('on a ledger', () => {
     const after = await sync(employer)
     expect(after.spendable.value).toBe(spendable.value - 3n * USDC)
     expect(after.receiving.value).toBe(receiving.value + USDC)
+  })
+
+  test('each link of a chain that begins with new accounts declares a fee that a sponsor takes at its turn', async () => {
+    const [payer, payee, newer] = ['payer', 'payee', 'newer payee'].map((name) =>
+      openHolder(keypair(name), deployment.token),
+    ) as [Holder, Holder, Holder]
+    await Promise.all([payer, payee, newer].map(open))
+    const payouts = [payee, payee, contractor(0), newer, newer].map((holder) => ({ to: address(holder), amount: 0n }))
+    for (const link of await prepareChain(deployment, payer, { opening: NOTHING, payouts })) {
+      const transaction = TransactionBuilder.fromXdr(link.signedXdr, PASSPHRASE) as Transaction
+      const declared = BigInt(transaction.fee) - 100n
+      const simulated = await deployment.rpc.simulateTransaction(transaction)
+      const needed = rpc.Api.isSimulationSuccess(simulated) ? BigInt(simulated.minResourceFee) : -1n
+      expect(declared).toBeGreaterThanOrEqual(needed)
+      expect(declared).toBeLessThanOrEqual(2n * needed + 100_000n)
+      await apply(link)
+    }
   })
 
   test('once a link has failed, the later ones are void', async () => {
