@@ -33,7 +33,7 @@ const ABOUT_SERVERS = [
   'tests/auth/sign-in.test.ts',
   'tests/directory/{audit,claims-interleaved}.test.ts',
   'tests/operator/{attention,lists,reading}.test.ts',
-  'tests/relay/{commands,hosts}.test.ts',
+  'tests/relay/{commands,hosts,idle-channels,lock-order}.test.ts',
   'tests/sponsor/quota.test.ts',
 ]
 

@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { reserveNext } from '#lib/relay/holding.ts'
 import { failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
@@ -7,14 +7,10 @@ import { findItem, type Item } from '#lib/relay/items.ts'
 import type { ItemId } from '#lib/relay/sealing.ts'
 import { type ItemFixture, openItemFixture } from './item-fixture.ts'
 
-// PGlite has one connection: nothing waits for a lock there.
-const onPostgres = test.runIf(inject('postgres'))
-
 let fixture: ItemFixture
 let other: Client
 beforeAll(async () => {
   fixture = await openItemFixture()
-  if (!inject('postgres')) return
   other = new Client({ connectionString: fixture.database.url })
   await other.connect()
 })
@@ -61,7 +57,7 @@ async function holdWithNext(channel: string): Promise<{ item: Item; next: ItemId
   return { item: signed, next }
 }
 
-onPostgres.each([
+test.each([
   ['is paid', (item: Item) => payItem(fixture.holding(), item, 'hash')],
   ['fails', (item: Item) => failItem(fixture.holding(), item, 'why')],
   ['is returned', (item: Item) => returnItem(fixture.holding(), item)],
@@ -73,7 +69,7 @@ onPostgres.each([
   expect(await findItem(fixture.db, next)).toMatchObject({ status: 'taken', channel: 'A' })
 })
 
-onPostgres('an item that is reserved elsewhere locks both channels in the order of their addresses', async () => {
+test('an item that is reserved elsewhere locks both channels in the order of their addresses', async () => {
   await fixture.makeChannels('A', 'B')
   const { next } = await holdWithNext('B')
   const held = await fixture.take(await fixture.makeItem(), 'A')
@@ -85,18 +81,15 @@ onPostgres('an item that is reserved elsewhere locks both channels in the order 
   expect(await fixture.channelOf('B')).toMatchObject({ nextJob: null })
 })
 
-onPostgres(
-  'an item that ended while another one waited for its channel: the channel is for whom it is by then',
-  async () => {
-    await fixture.makeChannels('A')
-    const { item, next } = await holdWithNext('A')
-    const gone = async () => {
-      await other.query(`UPDATE relay_channels SET next_job = NULL, next_position = NULL`)
-      await other.query('COMMIT')
-      await other.query('BEGIN')
-    }
-    await whileLocked(rowOf(next), () => payItem(fixture.holding(), item, 'hash'), gone)
-    expect(await fixture.statusOf(next)).toBe('queued')
-    expect(await fixture.db.select().from(relayChannels)).toMatchObject([{ itemJob: null, nextJob: null }])
-  },
-)
+test('an item that ended while another one waited for its channel: the channel is for whom it is by then', async () => {
+  await fixture.makeChannels('A')
+  const { item, next } = await holdWithNext('A')
+  const gone = async () => {
+    await other.query(`UPDATE relay_channels SET next_job = NULL, next_position = NULL`)
+    await other.query('COMMIT')
+    await other.query('BEGIN')
+  }
+  await whileLocked(rowOf(next), () => payItem(fixture.holding(), item, 'hash'), gone)
+  expect(await fixture.statusOf(next)).toBe('queued')
+  expect(await fixture.db.select().from(relayChannels)).toMatchObject([{ itemJob: null, nextJob: null }])
+})
