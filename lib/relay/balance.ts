@@ -1,9 +1,10 @@
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
-import type { Opening } from '#lib/wallet/commitment.ts'
-import { findChannel, keepBalance } from './channels.ts'
+import { type Opening, opens } from '#lib/wallet/commitment.ts'
+import { type ChannelRecord, findChannel, keepBalance } from './channels.ts'
 import { submitOwnCall } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
 import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealing.ts'
@@ -52,4 +53,12 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
   ])
   await keepBalance(await database(), token, address, { sealedBalance, sealedOpening, readAt: relay.now() })
   return balance
+}
+
+/** Whether what was kept opens the channel's spendable balance as the ledger has it. */
+export async function opensBalance(relay: Relay, channel: Channel, { sealedOpening }: ChannelRecord): Promise<boolean> {
+  if (sealedOpening === null) return false
+  const opening = await unsealOpening(relay.key, channel.address, sealedOpening).catch(forgotten)
+  const entry = await readConfidentialAccount(relay.network.server, relay.token, channel.address)
+  return opening !== undefined && entry !== undefined && opens(opening, entry.spendable)
 }

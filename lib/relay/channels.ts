@@ -48,9 +48,12 @@ export async function keepBalance(
   await db.update(relayChannels).set(sealed).where(isChannel(token, address))
 }
 
-/** Forgets what opens a channel's balance: the ledger says otherwise, and its events have to be read. */
-export async function forgetOpening(db: Database, token: string, address: string): Promise<void> {
-  await db.update(relayChannels).set({ sealedOpening: null, readAt: null }).where(isChannel(token, address))
+/**
+ * Has the next check read a channel's balance. What opens it stays: a node that lags may have spoken, and where the events
+ * are lost nothing else opens the balance.
+ */
+export async function requestReading(db: Database, token: string, address: string): Promise<void> {
+  await db.update(relayChannels).set({ readAt: null }).where(isChannel(token, address))
 }
 
 /** Notes what is wrong with a channel, or that nothing is. */

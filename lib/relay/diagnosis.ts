@@ -3,7 +3,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { readAccounts } from '#lib/stellar/accounts.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { readEntries } from '#lib/stellar/entries.ts'
-import { readBalance } from './balance.ts'
+import { opensBalance, readBalance } from './balance.ts'
 import { type ChannelRecord, findChannels, noteProblem } from './channels.ts'
 import type { Channel, Relay } from './relay.ts'
 
@@ -83,7 +83,7 @@ async function checkBalance(relay: Relay, channel: Channel, record: ChannelRecor
     throw error
   })
   // What opens the spendable balance may be known though the events are lost, and until that changes the channel can pay.
-  const isLost = !balance && record.sealedOpening === null
+  const isLost = !balance && !(await opensBalance(relay, channel, record))
   const isEmpty = balance && balance.spendable.value + balance.receiving.value === 0n
   const problem = isLost ? 'history' : isEmpty ? 'balance' : null
   await noteProblem(await relay.database(), relay.token, channel.address, problem)

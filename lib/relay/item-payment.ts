@@ -5,7 +5,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
 import { isOfTheMoment } from '#lib/sponsor/verification.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import { forgetOpening, isAnyAble, noteProblem } from './channels.ts'
+import { isAnyAble, noteProblem, requestReading } from './channels.ts'
 import { checkChannels } from './diagnosis.ts'
 import { endUnknown, failItem, payItem, returnItem } from './item-ending.ts'
 import { findItem, type Item } from './items.ts'
@@ -43,7 +43,7 @@ export async function advanceItem(relay: Relay, paying: Paying): Promise<Outcome
     if (signing.kind === 'unfit') return await leaveChannel(relay, item, signing.problem)
     if (signing.kind === 'short') return await passOn(relay, item)
     if (signing.kind === 'unpayable') return await doubt(relay, item, signing.error)
-    if (signing.kind === 'stale') return await giveBack(relay, item)
+    if (signing.kind === 'stale') return await readAnew(relay, item)
     log('error', 'amount cannot be opened', nameOf(item))
     return 'late'
   } catch (error) {
@@ -116,10 +116,14 @@ async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, me
   return await fail(relay, item, message)
 }
 
-/** The item gives its channel back, and the channel's balance is read anew. What was in the way may go by waiting. */
+/** The RPC does not see the channel's balance as it is known here: either may be behind. */
+async function readAnew(relay: Relay, item: Item): Promise<Outcome> {
+  if (item.channel !== null) await requestReading(await relay.database(), relay.token, item.channel)
+  return await giveBack(relay, item)
+}
+
+/** The item gives its channel back. What was in the way may go by waiting. */
 async function giveBack(relay: Relay, item: Item, hash?: string): Promise<Outcome> {
-  // First, since the next item of the channel begins with what opens its balance.
-  if (item.channel !== null) await forgetOpening(await relay.database(), relay.token, item.channel)
   const returned = await returnItem(relay, item, hash === undefined ? {} : { hash })
   return returned || (await isStillOurs(relay, item)) ? 'wait' : 'done'
 }

@@ -88,6 +88,26 @@ test('answers of a node that lags never fail an item, however many they are', as
   }
 })
 
+test('a transfer that comes to nothing costs a channel nothing though the RPC keeps its events no more', async () => {
+  const relay = await fixture.relay()
+  try {
+    const { client, post, received } = await signUp()
+    expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
+    let stale = 0
+    fixture.ledger.proxy.rule((call): Fault => {
+      if (call.method === 'getEvents') return { rewrite: (page) => ({ ...page, events: [] }) }
+      if (!simulatesTransfer(call) || stale > 0) return 'pass'
+      stale += 1
+      return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
+    })
+    expect(await fixture.ended(client, await post(5), 100)).toMatchObject({ status: 'completed' })
+    expect(stale).toBe(1)
+    expect(await received()).toBe(7n)
+  } finally {
+    await relay.close()
+  }
+})
+
 /** The channel's account as it is now, and nothing of what happens to it later, until the item of `job` is doubted. */
 async function lagBehind(address: string, isDoubted: () => Promise<boolean>): Promise<void> {
   const key = accountKey(fixture.ledger.network.token, address)
