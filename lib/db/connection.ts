@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
 import { sqlState, unreachable } from './errors.ts'
+import { inLine, type Line, openLine } from './line.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
 export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './errors.ts'
@@ -70,7 +71,14 @@ export async function migrateStore(location: StoreLocation): Promise<void> {
   await close()
 }
 
-function connect(location: StoreLocation): Promise<Connection> {
+async function connect(location: StoreLocation): Promise<Connection> {
+  const connection = await connectTo(location)
+  const connections = 'directory' in location ? 1 : (location.connections ?? CONNECTIONS)
+  transactionLines().set(connection.database, openLine(Math.ceil(connections / 2), 1))
+  return connection
+}
+
+function connectTo(location: StoreLocation): Promise<Connection> {
   if ('directory' in location) return connectPglite(location.directory)
   const { url, connections = CONNECTIONS, webSocketProxy, silenceMs = SILENCE_MS } = location
   const server = { url, connections, webSocketProxy, silenceMs }
@@ -94,13 +102,42 @@ const ATTEMPTS = 3
 const LIMITS = sql`SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '10s', true),
   set_config('idle_in_transaction_session_timeout', '15s', true)`
 
+// A build may bundle the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollTransactions?: WeakMap<Database, Line> }
+
+function transactionLines(): WeakMap<Database, Line> {
+  shared.payrollTransactions ??= new WeakMap()
+  return shared.payrollTransactions
+}
+
 /**
  * Runs `work` in one SQL transaction, again when PostgreSQL asks for it (deadlock, serialisation failure).
  * Inside, only `tx` may be used: PGlite is one connection, and waiting for another would be for ever.
+ *
+ * A transaction that waits for the lock of a row holds a connection meanwhile. So transactions have half of the
+ * connections at most, and reads find the others free.
  * @throws Refusal `unavailable` when no transaction can be begun
  */
 export async function transact<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
-  for (let attempt = 1; ; attempt += 1) {
+  return await transactFor(db, Symbol('one transaction'), work)
+}
+
+/**
+ * `transact` for transactions that would wait for locks of each other: those of one `owner` run one after the other, and
+ * wait before they take a connection.
+ * @param owner whose records they write: an organisation, or the sub of a user who has none yet
+ */
+export async function transactFor<Result>(
+  db: Database,
+  owner: string | symbol,
+  work: (tx: Database) => Promise<Result>,
+): Promise<Result> {
+  const line = transactionLines().get(db)
+  return line ? await inLine(line, owner, () => attempt(db, work)) : await attempt(db, work)
+}
+
+async function attempt<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+  for (let time = 1; ; time += 1) {
     let begun = false
     try {
       return await db.transaction(async (tx) => {
@@ -112,7 +149,7 @@ export async function transact<Result>(db: Database, work: (tx: Database) => Pro
       if (!begun) throw unreachable(error)
       const state = sqlState(error)
       const again = state === '40001' || state === '40P01'
-      if (!again || attempt === ATTEMPTS) throw error
+      if (!again || time === ATTEMPTS) throw error
     }
   }
 }

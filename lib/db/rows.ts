@@ -1,5 +1,6 @@
 import type { AnyColumn, GetColumnData, Query } from 'drizzle-orm'
 import type { Database } from './connection.ts'
+import { inLine, type Line, openLine } from './line.ts'
 
 type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
 
@@ -7,6 +8,7 @@ type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]:
  * A query for many rows, which selects exactly `columns`, in their order. For each cell anew, drizzle's own mapping finds
  * out how it is decoded, and for a thousand rows that takes longer than all else; here it is known of each column. Few
  * such queries run at once, so none may be part of a transaction: its connection would be held while it waits.
+ * `execute` takes the owner whose rows they are: owners take turns.
  * @param name under which each connection prepares the statement; without it the statement is planned each time
  */
 export function rowsOf<Columns extends Record<string, AnyColumn>>(
@@ -14,7 +16,7 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
   columns: Columns,
   query: { toSQL(): Query },
   name?: string,
-): { execute(values?: Record<string, unknown>): Promise<Row<Columns>[]> } {
+): { execute(owner: string | undefined, values?: Record<string, unknown>): Promise<Row<Columns>[]> } {
   const entries = Object.entries(columns)
   const decode = (cells: readonly unknown[]) => {
     const row: Record<string, unknown> = {}
@@ -27,7 +29,7 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
   const read = (rows: unknown[][]) => rows.map(decode)
   type Prepared = { execute: Row<Columns>[]; all: never; values: never }
   const prepared = db._.session.prepareQuery<Prepared>(query.toSQL(), undefined, name, true, read)
-  return { execute: (values) => inLine(() => prepared.execute(values)) }
+  return { execute: (owner, values) => inLine(listsLine(), owner, () => prepared.execute(values)) }
 }
 
 /**
@@ -36,25 +38,10 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
  */
 const MOST_AT_ONCE = 3
 
-interface Line {
-  running: number
-  waiting: (() => void)[]
-}
-
 // A build may bundle the routes apart, so what they share hangs on the process.
-const shared = globalThis as { payrollLine?: Line }
+const shared = globalThis as { payrollLists?: Line }
 
-/** Runs `query` once few enough others are under way. */
-export async function inLine<Result>(query: () => Promise<Result>): Promise<Result> {
-  shared.payrollLine ??= { running: 0, waiting: [] }
-  const line = shared.payrollLine
-  if (line.running < MOST_AT_ONCE) line.running += 1
-  else await new Promise<void>((resolve) => line.waiting.push(resolve))
-  try {
-    return await query()
-  } finally {
-    const next = line.waiting.shift()
-    if (next) next()
-    else line.running -= 1
-  }
+function listsLine(): Line {
+  shared.payrollLists ??= openLine(MOST_AT_ONCE)
+  return shared.payrollLists
 }

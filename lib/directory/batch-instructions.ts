@@ -2,7 +2,7 @@ import { and, eq, inArray, isNull } from 'drizzle-orm'
 import { z } from 'zod'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { absentOr, plainText } from '#lib/text/plain-text.ts'
@@ -82,7 +82,7 @@ export async function instructBatch(
   const { organisation, actor } = employer
   const named = instructions.map(({ contractorId }) => contractorId)
   await activateContractors(db, accounts, organisation, named, { actor, now })
-  return await transact(db, async (tx) => {
+  return await transactFor(db, organisation, async (tx) => {
     const payees = await holdPayees(tx, employer, instructions)
     const [batch] = await holdBatches(tx, ownBatch(employer, id))
     if (!batch) throw batchNotFound()

@@ -1,7 +1,7 @@
 import { and, eq, inArray } from 'drizzle-orm'
 import { batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { BATCH_COLUMNS, type Batch, batchNotFound, ownBatch, presentBatch } from './batches.ts'
@@ -16,7 +16,7 @@ import type { Employer, EmployerContext } from './user.ts'
  */
 export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {
   if (!isId(id)) throw batchNotFound()
-  return await transact(db, async (tx) => {
+  return await transactFor(db, employer.organisation, async (tx) => {
     const [locked] = await tx
       .update(batches)
       .set({ status: 'ready' })

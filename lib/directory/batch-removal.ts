@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { transact } from '#lib/db/connection.ts'
+import { transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { holdBatches } from './batch-progress.ts'
 import { batchNotFound, ownBatch } from './batches.ts'
@@ -17,7 +17,7 @@ const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'read
  */
 export async function removeBatch({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw batchNotFound()
-  return await transact(db, async (tx) => {
+  return await transactFor(db, employer.organisation, async (tx) => {
     // Under this lock no payout of the batch is claimed.
     const [held] = await holdBatches(tx, ownBatch(employer, id))
     if (!held) throw batchNotFound()

@@ -2,7 +2,7 @@ import { and, asc, count, eq, type Placeholder, type SQL, sql } from 'drizzle-or
 import { z } from 'zod'
 import { BATCH_STATUSES, batches, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { rowsOf } from '#lib/db/rows.ts'
 import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
@@ -62,7 +62,7 @@ export async function createBatch(
   { db, employer, now }: EmployerContext,
   { name }: z.output<typeof newBatch>,
 ): Promise<Batch> {
-  const creating = transact(db, async (tx) => {
+  const creating = transactFor(db, employer.organisation, async (tx) => {
     const { organisation, actor } = employer
     const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
     if (!batch) throw new Error('an insert without a row')
@@ -94,8 +94,10 @@ export async function listBatches(
   )
   const [rows, counted] = await Promise.all([
     isFiltered || page.after
-      ? rowsOf(db, LISTED, selectListed(db, and(isListed, afterPosition(batches, page)), rowsToRead(page))).execute()
-      : newestOf(db).execute({ organisation, rows: rowsToRead(page) }),
+      ? rowsOf(db, LISTED, selectListed(db, and(isListed, afterPosition(batches, page)), rowsToRead(page))).execute(
+          organisation,
+        )
+      : newestOf(db).execute(organisation, { organisation, rows: rowsToRead(page) }),
     page.counts && !isFiltered ? countOf(db).execute({ organisation }) : [],
   ])
   const { items, next } = cutPage(rows, page)
@@ -143,7 +145,7 @@ export async function findBatch(
   const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id)) : []
   if (!batch) throw batchNotFound()
   const inOrder = db.select(PAYOUT_COLUMNS).from(payouts).where(eq(payouts.batch, id)).orderBy(asc(payouts.sequence))
-  const rows = await rowsOf(db, PAYOUT_COLUMNS, inOrder).execute()
+  const rows = await rowsOf(db, PAYOUT_COLUMNS, inOrder).execute(employer.organisation)
   return { ...presentBatch(batch), payouts: rows.map(presentPayout) }
 }
 

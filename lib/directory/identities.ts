@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { identities } from '#drizzle/schema/directory.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { absentOr } from '#lib/text/plain-text.ts'
 import {
@@ -48,7 +48,7 @@ export async function verifyJoined(settings: SessionSettings, token: string, now
 export async function joinIdentity({ db, user, now }: UserContext, joined: Session): Promise<User> {
   const other = await admitUser(db, joined, now)
   const { kind, sub } = other.identity
-  await transact(db, async (tx) => {
+  await transactFor(db, user.organisation?.id ?? user.identity.sub, async (tx) => {
     await lockIdentities(tx, [user.identity, other.identity])
     const organisation = await foundOrganisation(tx, user.identity, defaultName(user.identity.sub), now)
     if ((await organisationOf(tx, other.identity))?.id === organisation.id) return

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CONTRACTOR_STATUSES, IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import type { InviteSettings } from './invites/invites.ts'
 import { findPendingInvite } from './invites/search.ts'
@@ -52,7 +52,7 @@ export async function describeMe(
 /** Names the user's organisation, or founds one of that name. */
 export async function nameOwnOrganisation({ db, user, now }: UserContext, name: string): Promise<User> {
   const { identity } = user
-  await transact(db, async (tx) => {
+  await transactFor(db, user.organisation?.id ?? identity.sub, async (tx) => {
     const organisation = await foundOrganisation(tx, identity, name, now)
     if (organisation.name !== name) await nameOrganisation(tx, organisation.id, name, actorOf(identity), now)
   })

@@ -3,7 +3,7 @@ import { type ContractorStatus, contractors, identities, organisations } from '#
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from './email.ts'
@@ -168,7 +168,9 @@ export async function becomeEmployer(db: Database, user: User, now: Date): Promi
   requireNoMereContractor(user)
   if (user.organisation) return requireEmployer(user)
   const { identity } = user
-  const founded = await transact(db, (tx) => foundOrganisation(tx, identity, defaultName(identity.sub), now))
+  const founded = await transactFor(db, identity.sub, (tx) =>
+    foundOrganisation(tx, identity, defaultName(identity.sub), now),
+  )
   return { organisation: founded.id, actor: actorOf(identity) }
 }
 

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { isUnreachable, openStore, sqlState, transact } from '#lib/db/connection.ts'
+import { isUnreachable, openStore, sqlState, transact, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startSilentProxy } from '../support/silent-proxy.ts'
@@ -81,6 +81,33 @@ test('a lock held beyond the limits is unavailable, and leaves no half transacti
   await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('after')`)
   const { rows } = await holder.query("SELECT sponsor FROM sponsor_floats WHERE sponsor IN ('half', 'after')")
   expect(rows).toEqual([{ sponsor: 'after' }])
+  await holder.end()
+})
+
+test('transactions that wait for a lock leave connections to reads and to the transactions of others', async () => {
+  const db = await postgres.store.database()
+  const holder = new Client({ connectionString: postgres.url })
+  await holder.connect()
+  await holder.query("INSERT INTO sponsor_floats (sponsor) VALUES ('contended')")
+  await holder.query('BEGIN')
+  await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'contended' FOR UPDATE")
+  let ended = 0
+  const contend = (owner: string) =>
+    transactFor(db, owner, (tx) =>
+      tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'contended'`),
+    ).finally(() => {
+      ended += 1
+    })
+  const ofOne = Array.from({ length: 20 }, () => contend('one'))
+  await db.execute(sql`SELECT 1`)
+  expect(await transactFor(db, 'another', async () => ended)).toBe(0)
+  const ofMany = Array.from({ length: 20 }, (_, index) => contend(`owner ${index}`))
+  await Promise.all(Array.from({ length: 5 }, () => db.execute(sql`SELECT pg_sleep(0.01)`)))
+  expect(ended).toBe(0)
+  await holder.query('ROLLBACK')
+  await Promise.all([...ofOne, ...ofMany])
+  const { rows } = await holder.query("SELECT held FROM sponsor_floats WHERE sponsor = 'contended'")
+  expect(rows).toEqual([{ held: '40' }])
   await holder.end()
 })
 

@@ -1,8 +1,7 @@
-import { setImmediate } from 'node:timers/promises'
 import { asc, eq } from 'drizzle-orm'
 import { expect, test } from 'vitest'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
-import { inLine, rowsOf } from '#lib/db/rows.ts'
+import { rowsOf } from '#lib/db/rows.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 test('rows are what drizzle makes of them, nulls, moments and numbers', async () => {
@@ -23,28 +22,6 @@ test('rows are what drizzle makes of them, nulls, moments and numbers', async ()
     ['Ada', 'ada@x.example', moment],
     ['Grace', null, null],
   ])
-  expect(await rowsOf(db, columns, query).execute()).toEqual(expected)
+  expect(await rowsOf(db, columns, query).execute(id)).toEqual(expected)
   await drop()
-})
-
-test('of many queries three run at once, and each runs, in their order, whatever becomes of the others', async () => {
-  const begun: number[] = []
-  let running = 0
-  let most = 0
-  const queries = Array.from({ length: 40 }, (_, index) =>
-    inLine(async () => {
-      begun.push(index)
-      running += 1
-      most = Math.max(most, running)
-      await setImmediate()
-      running -= 1
-      if (index % 4 === 0) throw new Error('not this one')
-    }),
-  )
-  const settled = await Promise.allSettled(queries)
-  expect(settled.filter(({ status }) => status === 'rejected')).toHaveLength(10)
-  expect([most, running]).toEqual([3, 0])
-  expect(begun).toEqual([...begun.keys()])
-  // Every place is free again.
-  await Promise.all([inLine(setImmediate), inLine(setImmediate), inLine(setImmediate)])
 })

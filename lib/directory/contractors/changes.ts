@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '../email.ts'
 import { provenAccounts } from '../identities.ts'
@@ -29,11 +29,11 @@ export async function changeContractor(
   { db, accounts, user, now }: UserContext & { accounts: ConfidentialAccounts },
   { id, changes }: { id: string; changes: ContractorChanges },
 ): Promise<Contractor> {
-  await requireVisible(db, user, id)
+  const organisation = await requireVisible(db, user, id)
   const { address } = changes
   const found = await findRegistrations(accounts, address ? [address] : [])
   const actor = actorOf(user.identity)
-  const changing = transact(db, async (tx) => {
+  const changing = transactFor(db, organisation, async (tx) => {
     const [row] = await tx.select().from(contractors).where(visibleTo(user, id)).for('update')
     if (!row) throw contractorNotFound()
     const fields = fieldsOf(changes)
@@ -64,7 +64,7 @@ export async function removeContractor(
   { db, employer: { organisation, actor }, now }: EmployerContext,
   id: string,
 ): Promise<{ id: string }> {
-  return await transact(db, async (tx) => {
+  return await transactFor(db, organisation, async (tx) => {
     const [removed] = await tx
       .update(contractors)
       .set({ deletedAt: now })
@@ -80,10 +80,15 @@ export async function removeContractor(
 
 type Row = typeof contractors.$inferSelect
 
-/** @throws Refusal `contractor-not-found`, `employer-required`: before the ledger is asked on behalf of the user */
-async function requireVisible(db: Database, user: User, id: string): Promise<void> {
-  const [row] = await db.select({ id: contractors.id }).from(contractors).where(visibleTo(user, id))
+/**
+ * The organisation of a contractor that the user may see.
+ * @throws Refusal `contractor-not-found`, `employer-required`: before the ledger is asked on behalf of the user
+ */
+async function requireVisible(db: Database, user: User, id: string): Promise<string> {
+  const columns = { organisation: contractors.organisation }
+  const [row] = await db.select(columns).from(contractors).where(visibleTo(user, id))
   if (!row) throw contractorNotFound()
+  return row.organisation
 }
 
 /**

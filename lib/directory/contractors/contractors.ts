@@ -60,7 +60,7 @@ export async function listContractors(
     .where(and(isListed, afterPosition(contractors, page)))
     .orderBy(...newestFirst(contractors))
     .limit(rowsToRead(page))
-  const { items, next } = cutPage(await rowsOf(db, LISTED, query).execute(), page)
+  const { items, next } = cutPage(await rowsOf(db, LISTED, query).execute(organisation), page)
   const list = { items: items.map(presentContractor), next }
   if (!page.counts) return list
   if (!page.after && !next) return { ...list, total: items.length }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { transact } from '#lib/db/connection.ts'
+import { transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '../email.ts'
 import { inviteEnd } from '../invites/token.ts'
@@ -23,7 +23,7 @@ export async function createContractor(
   const { address } = given
   const found = await findRegistrations(accounts, address === undefined ? [] : [address])
   const pvk = address === undefined ? undefined : viewingKeyOf(found.get(address))
-  const adding = transact(db, async (tx) => {
+  const adding = transactFor(db, employer.organisation, async (tx) => {
     if ((await roomFor(tx, employer.organisation)) === 0) throw new Refusal('contractors-full', FULL)
     const [row] = await tx
       .insert(contractors)

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNull } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { foldEmail } from '../email.ts'
 import { asDissolved } from '../organisations.ts'
@@ -29,7 +29,7 @@ export async function importContractors(
     good.flatMap(({ given }) => given.address ?? []),
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
-  const importing = transact(db, async (tx) => {
+  const importing = transactFor(db, employer.organisation, async (tx) => {
     const room = await roomFor(tx, employer.organisation)
     const { fresh, taken } = await sortOut(tx, employer, good)
     const drafts = await mapInSlices(fresh.slice(0, room), ({ row, given }) => {

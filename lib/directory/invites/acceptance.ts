@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from '../contractors/contractors.ts'
 import {
@@ -35,7 +35,7 @@ export async function acceptInvite(
   if (!seen) throw inviteNotFound()
   const address = requireMeant(user, seen)
   const found = await findRegistrations(accounts, address === null ? [] : [address])
-  const accepting = transact(db, async (tx) => {
+  const accepting = transactFor(db, seen.organisation, async (tx) => {
     await lockIdentity(tx, user.identity)
     const [record] = await tx.select().from(contractors).where(isValid(name, now)).for('update')
     if (!record) throw inviteNotFound()

@@ -1,7 +1,7 @@
 import { and, eq, gt, isNull, ne, sql } from 'drizzle-orm'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { type MailSettings, sendMail } from '#lib/text/mail.ts'
 import { contractorNotFound, ownContractor } from '../contractors/contractors.ts'
@@ -31,7 +31,9 @@ export async function inviteContractor(
   id: string,
 ): Promise<{ inviteUrl: string }> {
   const { db, settings, employer, now } = context
-  const issued = await transact(db, (tx) => issueInvite(tx, { ...settings, employer, id }, now))
+  const issued = await transactFor(db, employer.organisation, (tx) =>
+    issueInvite(tx, { ...settings, employer, id }, now),
+  )
   const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
   if (settings.mail && issued.email !== null) {
     try {

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNotNull, ne, or } from 'drizzle-orm'
 import { batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { countPayouts, holdBatches } from '../batch-progress.ts'
@@ -18,7 +18,7 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
   if (!isId(id)) throw payoutNotFound()
   const { organisation, actor } = employer
   const own = and(eq(payouts.id, id), eq(payouts.organisation, organisation))
-  return await transact(db, async (tx) => {
+  return await transactFor(db, organisation, async (tx) => {
     const held = await holdBatches(
       tx,
       inArray(batches.id, tx.select({ batch: payouts.batch }).from(payouts).where(own)),

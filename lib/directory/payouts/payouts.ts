@@ -104,13 +104,15 @@ export async function listPayouts(
   const isMatching = matching(filters)
   const { organisation } = viewer
   if (conditions.length === 1 && organisation !== undefined && !isMatching && !page.after) {
-    return presentPage(await newestOf(db).execute({ organisation, rows: rowsToRead(page) }), page)
+    return presentPage(await newestOf(db).execute(organisation, { organisation, rows: rowsToRead(page) }), page)
   }
   // One query for each condition, so that each can follow an index; a payout may be in several.
   const [first = [], ...others] = await Promise.all(
     conditions.map((condition) => {
       const isListed = and(condition, isMatching, afterPosition(payouts, page))
-      return rowsOf(db, LISTED, selectListed(db, isListed, rowsToRead(page))).execute()
+      return rowsOf(db, LISTED, selectListed(db, isListed, rowsToRead(page))).execute(
+        organisation ?? viewer.contractors[0],
+      )
     }),
   )
   return presentPage(others.length === 0 ? first : merge([first, ...others]).slice(0, rowsToRead(page)), page)

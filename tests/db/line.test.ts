@@ -1,0 +1,82 @@
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, expect, test, vi } from 'vitest'
+import { inLine, openLine } from '#lib/db/line.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+test('of much work three pieces run at once, and each runs, in its order, whatever becomes of the others', async () => {
+  const line = openLine(3)
+  const begun: number[] = []
+  let running = 0
+  let most = 0
+  const pieces = Array.from({ length: 40 }, (_, index) =>
+    inLine(line, 'one', async () => {
+      begun.push(index)
+      running += 1
+      most = Math.max(most, running)
+      await setImmediate()
+      running -= 1
+      if (index % 4 === 0) throw new Error('not this one')
+    }),
+  )
+  const settled = await Promise.allSettled(pieces)
+  expect(settled.filter(({ status }) => status === 'rejected')).toHaveLength(10)
+  expect([most, running]).toEqual([3, 0])
+  expect(begun).toEqual([...begun.keys()])
+  expect(line).toEqual(openLine(3))
+})
+
+test('owners take turns, however much one of them has waiting', async () => {
+  const line = openLine(1)
+  const begun: string[] = []
+  const ask = (owner: string) => inLine(line, owner, async () => void begun.push(owner))
+  await Promise.all(['greedy', 'greedy', 'greedy', 'greedy', 'modest', 'other'].map(ask))
+  expect(begun).toEqual(['greedy', 'greedy', 'modest', 'other', 'greedy', 'greedy'])
+})
+
+test('one owner has no more than its part of the places', async () => {
+  const line = openLine(3, 1)
+  const held = Promise.withResolvers<void>()
+  const begun: string[] = []
+  const ask = (owner: string) =>
+    inLine(line, owner, async () => {
+      begun.push(owner)
+      await held.promise
+    })
+  const all = ['greedy', 'greedy', 'greedy', 'modest'].map(ask)
+  await setImmediate()
+  expect(begun).toEqual(['greedy', 'modest'])
+  held.resolve()
+  await Promise.all(all)
+  expect(begun).toEqual(['greedy', 'modest', 'greedy', 'greedy'])
+})
+
+test('an owner with too much waiting is refused, and another is not', async () => {
+  const line = openLine(1)
+  const held = Promise.withResolvers<void>()
+  const all = Array.from({ length: 201 }, () => inLine(line, 'greedy', () => held.promise))
+  const refusal = { code: 'unavailable', retryAfter: 1 }
+  await expect(inLine(line, 'greedy', async () => 'never')).rejects.toMatchObject(refusal)
+  const other = inLine(line, 'modest', async () => 'served')
+  held.resolve()
+  expect(await other).toBe('served')
+  await Promise.all(all)
+})
+
+test('what has waited for ten seconds is refused, and leaves nothing behind', async () => {
+  vi.useFakeTimers()
+  const line = openLine(1)
+  const held = Promise.withResolvers<void>()
+  const first = inLine(line, 'slow', () => held.promise)
+  let hasRun = false
+  const second = inLine(line, 'patient', async () => {
+    hasRun = true
+  })
+  const refused = expect(second).rejects.toMatchObject({ code: 'unavailable', retryAfter: 1 })
+  await vi.advanceTimersByTimeAsync(10_000)
+  await refused
+  held.resolve()
+  await first
+  expect(hasRun).toBe(false)
+  expect(line).toEqual(openLine(1))
+})
