@@ -1,8 +1,8 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { eq, inArray } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { contractors } from '#drizzle/schema/directory.ts'
+import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { enrol } from '#lib/cli/participants.ts'
 import { activateContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { findRegistrations, lookUpRegistrations } from '#lib/directory/contractors/registration.ts'
@@ -163,6 +163,39 @@ describe('activation', () => {
     expect(entries.flatMap(({ subjectId }) => (ids.includes(subjectId) ? subjectId : [])).toSorted()).toEqual(
       [first, last].toSorted(),
     )
+  })
+
+  test('comes with a look at one of it, also where a thousand newer ones wait', async () => {
+    const id = await create({ name: 'Old', address: accountOf(60_101) })
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
+    const { organisation = '', inviteExpiresAt = NOW } = row ?? {}
+    const newer = Array.from({ length: 1_000 }, (_, index) => ({
+      organisation,
+      name: 'Newer',
+      status: 'invited' as const,
+      address: accountOf(70_000 + index),
+      inviteExpiresAt,
+    }))
+    await service.db.insert(contractors).values(newer)
+    service.ledger.register(accountOf(60_101), keyOf(1))
+    expect(await statusOf(id)).toBe('ready')
+    // The sweep of another test counts who waits in all organisations.
+    await service.db.delete(contractors).where(eq(contractors.organisation, organisation))
+  })
+
+  test.runIf(inject('postgres'))('never waits for a transaction that holds the organisation', async () => {
+    const id = await create({ name: 'Ann', address: accountOf(60_102) })
+    service.ledger.register(accountOf(60_102), keyOf(1))
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
+    await service.db.transaction(async (tx) => {
+      await tx
+        .select()
+        .from(organisations)
+        .where(eq(organisations.id, row?.organisation ?? ''))
+        .for('update')
+      expect(await statusOf(id)).toBe('invited')
+    })
+    expect(await statusOf(id)).toBe('ready')
   })
 
   test('comes with a look at the list or at one of it, at most once in 30 s for an organisation', async () => {

@@ -36,19 +36,22 @@ const CHECKED_EVERY_MS = 30_000
 
 /**
  * Activates who waits in an organisation, before its contractors are read. The ledger is asked at most once in 30
- * seconds for an organisation, by all processes together: a process records the time before it asks.
+ * seconds for an organisation, by all processes together: a process records the time before it asks. While a transaction
+ * holds the organisation, nobody waits for it here: the next read asks.
+ * @param read the contractor that is read, if it is one: it is looked up also where many newer ones wait
  */
 export async function activateBeforeReading(
   db: Database,
   accounts: ConfidentialAccounts,
   organisation: string,
   now: Date,
+  read?: string,
 ): Promise<void> {
   if (accounts.token === undefined) return
   const isWaitingThere = and(eq(contractors.organisation, organisations.id), waiting)
-  const [due] = await db
-    .update(organisations)
-    .set({ registrationsAskedAt: now })
+  const isDue = db
+    .select({ id: organisations.id })
+    .from(organisations)
     .where(
       and(
         eq(organisations.id, organisation),
@@ -59,9 +62,17 @@ export async function activateBeforeReading(
         exists(db.select({ one: sql`1` }).from(contractors).where(isWaitingThere)),
       ),
     )
+    .for('no key update', { skipLocked: true })
+  const [due] = await db
+    .update(organisations)
+    .set({ registrationsAskedAt: now })
+    .where(inArray(organisations.id, isDue))
     .returning({ id: organisations.id })
   if (!due) return
   const candidates = await findCandidates(db, eq(contractors.organisation, organisation), CHECKED_AT_ONCE, desc)
+  if (read !== undefined && !candidates.some(({ id }) => id === read)) {
+    candidates.push(...(await findCandidates(db, eq(contractors.id, read))))
+  }
   const found = await findRegistrations(accounts, candidates.map(addressOf))
   await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), READER, now)
 }

@@ -94,7 +94,7 @@ export async function findContractor({ db, accounts, now }: ReadContext, user: U
   }
   const row = await find()
   if (row.address === null || (row.status !== 'invited' && row.status !== 'onboarding')) return presentContractor(row)
-  await activateBeforeReading(db, accounts, row.organisation, now)
+  await activateBeforeReading(db, accounts, row.organisation, now, id)
   return presentContractor(await find())
 }
 
