@@ -10,7 +10,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { isId } from './ids.ts'
 import { contains, listQuery } from './list-filters.ts'
-import { asDissolved } from './organisations.ts'
+import { asDissolved, requireMember } from './organisations.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
 import type { Employer, EmployerContext } from './user.ts'
 
@@ -66,6 +66,7 @@ export async function createBatch(
     const { organisation, actor } = employer
     const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
     if (!batch) throw new Error('an insert without a row')
+    await requireMember(tx, organisation, actor)
     const subject = { kind: 'batch' as const, id: batch.id }
     await recordAudit(tx, now, { organisation, actor, action: 'batch.created', subject })
     return presentBatch(batch)

@@ -110,7 +110,20 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
   return true
 }
 
-export const DISSOLVED = 'your organisation is not there any more'
+const DISSOLVED = 'your organisation is not there any more'
+
+/**
+ * Requires that who makes a record still belongs to its organisation. It runs under a lock of the organisation's row:
+ * `leaveEmptyOrganisation` waits for that and then finds the record, or has made this one wait.
+ * @throws Refusal `organisation-dissolved`
+ */
+export async function requireMember(tx: Database, organisation: string, { kind, sub }: Actor): Promise<void> {
+  const [member] = await tx
+    .select({ sub: identities.sub })
+    .from(identities)
+    .where(and(sql`${identities.kind} = ${kind}`, eq(identities.sub, sub), eq(identities.organisation, organisation)))
+  if (!member) throw new Refusal('organisation-dissolved', DISSOLVED)
+}
 
 /** What a failed write says to the caller whose organisation was dissolved a moment ago; else what it said itself. */
 export function asDissolved(error: unknown): unknown {

@@ -307,6 +307,20 @@ describe('a linked contractor', () => {
     ).rejects.toMatchObject(conflict)
   })
 
+  test('makes no record in an organisation that it has left, though others or removed records keep that', async () => {
+    const [employer, person] = [await newcomer(), await newcomer()]
+    const removed = await create(person.session, { name: 'Gone' })
+    await service.ask('DELETE', `/contractors/${removed}`, { session: person.session })
+    const user = await admitUser(service.db, { kind: 'ledger', sub: person.address }, NOW)
+    const late = { db: service.db, employer: requireEmployer(user), now: NOW }
+    await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
+    const conflict = { code: 'organisation-dissolved', message: 'your organisation is not there any more' }
+    const { confidentialAccounts: accounts } = service.running
+    await expect(createBatch(late, { name: 'March' })).rejects.toMatchObject(conflict)
+    await expect(createContractor({ ...late, accounts }, { name: 'Bob' })).rejects.toMatchObject(conflict)
+    await expect(importContractors({ ...late, accounts }, [{ name: 'Bob' }])).rejects.toMatchObject(conflict)
+  })
+
   test('sees its own record and changes its address, and does nothing else', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)

@@ -5,6 +5,7 @@ import { transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '../email.ts'
 import { inviteEnd } from '../invites/token.ts'
+import { requireMember } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
 import { FULL, roomFor } from './capacity.ts'
 import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from './contractors.ts'
@@ -25,6 +26,7 @@ export async function createContractor(
   const pvk = address === undefined ? undefined : viewingKeyOf(found.get(address))
   const adding = transactFor(db, employer.organisation, async (tx) => {
     if ((await roomFor(tx, employer.organisation)) === 0) throw new Refusal('contractors-full', FULL)
+    await requireMember(tx, employer.organisation, employer.actor)
     const [row] = await tx
       .insert(contractors)
       .values(contractorRowOf(employer, given, pvk, now))

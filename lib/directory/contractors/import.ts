@@ -4,7 +4,7 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { foldEmail } from '../email.ts'
-import { asDissolved } from '../organisations.ts'
+import { asDissolved, requireMember } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
 import { FULL, roomFor } from './capacity.ts'
 import { CONTRACTOR_COLUMNS, presentContractor, SAME_ADDRESS, SAME_EMAIL } from './contractors.ts'
@@ -31,6 +31,7 @@ export async function importContractors(
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
   const importing = transactFor(db, employer.organisation, async (tx) => {
     const room = await roomFor(tx, employer.organisation)
+    await requireMember(tx, employer.organisation, employer.actor)
     const { fresh, taken } = await sortOut(tx, employer, good)
     const drafts = await mapInSlices(fresh.slice(0, room), ({ row, given }) => {
       const pvk = given.address === undefined ? undefined : viewingKeyOf(found.get(given.address))
