@@ -1,4 +1,4 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { createHmac, randomInt, randomUUID } from 'node:crypto'
 import { and, desc, eq, gt, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -11,8 +11,9 @@ const FREE_TRIES = 5
 const LONGEST_WAIT_SECONDS = 60
 /** After this many seconds a wrong try is forgotten. */
 const MEMORY_SECONDS = 3600
-/** How often a try is looked at during the wait, in milliseconds. */
+/** How often a try is looked at during the wait, in milliseconds, and of how many others one is. */
 const HEARD_EVERY_MS = 1_000
+const DRAWN_OF = 10
 
 /** How long after the last of `wrong` wrong tries in a row the next one is heard, in seconds. */
 export function waitAfter(wrong: number): number {
@@ -40,8 +41,9 @@ const heardAt = new Map<string, number>()
  * in the audit log, so for all processes together, and apart for each browser that has signed in before and for each
  * client's address. Tries do not queue: one that comes while another is checked is told to come again.
  *
- * During a wait one try a second is still checked, and counts only if it is right. So strangers who share an address
- * with the operator slow the operator down and never shut it out.
+ * During a wait the first try of each second is still checked, and of the others one in ten, drawn by lot: strangers who
+ * share an address with the operator can take every second, but not every lot. Such a try counts only if it is right.
+ * @param isDrawn whether the lot falls on a try
  * @throws Refusal `too-soon` with the seconds to wait, `unauthenticated`, `unavailable`
  */
 export async function signInOperator(
@@ -49,6 +51,7 @@ export async function signInOperator(
   settings: OperatorSettings,
   { password, from }: { password: string; from: TriedFrom },
   now: Date,
+  isDrawn: () => boolean = () => randomInt(DRAWN_OF) === 0,
 ): Promise<OperatorCookies> {
   const known = await readBrowser(settings, from.browser, now)
   const source = known ?? sourceOf(settings, from.client)
@@ -56,7 +59,7 @@ export async function signInOperator(
   inProgress.add(source)
   try {
     const isRight = isPassword(settings, password)
-    const wait = await judge(await database(), source, isRight, now)
+    const wait = await judge(await database(), { source, isRight, isDrawn }, now)
     if (wait > 0) throw comeAgain(wait)
     if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
   } finally {
@@ -77,7 +80,11 @@ function sourceOf({ key }: OperatorSettings, client: string | undefined): string
 }
 
 /** Counts a try, unless its source is to wait: then the seconds until the next one is heard. */
-async function judge(db: Database, source: string, isRight: boolean, now: Date): Promise<number> {
+async function judge(
+  db: Database,
+  { source, isRight, isDrawn }: { source: string; isRight: boolean; isDrawn: () => boolean },
+  now: Date,
+): Promise<number> {
   return await transact(db, async (tx) => {
     // Tries that come side by side to several processes would all find the same count. A try that waited for another
     // one here would hold a connection that other requests need.
@@ -85,7 +92,7 @@ async function judge(db: Database, source: string, isRight: boolean, now: Date):
     const { rows } = (await tx.execute(lock)) as unknown as { rows: { taken: boolean }[] }
     if (!rows[0]?.taken) return 1
     const left = await secondsToWait(tx, source, now)
-    if (left > 0 && !(isHeard(source, now) && isRight)) return left
+    if (left > 0 && !((isHeard(source, now) || isDrawn()) && isRight)) return left
     await recordAudit(tx, now, {
       organisation: undefined,
       actor: { kind: 'operator', sub: 'dashboard' },

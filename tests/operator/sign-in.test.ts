@@ -95,9 +95,16 @@ describe('signing in', () => {
     start = later(7_200, start)
   })
 
-  const attempt = async (password: string, at: Date, browser?: string, client?: string) => {
+  const attempt = async (password: string, at: Date, browser?: string, client?: string, isDrawn = false) => {
     try {
-      return await signInOperator(async () => db, settings, { password, from: { browser, client } }, at)
+      const tried = { password, from: { browser, client } }
+      return await signInOperator(
+        async () => db,
+        settings,
+        tried,
+        at,
+        () => isDrawn,
+      )
     } catch (error) {
       if (error instanceof Refusal) return { code: error.code, retryAfter: error.retryAfter }
       throw error
@@ -135,6 +142,18 @@ describe('signing in', () => {
     expect(await attempt('wrong', later(2, moment))).toEqual(wait(59))
     expect(await attempt('correct horse', later(2, moment))).toEqual(wait(59))
     expect(await attempt('correct horse', later(3, moment))).toHaveProperty('session')
+  })
+
+  test('strangers who try without end, and take every second, do not shut the right password out', async () => {
+    for (let tries = 0; tries < 12; tries += 1) await attempt('wrong', later(tries * 60, start))
+    const moment = later(12 * 60, start)
+    expect(await attempt('wrong', moment)).toEqual(WRONG)
+    for (let second = 0.5; second < 10; second += 1) {
+      expect(await attempt('wrong', later(second, moment))).toHaveProperty('code', 'too-soon')
+      expect(await attempt('correct horse', later(second + 0.1, moment))).toHaveProperty('code', 'too-soon')
+    }
+    expect(await attempt('wrong', later(10.5, moment), undefined, undefined, true)).toHaveProperty('code', 'too-soon')
+    expect(await attempt('correct horse', later(10.6, moment), undefined, undefined, true)).toHaveProperty('session')
   })
 
   test('of tries that come side by side one is looked at, and no other waits for it', async () => {

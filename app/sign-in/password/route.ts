@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { foreignForm, seeOther } from '#app/(operator)/form-answers.ts'
 import { operatorCookies } from '#app/(operator)/operator-cookies.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
-import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS } from '#lib/auth/operator.ts'
+import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS, readBrowser } from '#lib/auth/operator.ts'
 import { signInOperator } from '#lib/auth/operator-sign-in.ts'
 import { readForm } from '#lib/http/body.ts'
 import { clientOf } from '#lib/http/client-address.ts'
@@ -18,16 +18,18 @@ const form = z.object({ password: z.string().default(''), to: z.string().default
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
-      requireRequestLeft(request.headers)
       const { settings, database, now } = await service()
       const { operator, publicUrl } = settings
+      const names = operatorCookies(publicUrl)
+      const jar = await cookies()
+      const browser = jar.get(names.browser)?.value
+      // Strangers at the operator's address cannot use up the tries of a browser that has signed in before.
+      if (!operator || !(await readBrowser(operator, browser, now()))) requireRequestLeft(request.headers)
       if (!isOwnForm(request.headers, publicUrl)) return foreignForm(publicUrl)
       if (!operator) return seeOther('/sign-in')
       const { password, to } = await readForm(request, form)
       const back = isOwnPage(to) ? to : '/overview'
-      const names = operatorCookies(publicUrl)
-      const jar = await cookies()
-      const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
+      const from = { browser, client: clientOf(request.headers) }
       const made = await signInOperator(database, operator, { password, from }, now()).catch(problemOf)
       if (typeof made === 'string') return seeOther(`/sign-in?${made}&to=${encodeURIComponent(back)}`)
       const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
