@@ -20,6 +20,7 @@ export async function startTestProvider(): Promise<TestProvider> {
     const document = provider.documents.get(path)
     if (document === 'hang') return
     if (document?.location) response.setHeader('location', document.location)
+    response.setHeader('content-type', 'application/json')
     response.statusCode = document ? (document.status ?? 200) : 404
     response.end(typeof document?.body === 'string' ? document.body : JSON.stringify(document?.body ?? {}))
   })

@@ -4,6 +4,7 @@ import { askTestIssuer } from '#lib/auth/oidc/test-issuer.ts'
 import { admitSession } from '#lib/directory/user.ts'
 import { readJson } from '#lib/http/body.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
@@ -13,6 +14,7 @@ const BODY = z.object({ email: z.email('email required').max(254) }, 'email requ
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
+      requireRequestLeft(request.headers)
       const running = await service()
       const { settings, now } = running
       if (!settings.testIssuer) throw new Refusal('idp-not-configured', 'this service has no test issuer')

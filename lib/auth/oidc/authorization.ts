@@ -70,7 +70,23 @@ export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, r
   }
 }
 
+// A build may bundle the routes apart, so what they share hangs on the process.
+const known = globalThis as { authorizationServers?: Map<string, Promise<oauth.AuthorizationServer>> }
+
+/** Where a provider's endpoints are. It is asked once: anybody can begin a sign-in, and none of that may reach it. */
 async function discover(issuer: string): Promise<oauth.AuthorizationServer> {
+  known.authorizationServers ??= new Map()
+  const server = known.authorizationServers.get(issuer) ?? askForEndpoints(issuer)
+  known.authorizationServers.set(issuer, server)
+  try {
+    return await server
+  } catch (error) {
+    known.authorizationServers.delete(issuer)
+    throw error
+  }
+}
+
+async function askForEndpoints(issuer: string): Promise<oauth.AuthorizationServer> {
   try {
     const address = new URL(issuer)
     return await oauth.processDiscoveryResponse(address, await oauth.discoveryRequest(address, secured(issuer)))
