@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage, Server } from 'node:http'
+import { log } from '#lib/observability/log.ts'
 
 /** Names the client to the handlers. What a client sends under this name is overwritten. */
 const HEADER = 'x-client-address'
@@ -7,6 +8,9 @@ const HEADER = 'x-client-address'
 /** How long a client may take to send the headers, and then all of a request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
+
+/** What the log says once when a request came through a proxy, or claims it, and no proxy is configured. */
+const PROXY_UNKNOWN = 'a request has X-Forwarded-For, but TRUST_PROXY is 0: all clients of a proxy count as one'
 
 /** Published by Node before any listener sees a request. */
 const REQUEST_STARTS = 'http.server.request.start'
@@ -17,12 +21,17 @@ const REQUEST_STARTS = 'http.server.request.start'
  * @param proxies how many proxies in front are the operator's: each has appended to `X-Forwarded-For` whom it saw
  */
 export function watchClients(proxies: number): () => void {
+  let isTold = false
   const watch = (message: unknown) => {
     const { request, server } = message as { request: IncomingMessage; server: Server }
     server.headersTimeout = HEADERS_TIMEOUT_MS
     server.requestTimeout = REQUEST_TIMEOUT_MS
     const seen = request.socket.remoteAddress ?? ''
     request.headers[HEADER] = proxies === 0 ? seen : (forwardedFor(request, proxies) ?? seen)
+    if (proxies === 0 && !isTold && request.headers['x-forwarded-for'] !== undefined) {
+      isTold = true
+      log('error', 'proxy', { failure: PROXY_UNKNOWN })
+    }
   }
   subscribe(REQUEST_STARTS, watch)
   return () => void unsubscribe(REQUEST_STARTS, watch)

@@ -5,6 +5,7 @@ import { OPERATIONS } from '#lib/api/operations.ts'
 import { routes } from '#lib/api/routes.ts'
 import { clientOf, watchClients } from '#lib/http/client-address.ts'
 import { requireRequestLeft, takeRequest } from '#lib/http/request-limit.ts'
+import { captureLog } from '../support/console.ts'
 
 describe('a client has 300 requests at once and 30 more each second', () => {
   const SECOND = 1_000
@@ -101,6 +102,16 @@ describe('the address of a client', () => {
     ['IPv6, shortened', 1, { 'x-forwarded-for': '2001:db8::1' }, '2001:db8:0:0'],
   ])('%s', async (_, proxies, headers, expected) => {
     expect(await seenWith(proxies, headers)).toBe(expected)
+  })
+
+  test('a proxy that is not configured is told of in the log, once', async () => {
+    const logged = captureLog()
+    await seenWith(0, {})
+    expect(logged).toEqual([])
+    const { port } = Object(server?.address()) as AddressInfo
+    const headers = { 'x-forwarded-for': '192.0.2.1' }
+    for (let time = 0; time < 2; time += 1) await fetch(`http://127.0.0.1:${port}`, { headers })
+    expect(logged).toEqual([expect.stringContaining('TRUST_PROXY is 0')])
   })
 
   test('where no server has named the client there is none', () => {
