@@ -27,7 +27,7 @@ export type BatchLine = Pick<typeof batches.$inferSelect, Exclude<keyof typeof C
   organisationName: string
 }
 
-/** A batch that is being paid, and when a payout of it last moved. */
+/** A batch, and when a payout of it last moved. */
 export type MovingBatch = BatchLine & { progressedAt: Date }
 
 /** The batches of all organisations, newest first. */
@@ -88,9 +88,13 @@ export async function listMovingBatches(
   return { batches: rows, total: all?.count ?? 0 }
 }
 
-export async function findBatchLine(db: Database, id: string): Promise<BatchLine | undefined> {
+export async function findBatchLine(db: Database, id: string): Promise<MovingBatch | undefined> {
   if (!isId(id)) return undefined
-  const [batch] = await selectBatches(db, eq(batches.id, id))
+  const [batch] = await db
+    .select({ ...COLUMNS, progressedAt: PROGRESSED_AT })
+    .from(batches)
+    .innerJoin(organisations, eq(organisations.id, batches.organisation))
+    .where(eq(batches.id, id))
   return batch
 }
 

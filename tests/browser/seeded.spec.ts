@@ -122,6 +122,17 @@ test('the overview says what is stuck, for whom, since when, why, and what to do
   }
 })
 
+test('the links of its items lead to when a batch last moved, and to what failed in a job', async ({ page }) => {
+  await page.setViewportSize(PHONE)
+  await enter(page, program.base)
+  await page.getByRole('link', { name: 'The batch stands still' }).click()
+  await expect(page.getByRole('region', { name: 'Summary' })).toContainText(/Last progress3 h ago/)
+  await page.goto(`${program.base}/overview`)
+  await page.getByRole('link', { name: '1 transfer of 4' }).click()
+  const first = page.getByRole('group').getByRole('row').nth(1)
+  await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*to G/)
+})
+
 test('the audit log of the seed is in the order of time', async ({ page }) => {
   await enter(page, program.base)
   await page.goto(`${program.base}/audit`)

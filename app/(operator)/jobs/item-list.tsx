@@ -3,11 +3,17 @@ import { between } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
 import { Status } from '../status.tsx'
 
-/** The transfers of a job: which channel pays, how long each waited and how long the ledger took. */
+/**
+ * The transfers of a job: which channel pays, how long each waited and how long the ledger took. What failed comes
+ * first, since a job may have hundreds of transfers.
+ */
 export function ItemList({ items, network }: { items: readonly ItemLine[]; network: string }) {
+  const failedFirst = items.toSorted(
+    (one, other) => Number(other.status === 'failed') - Number(one.status === 'failed'),
+  )
   return (
     <table className="w-full">
-      <caption className="sr-only">Transfers of the job, in order</caption>
+      <caption className="sr-only">Transfers of the job in order, what failed first</caption>
       <thead>
         <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium">
           <th scope="col">Transfer</th>
@@ -25,12 +31,17 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
         </tr>
       </thead>
       <tbody className="[&_td]:py-1 [&_td]:pr-4 [&_td]:align-top">
-        {items.map((item) => (
+        {failedFirst.map((item) => (
           <tr key={item.position}>
             <td>
               <span className="mr-2 text-faint">{item.position + 1}</span>
               <Status of="item" is={item.status} />
               {item.error && <p className="text-xs text-bad">{item.error}</p>}
+              {item.status === 'failed' && item.recipient && (
+                <div className="text-xs text-faint lg:hidden">
+                  to <Address value={item.recipient} network={network} />
+                </div>
+              )}
               {item.hash && (
                 <div className="sm:hidden">
                   <TransactionHash hash={item.hash} network={network} />

@@ -1,12 +1,12 @@
-import type { BatchLine } from '#lib/operator/batches.ts'
+import type { BatchLine, MovingBatch } from '#lib/operator/batches.ts'
 import { between, Moment } from '../../figures.tsx'
 import { Progress } from '../../progress.tsx'
 import { OrganisationLink } from '../../record-links.tsx'
 import { Status } from '../../status.tsx'
 
 /** Whose batch it is and how far it has come. */
-export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
-  const { status, settledCount, failedCount, payoutCount, startedAt, createdAt } = batch
+export function BatchSummary({ batch, now }: { batch: MovingBatch; now: Date }) {
+  const { status, settledCount, failedCount, payoutCount, startedAt, createdAt, progressedAt } = batch
   const facts = [
     [
       'Organisation',
@@ -15,6 +15,9 @@ export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
     ['Status', <Status key="status" of="batch" is={status} />],
     ['Created', <Moment key="created" at={createdAt} now={now} />],
     ['Started', startedAt ? <Moment key="started" at={startedAt} now={now} /> : '–'],
+    ...(status === 'started'
+      ? [['Last progress', <Moment key="progressed" at={progressedAt} now={now} />] as const]
+      : []),
     ['Took', tookOf(batch, now)],
   ] as const
   return (
