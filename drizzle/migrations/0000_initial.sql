@@ -124,6 +124,7 @@ CREATE TABLE "batch_items" (
 	"hash" text,
 	"error" text,
 	"doubted_until" timestamp (3) with time zone,
+	"doubted_ledger" integer,
 	"queued_at" timestamp (3) with time zone NOT NULL,
 	"sent_at" timestamp (3) with time zone,
 	"settled_at" timestamp (3) with time zone,

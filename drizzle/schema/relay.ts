@@ -74,8 +74,10 @@ export const batchItems = pgTable(
     /** the hash that stands on the ledger, or the last that was tried */
     hash: text('hash'),
     error: text('error'),
-    /** the ledger has spoken against the item: a node may lag until then, and only what is said later fails the item */
+    /** the ledger has spoken against the item, which is not tried before this time */
     doubtedUntil: instant('doubted_until'),
+    /** the ledger that the network had then: only an answer that cannot lag behind it fails the item */
+    doubtedLedger: integer('doubted_ledger'),
     queuedAt: instant('queued_at').notNull(),
     /** given to the sponsor, for the first time */
     sentAt: instant('sent_at'),

@@ -25,8 +25,8 @@ export async function payItem(ending: Ending, item: Item, hash: string): Promise
 export interface Return {
   /** this channel has not enough for it, others may have */
   unable?: boolean
-  /** nothing can pay it by what the ledger says now: every channel is tried again then */
-  doubtedUntil?: Date
+  /** nothing can pay it by what the ledger says now: every channel is tried again then, but not before this ledger is past */
+  doubt?: { doubtedUntil: Date; doubtedLedger: number }
   /** the hash under which its transfer failed, if it got that far */
   hash?: string
 }
@@ -35,7 +35,7 @@ export interface Return {
 export async function returnItem(
   ending: Ending,
   item: Item,
-  { unable = false, doubtedUntil, hash }: Return = {},
+  { unable = false, doubt, hash }: Return = {},
 ): Promise<boolean> {
   return await transact(await ending.database(), async (tx) => {
     if (!(await isFree(tx, item, 'queued'))) return false
@@ -47,7 +47,7 @@ export async function returnItem(
         ...UNSIGNED,
         ...(hash !== undefined && { hash, failures: sql`${batchItems.failures} + 1` }),
         ...(unable && { unable: sql`array_append(${batchItems.unable}, ${item.channel})` }),
-        ...(doubtedUntil && { doubtedUntil, unable: [] }),
+        ...(doubt && { ...doubt, unable: [] }),
       })
       .where(isAt(item, 'queued'))
     await releaseChannel(tx, ending, item)

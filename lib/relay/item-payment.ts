@@ -1,9 +1,11 @@
+import { z } from 'zod'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { isUnreachable } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
 import { isOfTheMoment } from '#lib/sponsor/verification.ts'
+import { isBehindAll } from '#lib/stellar/lag.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { isAnyAble, noteProblem, requestReading } from './channels.ts'
 import { checkChannels } from './diagnosis.ts'
@@ -34,6 +36,9 @@ export async function advanceItem(relay: Relay, paying: Paying): Promise<Outcome
   const { item, channel } = paying
   try {
     if (item.status === 'signed' || !channel) return await submit(relay, item)
+    if (item.doubtedLedger !== null && !isBehindAll(item.doubtedLedger, await readLatestLedger(relay))) {
+      return await putOff(relay, item, item.doubtedLedger)
+    }
     const signing = await signItem(relay, channel, item, paying.proved)
     if (signing.kind === 'signed') {
       paying.onSigned(signing.next)
@@ -152,10 +157,21 @@ async function passOn(relay: Relay, item: Item): Promise<Outcome> {
  * once no node can lag behind that answer any more, and fails if the ledger speaks against it then.
  */
 async function doubt(relay: Relay, item: Item, error: string): Promise<Outcome> {
-  if (item.doubtedUntil !== null) return await fail(relay, item, error)
+  if (item.doubtedLedger !== null) return await fail(relay, item, error)
   log('info', 'item doubted', { ...nameOf(item), error })
+  return await putOff(relay, item, await readLatestLedger(relay))
+}
+
+async function putOff(relay: Relay, item: Item, doubtedLedger: number): Promise<Outcome> {
   const doubtedUntil = new Date(relay.now().getTime() + relay.times.lag * 1000)
-  return (await returnItem(relay, item, { doubtedUntil })) ? 'free' : 'done'
+  return (await returnItem(relay, item, { doubt: { doubtedUntil, doubtedLedger } })) ? 'free' : 'done'
+}
+
+const LATEST = z.object({ sequence: z.number().int() })
+
+/** @throws Refusal `unavailable` */
+async function readLatestLedger({ network }: Relay): Promise<number> {
+  return (await network.call('getLatestLedger', {}, LATEST)).sequence
 }
 
 async function fail(relay: Relay, item: Item, error: string): Promise<Outcome> {

@@ -87,7 +87,11 @@ export async function storeSigned(
 export async function confirmItem(tx: Database, item: Item, now: Date): Promise<void> {
   const [confirmed] = await tx
     .update(batchItems)
-    .set({ sentAt: sql`coalesce(${batchItems.sentAt}, ${now.toISOString()}::timestamptz)`, doubtedUntil: null })
+    .set({
+      sentAt: sql`coalesce(${batchItems.sentAt}, ${now.toISOString()}::timestamptz)`,
+      doubtedUntil: null,
+      doubtedLedger: null,
+    })
     .where(isAt(item, 'paid'))
     .returning({ job: batchItems.job })
   if (!confirmed) throw new Refusal('conflict', 'the item is no longer paid by this transfer')

@@ -41,10 +41,7 @@ export interface RelayTimes {
   patience: number
   /** before an item for which no channel was free is looked at again, unless a channel becomes free earlier */
   rest: number
-  /**
-   * for how long a node of the RPC may lag: what is said against an item before that is over does not fail it. A node calls
-   * itself healthy while it is up to 30 s behind.
-   */
+  /** before an item that the ledger has spoken against is tried anew, if no node can lag behind that answer then */
   lag: number
   /** between two rounds of chores, and two checks of the channels */
   chores: number
@@ -61,7 +58,7 @@ export const RELAY_TIMES: RelayTimes = {
   retry: 1,
   patience: 30,
   rest: 5,
-  lag: 45,
+  lag: 30,
   chores: 20,
   refresh: 43_200,
   poll: 5,
