@@ -42,6 +42,8 @@ export function openTracking({ network, readAccount, database, now, books, drop,
   async function resubmit(entry: Tracked, envelope: Envelope): Promise<void> {
     if (envelope.signed === null) return
     const sent = await send(network, envelope.signed)
+    // The refusal of signatures that a request has renewed meanwhile says nothing of the new ones.
+    if (!entry.envelopes.some(({ outerHash }) => outerHash === envelope.outerHash)) return
     entry.sentAt = Math.max(latest(), entry.lookedAt)
     const resultCode = sent.kind === 'error' ? sent.resultCode : null
     envelope.resultCode = resultCode
@@ -50,7 +52,7 @@ export function openTracking({ network, readAccount, database, now, books, drop,
       const from = known?.from ?? (sent.contested ? entry.sentAt + CONTESTED_LEDGERS : 0)
       entry.refusals.set(envelope.innerHash, { resultCode: sent.resultCode, from })
     } else entry.refusals.delete(envelope.innerHash)
-    await noteSent(await database(), envelope.innerHash, { at: now(), resultCode })
+    await noteSent(await database(), envelope, { at: now(), resultCode })
     if (sent.kind !== 'error') return
     log('info', 'envelope refused', { hash: envelope.innerHash, code: sent.resultCode })
     if (!(await conclude(entry))) tellRefused(entry, entry.sentAt)

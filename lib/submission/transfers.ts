@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, lt, max, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, lt, max, sql } from 'drizzle-orm'
 import { type Envelope, envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 
@@ -65,14 +65,21 @@ export async function lastLedgerOf(db: Database, account: string): Promise<numbe
   return row?.ledger ?? 0
 }
 
-/** Notes that the network was given an envelope, and the code with which it refused it, null if it did not. */
+/**
+ * Notes that the network was given an envelope, and the code with which it refused it, null if it did not. The outer hash
+ * tells it from the same transaction with renewed signatures.
+ */
 export async function noteSent(
   db: Database,
-  innerHash: string,
+  { innerHash, outerHash }: Pick<Envelope, 'innerHash' | 'outerHash'>,
   { at, resultCode }: { at: Date; resultCode: string | null },
 ): Promise<void> {
   const firstSentAt = sql`coalesce(${envelopes.firstSentAt}, ${at.toISOString()}::timestamptz)`
-  await db.update(envelopes).set({ firstSentAt, lastSentAt: at, resultCode }).where(eq(envelopes.innerHash, innerHash))
+  const isSame = outerHash === null ? isNull(envelopes.outerHash) : eq(envelopes.outerHash, outerHash)
+  await db
+    .update(envelopes)
+    .set({ firstSentAt, lastSentAt: at, resultCode })
+    .where(and(eq(envelopes.innerHash, innerHash), isSame))
 }
 
 /** Nothing is sent again after its end: what is older than this need not be kept (days). */

@@ -131,9 +131,10 @@ describe('recordEnvelope', () => {
 test('what was sent is noted with its first and its last time, and with the last code', async () => {
   const later = new Date('2026-05-01T12:00:05Z')
   const { id } = await record('1')
-  const { innerHash } = transferNamed('1')
-  await noteSent(db, innerHash, { at: NOW, resultCode: 'txBadAuth' })
-  await noteSent(db, innerHash, { at: later, resultCode: null })
+  const [sent] = await findEnvelopes(db, id)
+  if (!sent) throw new Error('no envelope')
+  await noteSent(db, sent, { at: NOW, resultCode: 'txBadAuth' })
+  await noteSent(db, sent, { at: later, resultCode: null })
   expect(await findEnvelopes(db, id)).toMatchObject([{ firstSentAt: NOW, lastSentAt: later, resultCode: null }])
 })
 
@@ -302,7 +303,7 @@ describe.each([1, 2, 3])('seed %d', (seed) => {
             count(error.reason)
           }
         } else if (await findTransferOfHash(database, transfer.innerHash)) {
-          if (what < 6) await noteSent(database, transfer.innerHash, { at: NOW, resultCode: null })
+          if (what < 6) await noteSent(database, transfer, { at: NOW, resultCode: null })
           else {
             const outcome = [SUCCESS, FAILURE, OWN, null][random(4)] ?? null
             count((await settleNamed(database, transfer.innerHash, outcome, NOW)).status)

@@ -8,6 +8,7 @@ import { readIntent } from '#lib/sponsor/policy.ts'
 import { recordTransfer } from '#lib/sponsor/recording.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { readRecord } from '#lib/submission/ledger-record.ts'
+import { renewEnvelope } from '#lib/submission/recording.ts'
 import { newTracked, renew } from '#lib/submission/tracked.ts'
 import { openTracking, type TrackingTools } from '#lib/submission/tracking.ts'
 import { findTransferOfHash, type RecordedTransfer } from '#lib/submission/transfers.ts'
@@ -17,7 +18,7 @@ import { cloneDatabase } from '../support/database.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { NOW, PASSPHRASE, rules, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 import { sendAnswer } from '../support/transfers.ts'
-import { feeBumpResult } from './ledger-answers.ts'
+import { bareResult, feeBumpResult } from './ledger-answers.ts'
 
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let db: Database
@@ -169,4 +170,33 @@ test('a rival that is recorded while the first envelope is looked up was not loo
   expect(entry.lookedAt).toBe(-1)
   await tracking.examine(entry)
   expect(entry.lookedAt).toBe(APPLIED)
+})
+
+test('the refusal of signatures that are renewed while they are sent says nothing of the new ones', async () => {
+  await clear(db)
+  const { innerHash } = await record(90_560)
+  const entry = newTracked(await find(innerHash), false)
+  const [stored] = entry.envelopes
+  if (!stored) throw new Error('no envelope')
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  proxy.rule(async ({ method }) => {
+    if (method !== 'sendTransaction') return { answer: { ...range(APPLIED), status: 'NOT_FOUND' } }
+    asked.resolve()
+    await goOn.promise
+    return { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }
+  })
+  const seqNum = entry.transfer.sequenceNumber - 1n
+  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED }))
+  const sent = tracking.resubmit(entry, stored)
+  await asked.promise
+  await renewEnvelope(db, stored, { outerHash: 'ab'.repeat(32), signed: stored.signed })
+  renew(entry, await find(innerHash))
+  goOn.resolve()
+  await sent
+  expect(entry.refusals.size).toBe(0)
+  const [renewed] = (await find(innerHash)).envelopes
+  expect(renewed).toMatchObject({ outerHash: 'ab'.repeat(32), resultCode: null, lastSentAt: null })
+  if (renewed) await tracking.resubmit(entry, renewed)
+  expect((await find(innerHash)).envelopes).toMatchObject([{ resultCode: 'txBadAuth' }])
 })
