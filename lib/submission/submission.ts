@@ -2,7 +2,6 @@ import type { Transfer } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { openAccounts, type ReadAccount } from '#lib/stellar/accounts.ts'
-import { isLagging } from '#lib/stellar/lag.ts'
 import { lookUp } from '#lib/stellar/look-up.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { hashesOf, maxTimeOf, walkLedgers } from './look-up.ts'
@@ -64,7 +63,6 @@ export function openSubmission(given: {
       if (isTracked(entry)) await work()
     })
   const tracking = openTracking({ ...given, readAccount, drop, latest: () => latest.ledger })
-  let turn = 0
   let failure: string | undefined
   let running: Promise<void> | undefined
   let stopped = false
@@ -139,30 +137,29 @@ export function openSubmission(given: {
   async function pollAll(): Promise<void> {
     await settleDecided()
     const idle = [...tracked.values()].filter((entry) => entry.steps === 0 && entry.decision === undefined)
-    turn += 1
-    const probe = idle[turn % idle.length]
+    const [probe] = idle
     const [envelope] = probe?.envelopes ?? []
     const [hash] = envelope ? hashesOf(envelope) : []
     if (!probe || hash === undefined) return
+    putLast(probe)
     const answer = await lookUp(network, hash)
     observe(answer.latestLedger, answer.latestLedgerCloseTime)
     if (answer.status !== 'NOT_FOUND') await step(probe, () => tracking.examine(probe))
     const due = idle.filter((entry) => isTracked(entry) && entry.steps === 0 && entry.lookedAt < latest.ledger)
     const walkable = due.filter(({ lookedAt }) => lookedAt >= latest.ledger - LONGEST_WALK)
     const walked = walkable.length > FEW ? await tryToWalk(walkable) : new Set<Tracked>()
-    const closer = due.filter((entry) => !walked.has(entry)).sort((one, other) => one.lookedAt - other.lookedAt)
-    await Promise.all(closer.slice(0, MOST).map((entry) => step(entry, () => tracking.examine(entry))))
+    const closer = due.filter((entry) => !walked.has(entry)).slice(0, MOST)
+    closer.forEach(putLast)
+    await Promise.all(closer.map((entry) => step(entry, () => tracking.examine(entry))))
   }
 
   /**
-   * A ledger far below the latest, or another one of a known number, means that the network has begun anew: what is
-   * remembered of numbers says nothing. Number and close time rise together, so the time tells what a hash would.
+   * Number and close time rise together. A lower number with an earlier time is the answer of a node that lags, however
+   * far. Where only one of them is lower, the network has begun anew, and what is remembered of numbers says nothing.
    */
   function observe(ledger: number, closedAt: number): void {
     const known = latest
-    const isSame = ledger === known.ledger && closedAt === known.closedAt
-    const isEarlier = isLagging(ledger, known.ledger) && closedAt <= known.closedAt
-    if (isSame || isEarlier) return
+    if (ledger <= known.ledger && closedAt <= known.closedAt) return
     latest = { ledger, closedAt }
     if (ledger > known.ledger && closedAt >= known.closedAt) return
     log('info', 'the ledgers begin anew', { latest: known.ledger, ledger })
@@ -173,13 +170,20 @@ export function openSubmission(given: {
     }
   }
 
-  /** What was decided while the database was out of reach; the first failure says that it still is. */
+  /** What was decided while the database was out of reach; the first failure says that it still is, or is that one's own. */
   async function settleDecided(): Promise<void> {
     for (const entry of [...tracked.values()]) {
       if (entry.decision === undefined || entry.steps > 0) continue
       await step(entry, () => tracking.settleDecided(entry))
-      if (entry.decision !== undefined) return
+      if (entry.decision !== undefined) return putLast(entry)
     }
+  }
+
+  /** One that fails each time does not keep the others from their turn. */
+  function putLast(entry: Tracked): void {
+    if (!isTracked(entry)) return
+    tracked.delete(entry.transfer.id)
+    tracked.set(entry.transfer.id, entry)
   }
 
   /** An RPC that gives no pages, or smaller ones, or is behind: then they are looked up by their hashes. */

@@ -17,6 +17,17 @@ function shifted(answer: Record<string, unknown>): Record<string, unknown> {
   return typeof latestLedger === 'number' ? { ...answer, latestLedger: latestLedger + SHIFT } : answer
 }
 
+/** An answer of a node that has stood still for a minute. */
+function farBehind(answer: Record<string, unknown>): Record<string, unknown> {
+  const { latestLedger, latestLedgerCloseTime } = answer
+  if (typeof latestLedger !== 'number') return answer
+  return {
+    ...answer,
+    latestLedger: latestLedger - 12,
+    latestLedgerCloseTime: String(Number(latestLedgerCloseTime) - 60),
+  }
+}
+
 test('another ledger under a known number: nothing waits until the old numbers are passed', async () => {
   const { devnet, network, proxy, endowPayer } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
@@ -41,6 +52,40 @@ test('another ledger under a known number: nothing waits until the old numbers a
   await devnet.closeLedger()
   await Promise.race([sent.promise, posted])
   await expect.poll(async () => (await network.rpc.getHealth()).status).toBe('healthy')
+  await devnet.closeLedger()
+  expect(await posted).toMatchObject({ status: 200 })
+})
+
+test('every second answer is of a node that is far behind: the network has not begun anew, and nothing is sent again', async () => {
+  const { devnet, network, proxy, endowPayer } = service.ledger
+  const closing = setInterval(devnet.closeLedger, 200)
+  const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
+  clearInterval(closing)
+  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
+  const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
+  const session = await service.wallet(payer.address)
+  let sent = 0
+  let asked = 0
+  proxy.rule(({ method }) => {
+    if (method === 'sendTransaction') {
+      sent += 1
+      return { answer: sendAnswer('PENDING') }
+    }
+    if (method !== 'getTransaction') return 'pass'
+    asked += 1
+    return asked % 2 === 0 ? { rewrite: farBehind } : 'pass'
+  })
+  const posted = service.ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
+  await expect.poll(() => sent).toBe(1)
+  const before = asked
+  await expect.poll(() => asked).toBeGreaterThan(before + 20)
+  // No ledger has closed meanwhile.
+  expect(sent).toBe(1)
+  const sends = () => proxy.calls.get('sendTransaction') ?? 0
+  const earlier = sends()
+  proxy.rule(null)
+  await devnet.closeLedger()
+  await expect.poll(sends).toBeGreaterThan(earlier)
   await devnet.closeLedger()
   expect(await posted).toMatchObject({ status: 200 })
 })
