@@ -37,9 +37,14 @@ export async function findUntruths(pair: Pair, { told, signed, ends }: Happened,
   }
 
   const transfers = await db.query.transfers.findMany()
+  /** by payout, the payments on the ledger of every transfer that ever was to pay it */
+  const payments = new Map<string, string[]>()
   for (const transfer of transfers) {
     const envelopes = await findEnvelopes(db, transfer.id)
     const applied = envelopes.filter(({ innerHash }) => isApplied(innerHash)).map(({ innerHash }) => innerHash)
+    if (transfer.payout !== null) {
+      payments.set(transfer.payout, [...(payments.get(transfer.payout) ?? []), ...applied])
+    }
     if (applied.length > 1) untruths.push(`${applied.length} payments of transfer ${transfer.id}`)
     if (transfer.status === 'open') untruths.push(`transfer ${transfer.id} is open for ever`)
     if (transfer.status === 'succeeded' && transfer.applied !== applied[0])
@@ -53,11 +58,8 @@ export async function findUntruths(pair: Pair, { told, signed, ends }: Happened,
       untruths.push(`transfer ${transfer.id} was charged ${charged}, and says ${transfer.feeCharged}`)
     }
   }
-  for (const [payout, paying] of Map.groupBy(
-    transfers.filter(({ status }) => status === 'succeeded' || status === 'unknown'),
-    (one) => one.payout,
-  )) {
-    if (payout !== null && paying.length > 1) untruths.push(`payout ${payout} was paid by ${paying.length} transfers`)
+  for (const [payout, { length }] of payments) {
+    if (length > 1) untruths.push(`payout ${payout} was paid ${length} times`)
   }
   for (const { id, status } of transfers) {
     const seen = ends.get(id)

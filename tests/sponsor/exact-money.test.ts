@@ -5,7 +5,7 @@ import { readEnvironment } from '#lib/config/environment.ts'
 import { startService } from '#lib/server/start.ts'
 import { sponsorTransfer } from '#lib/sponsor/transfer.ts'
 import { openSubmission } from '#lib/submission/submission.ts'
-import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { findEnvelopes } from '#lib/submission/transfers.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
@@ -99,6 +99,8 @@ describe('a payout is paid once', () => {
     expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
     const row = await service.findTransfer(hash)
     expect(row).toMatchObject({ status: 'succeeded', payout: payoutId })
+    const again = await (row?.applied === hash ? post() : rival.post({ payoutId }))
+    expect(again).toMatchObject({ status: 200, body: { hash: row?.hash, status: 'SUCCESS' } })
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: row?.hash }] })
   })
 
@@ -193,10 +195,10 @@ describe('nobody holds what others need', () => {
     const row = await service.db.query.transfers.findFirst({
       where: (table, { eq }) => eq(table.account, employer.address),
     })
-    expect(calls).toBeLessThanOrEqual((latestLedger - (row?.recordedLedger ?? 0) + 2) * 12)
+    expect(calls).toBeLessThanOrEqual((latestLedger - (row?.recordedLedger ?? latestLedger) + 2) * 12)
     service.ledger.proxy.rule(null)
-    const waiting = await findTransferOfHash(service.db, String(first.hash))
-    expect(waiting?.envelopes.length ?? 3).toBeLessThanOrEqual(3)
+    if (!row) throw new Error('nothing was recorded')
+    expect(await findEnvelopes(service.db, row.id)).toHaveLength(3)
     await expect
       .poll(
         async () =>
