@@ -93,7 +93,10 @@ export const transfers = pgTable(
 
 export type Transfer = typeof transfers.$inferSelect
 
-/** What was signed for a transfer, written down before it is sent. At most three compete for one transfer. */
+/**
+ * What was signed for a transfer, written down before it is sent. At most three that the service sends compete for one
+ * transfer. One that a client has sent by itself joins them once it has applied, and of a number only one can.
+ */
 export const envelopes = pgTable(
   'envelopes',
   {

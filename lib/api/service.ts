@@ -41,6 +41,7 @@ const sweptShape = z.object({
   contractors: swept('contractors that became ready'),
   items: swept('items of jobs that are open; each has a message for the relays'),
   challenges: swept('used challenges that were forgotten'),
+  refusals: swept('counts of refusals that were forgotten after 30 days'),
   tables: swept('tables of the embedded database that were analyzed'),
 }) satisfies z.ZodType<ChoreReport>
 
@@ -127,7 +128,7 @@ export const SERVICE_OPERATIONS = [
     answer: {
       description: 'What there was to do',
       schema: sweptShape,
-      example: { transfers: 0, envelopes: 0, contractors: 2, items: 0, challenges: 14, tables: 0 },
+      example: { transfers: 0, envelopes: 0, contractors: 2, items: 0, challenges: 14, refusals: 3, tables: 0 },
     },
     refusals: ['cron-not-configured'],
     handle: ({ service }) => runChores(service),

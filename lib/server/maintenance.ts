@@ -3,6 +3,7 @@ import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
+import { purgeRefusals } from '#lib/sponsor/refusals.ts'
 import { eraseOldEnvelopes, findOpenTransfers } from '#lib/submission/transfers.ts'
 import type { Service } from './services.ts'
 
@@ -22,6 +23,7 @@ const CHORES = {
     await sweepRegistrations(await database(), confidentialAccounts, now()),
   items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
+  refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
 } satisfies Record<string, (service: Service) => Promise<number>>
 

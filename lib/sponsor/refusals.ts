@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { lt, sql } from 'drizzle-orm'
 import { refusals } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -41,4 +41,14 @@ export async function noteRefusal(
   } catch (error) {
     log('error', 'audit', { hash, failure: describeFailure(error) })
   }
+}
+
+/** How long counts of refusals are kept (days); their rows in the audit log stay. */
+const KEPT_DAYS = 30
+
+/** Forgets the counts of refusals that are long past. Resolves to how many rows. */
+export async function purgeRefusals(db: Database, now: Date): Promise<number> {
+  const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000)
+  const forgotten = await db.delete(refusals).where(lt(refusals.lastAt, before)).returning({ hour: refusals.hour })
+  return forgotten.length
 }

@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { refusals } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
@@ -42,6 +43,21 @@ test('every chore tells how much it had to do', async () => {
   expect(await runChores(service.running)).toMatchObject({ transfers: 0, contractors: 1, challenges: 1 })
   expect(await statusOf(id)).toBe('ready')
   expect(await runChores(service.running)).toMatchObject({ contractors: 0, challenges: 0 })
+})
+
+test('counts of refusals are forgotten after 30 days', async () => {
+  const now = Date.now()
+  const ages = [29, 31].map((days) => ({
+    account: `refused ${days} days ago`,
+    hour: `${days}`,
+    reason: 'quota',
+    lastHash: 'a hash',
+    lastAt: new Date(now - days * 86_400_000),
+  }))
+  await service.db.insert(refusals).values(ages)
+  expect(await runChores(service.running)).toMatchObject({ refusals: 1 })
+  expect(await service.db.query.refusals.findMany()).toMatchObject([{ account: 'refused 29 days ago' }])
+  expect(await runChores(service.running)).toMatchObject({ refusals: 0 })
 })
 
 test('one that fails is logged by its name, and the others have their turn', async () => {

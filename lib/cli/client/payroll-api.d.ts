@@ -6334,6 +6334,7 @@ export interface operations {
                      *       "contractors": 2,
                      *       "items": 0,
                      *       "challenges": 14,
+                     *       "refusals": 3,
                      *       "tables": 0
                      *     }
                      */
@@ -6348,6 +6349,8 @@ export interface operations {
                         items: number | null;
                         /** @description used challenges that were forgotten; null if that chore failed */
                         challenges: number | null;
+                        /** @description counts of refusals that were forgotten after 30 days; null if that chore failed */
+                        refusals: number | null;
                         /** @description tables of the embedded database that were analyzed; null if that chore failed */
                         tables: number | null;
                     };
