@@ -16,6 +16,9 @@ import { findApplied, isBehind, isOfTheMoment, type Verified, verify } from './v
 /** How long an answer is doubted that is older than what a refusal rests on, or than what the payer has seen settled (ms). */
 const DOUBT_MS = 5_000
 
+/** How long a request waits for a look at the account's older transfer (ms). */
+const POLL_MS = 5_000
+
 /** What came of it: the transfer, and whether this very request has recorded the envelope. */
 export interface Sponsored {
   recorded: RecordedTransfer
@@ -49,7 +52,7 @@ export async function verifyAndRecord(
 /** An account has one open transfer at most, so the older one is decided first, if that can be. */
 async function decideOlder(db: Database, { submission }: Sponsor, { from, sequenceNumber, to }: Intent): Promise<void> {
   const open = await findOpenTransfer(db, from)
-  if (open && (open.sequenceNumber !== sequenceNumber || open.recipient !== to)) await submission.poll(open)
+  if (open && (open.sequenceNumber !== sequenceNumber || open.recipient !== to)) await submission.poll(open, POLL_MS)
 }
 
 async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -23,8 +24,8 @@ export interface Submission {
   submit(recorded: RecordedTransfer, options: { innerHash: string; isNew: boolean; patience: number }): Promise<Outcome>
   /** Waits for the end of a transfer, whichever of its envelopes makes it, at most `patience` milliseconds. */
   track(transfer: Transfer, patience: number): Promise<Outcome>
-  /** Looks a transfer up now, and decides it if that can be. */
-  poll(transfer: Transfer): Promise<void>
+  /** Looks a transfer up now, and decides it if that can be. The caller waits at most `patience` milliseconds. */
+  poll(transfer: Transfer, patience: number): Promise<void>
   /** Takes up what is not tracked here already, waits a short time for what it has come to, and looks once per ledger. */
   refresh(transfers: readonly Transfer[]): Promise<void>
   /** Stops looking, for a process that ends; resolves when the poll under way is over. */
@@ -85,13 +86,13 @@ export function openSubmission(given: {
     return await waitFor(await takeRow(transfer), { patience })
   }
 
-  async function poll(transfer: Transfer): Promise<void> {
+  async function poll(transfer: Transfer, patience: number): Promise<void> {
     const entry = await takeRow(transfer)
     // Many requests at once share one poll, so that they are no crowd of questions to the RPC.
     entry.polling ??= step(entry, () => tracking.examine(entry)).finally(() => {
       entry.polling = undefined
     })
-    await entry.polling
+    await Promise.race([entry.polling, wait(patience, undefined, { ref: false })])
   }
 
   async function refresh(transfers: readonly Transfer[]): Promise<void> {

@@ -81,3 +81,12 @@ test('however many there are of which the RPC contradicts itself, they keep no o
   expect(await statusOf(39)).toBe('expired')
   expect(await statusOf(0)).toBe('open')
 })
+
+test('a poll of which the RPC says nothing ends with the patience of its caller', async () => {
+  const [open] = await record(1)
+  const silent: Network = { ...network, call: () => new Promise(() => undefined) }
+  const books: Books = () => Promise.reject(new Error('nothing is settled'))
+  const submission = openSubmission({ network: silent, database: async () => db, now: () => new Date(), books })
+  if (open) await submission.poll(open, 10)
+  expect(await statusOf(0)).toBe('open')
+})

@@ -56,7 +56,7 @@ test('many who ask at once what has become of a transfer share one poll', async 
     return 'pass'
   })
   if (!row) throw new Error('no row')
-  const polls = Array.from({ length: 20 }, () => other.poll(row))
+  const polls = Array.from({ length: 20 }, () => other.poll(row, 60_000))
   await expect.poll(() => lookUps).toBeGreaterThan(0)
   goOn.resolve()
   await Promise.all(polls)
