@@ -103,7 +103,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       what: `${counted(failed, 'transfer', 'transfers')} of ${all} of a relay job failed`,
       why: error ?? '',
       remedy:
-        'Its user starts a new job with what failed. Where no channel has enough, send the channels on the page of jobs more first.',
+        'Its user starts a new job with what failed. Where no channel has enough, first send more to the channels (see Jobs).',
       actor: 'customer',
       ...(organisation && { organisation }),
       contractors: contractors.slice(0, NAMES_SHOWN),
