@@ -848,22 +848,6 @@ export interface operations {
                 };
             };
             /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
              * @description Too soon after the last time.
              *
              *     - `rate-limited`: There were too many requests from this address.
@@ -1110,22 +1094,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "account-invalid" | "account-required" | "home-domain-invalid" | "memo-invalid";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1884,22 +1852,6 @@ export interface operations {
                 };
             };
             /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -2451,22 +2403,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "contractor-not-found";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -3312,22 +3248,6 @@ export interface operations {
                 };
             };
             /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -3661,22 +3581,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "batch-not-found";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4333,22 +4237,6 @@ export interface operations {
                 };
             };
             /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -4494,22 +4382,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "provider-mismatch";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -4765,22 +4637,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "provider-mismatch";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5221,22 +5077,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "bearer-invalid" | "bearer-missing" | "session-expired";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -5742,22 +5582,6 @@ export interface operations {
                 };
             };
             /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -6034,22 +5858,6 @@ export interface operations {
                 };
             };
             /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -6119,22 +5927,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Readiness"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
                 };
             };
             /**
@@ -6241,22 +6033,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "bearer-invalid" | "bearer-missing";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -6376,22 +6152,6 @@ export interface operations {
                 };
             };
             /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
-                };
-            };
-            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -6477,22 +6237,6 @@ export interface operations {
                     } & {
                         [key: string]: unknown;
                     };
-                };
-            };
-            /**
-             * @description The body is larger than 256 KiB.
-             *
-             *     - `too-large`: The body is larger than 256 KiB.
-             */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {unknown} */
-                        code?: "too-large";
-                    } & components["schemas"]["Refusal"];
                 };
             };
             /**
