@@ -6,8 +6,7 @@ import { log } from '#lib/observability/log.ts'
 const HEADER = 'x-client-address'
 
 /** How long a client may take to send the headers, and then all of a request, in milliseconds. */
-const HEADERS_TIMEOUT_MS = 10_000
-const REQUEST_TIMEOUT_MS = 30_000
+const PATIENCE = { headersMs: 10_000, requestMs: 30_000 }
 
 /** What the log says once when a request came through a proxy, or claims it, and no proxy is configured. */
 const PROXY_UNKNOWN = 'a request has X-Forwarded-For, but TRUST_PROXY is 0: all clients of a proxy count as one'
@@ -20,12 +19,12 @@ const REQUEST_STARTS = 'http.server.request.start'
  * slowly: each holds memory. The server itself is Next's, which lets neither be set.
  * @param proxies how many proxies in front are the operator's: each has appended to `X-Forwarded-For` whom it saw
  */
-export function watchClients(proxies: number): () => void {
+export function watchClients(proxies: number, patience = PATIENCE): () => void {
   let isTold = false
   const watch = (message: unknown) => {
     const { request, server } = message as { request: IncomingMessage; server: Server }
-    server.headersTimeout = HEADERS_TIMEOUT_MS
-    server.requestTimeout = REQUEST_TIMEOUT_MS
+    server.headersTimeout = patience.headersMs
+    server.requestTimeout = patience.requestMs
     const seen = request.socket.remoteAddress ?? ''
     request.headers[HEADER] = proxies === 0 ? seen : (forwardedFor(request, proxies) ?? seen)
     if (proxies === 0 && !isTold && request.headers['x-forwarded-for'] !== undefined) {
@@ -39,7 +38,13 @@ export function watchClients(proxies: number): () => void {
 
 function forwardedFor({ headers }: IncomingMessage, proxies: number): string | undefined {
   const chain = String(headers['x-forwarded-for'] ?? '').split(',')
-  return chain.at(-proxies)?.trim() || undefined
+  return withoutPort(chain.at(-proxies)?.trim() ?? '') || undefined
+}
+
+/** Some proxies name the port as well: `192.0.2.1:5678`, `[2001:db8::1]:5678`. */
+function withoutPort(entry: string): string {
+  const [, bracketed] = /^\[(.*)\](?::\d+)?$/.exec(entry) ?? []
+  return bracketed ?? entry.replace(/^([\d.]+):\d+$/, '$1')
 }
 
 /**
