@@ -8,6 +8,8 @@ const config: NextConfig = {
   skipTrailingSlashRedirect: true,
   // Keeps PGlite's WebAssembly out of the public assets, and the SDK and what speaks to sockets out of the bundler.
   serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', '@vercel/postgres', 'pg', 'ws'],
+  // Before it asks proxy.ts about a request, Next holds so much of its body in memory. Pages take no body.
+  experimental: { proxyClientMaxBodySize: 1 },
   // Files that are read, not imported: the viewer of /docs.
   outputFileTracingIncludes: {
     '/docs/**': ['./lib/api/viewer/*.{js,css}', './node_modules/swagger-ui-dist/swagger-ui{-bundle.js,.css}'],
@@ -24,7 +26,7 @@ const config: NextConfig = {
     },
     {
       // Compressed once and sent as they are: see lib/api/viewer/files.ts.
-      source: '/docs/:version/:file(swagger-ui-bundle\\.js|swagger-ui\\.css)',
+      source: '/docs/:version([0-9a-f]{16})/:file(swagger-ui-bundle\\.js|swagger-ui\\.css)',
       headers: [{ key: 'Content-Encoding', value: 'gzip' }],
     },
     {

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { collectBody } from './arriving-bodies.ts'
 import { parse } from './parsing.ts'
 import { Refusal } from './refusal.ts'
 import { takeTurn } from './turns.ts'
@@ -88,27 +89,18 @@ function firstOfEach(parameters: URLSearchParams): Record<string, string> {
 /** The body, and a turn in which it may be parsed and worked on. */
 async function takeBody(request: Request): Promise<Uint8Array> {
   const bytes = await readBody(request)
-  if (bytes.length > 0) await takeTurn(bytes.length)
+  if (bytes.length > 0) await takeTurn('body', bytes.length)
   return bytes
 }
 
 async function readBody(request: Request): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array()
-  const chunks: Uint8Array[] = []
   const reader = request.body.getReader()
-  let size = 0
-  for (;;) {
-    const { value } = await reader.read().catch((cause: unknown) => {
-      // A client that hangs up while it sends is no failure of the service.
-      throw new Refusal('body-incomplete', 'the body ended early', { cause })
-    })
-    if (!value) return Buffer.concat(chunks)
-    size += value.length
-    if (size > BODY_LIMIT) {
-      void drain(reader)
-      throw new Refusal('too-large', 'the body is larger than 256 KiB')
-    }
-    chunks.push(value)
+  try {
+    return await collectBody(reader, BODY_LIMIT)
+  } catch (refused) {
+    void drain(reader)
+    throw refused
   }
 }
 

@@ -28,7 +28,7 @@ export async function answerPrepared(
   headers.set('ETag', etag)
   const known = request.headers.get('if-none-match')?.split(',') ?? []
   if (known.some((tag) => tag.trim().replace(/^W\//, '') === etag)) return new Response(null, { status: 304, headers })
-  if (bytes.length > SMALL) await takeTurn(0)
+  if (bytes.length > SMALL) await takeTurn('file')
   headers.set('Content-Type', type)
   return new Response(bytes, { headers })
 }

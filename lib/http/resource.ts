@@ -48,7 +48,7 @@ export function resource<Context = unknown>(
       ? await answered(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
       : routeNotFound(request, isRoute ? allow : undefined)
     // A client that is refused over and over gets one answer in each turn, and others are served in between.
-    if (response.status >= 400 && response.status < 500) await takeTurn(0)
+    if (response.status >= 400 && response.status < 500) await takeTurn('refusal')
     const ms = performance.now() - started
     log('info', 'request', {
       method: request.method,

@@ -1,34 +1,40 @@
 import { setImmediate } from 'node:timers/promises'
 import { Refusal } from './refusal.ts'
 
-/** How many bytes of bodies may wait: they are held in memory, and the last of them waits for all the others. */
-const MOST_WAITING = 32 * 1024 * 1024
+/**
+ * What waits in each line, and how much of it may: pages and files by number, bodies by bytes, which are held in memory.
+ * A refusal is never refused itself.
+ */
+const MOST_WAITING = { page: 256, file: 256, refusal: Number.POSITIVE_INFINITY, body: 32 * 1024 * 1024 }
 
-interface Turns {
+type Kind = keyof typeof MOST_WAITING
+
+interface Line {
   last: Promise<unknown>
-  /** bytes of the bodies that wait */
+  /** how much waits, as MOST_WAITING counts it */
   waiting: number
 }
 
 // A build may bundle the routes apart, so what they share hangs on the process.
-const shared = globalThis as { payrollTurns?: Turns }
+const shared = globalThis as { payrollTurns?: Map<Kind, Line> }
 
 /**
- * Waits for a turn of the event loop of its own. Parsing a large body, decoding the transaction in it and checking
+ * Waits for a turn of the event loop. Writing a page, parsing a large body, decoding the transaction in it and checking
  * signatures hold the process for milliseconds each. Between two turns every cheap request is served, also while many
- * bodies come at once.
- * @param bytes of the body that waits
+ * bodies come at once. Each kind has a line of its own: a thousand pages that somebody asks for stand before no body.
+ * @param weight 1, or the bytes of the body that waits
  * @throws Refusal `busy`
  */
-export async function takeTurn(bytes: number): Promise<void> {
-  shared.payrollTurns ??= { last: Promise.resolve(), waiting: 0 }
-  const turns = shared.payrollTurns
-  if (turns.waiting > 0 && turns.waiting + bytes > MOST_WAITING) {
+export async function takeTurn(kind: Kind, weight = 1): Promise<void> {
+  shared.payrollTurns ??= new Map()
+  const line = shared.payrollTurns.get(kind) ?? { last: Promise.resolve(), waiting: 0 }
+  shared.payrollTurns.set(kind, line)
+  if (line.waiting > 0 && line.waiting + weight > MOST_WAITING[kind]) {
     throw new Refusal('busy', 'the service is busy: try again', { retryAfter: 1 })
   }
-  turns.waiting += bytes
-  const turn = turns.last.then(() => setImmediate())
-  turns.last = turn
+  line.waiting += weight
+  const turn = line.last.then(() => setImmediate())
+  line.last = turn
   await turn
-  turns.waiting -= bytes
+  line.waiting -= weight
 }

@@ -9,7 +9,17 @@ test.beforeAll(async () => {
 })
 test.afterAll(() => program.stop())
 
-const PAGES = ['/', '/sign-in', '/docs', '/invite/nothing', '/nowhere']
+const PAGES = [
+  '/',
+  '/sign-in',
+  '/docs',
+  '/invite/nothing',
+  '/nowhere',
+  '/docs/x',
+  '/docs/a/b/c',
+  '/iconx',
+  '/.well-known/x',
+]
 
 /** Opens a page as it would be if an attacker had written `markup` into it. */
 async function openWith(page: Page, path: string, markup: string): Promise<void> {

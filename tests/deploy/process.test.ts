@@ -246,6 +246,9 @@ describe('paths and methods', () => {
     ['POST', '/api/auth/sep10/verify', 413],
     ['POST', '/api/funding/faucet', 401],
     ['POST', '/api/nowhere', 404],
+    ['POST', '/invite/email', 501],
+    ['POST', '/nowhere', 405],
+    ['POST', '/', 405],
   ])(
     'after %s %s is refused for a large body, its connection serves the next request',
     async (method, path, status) => {

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { NextRequest } from 'next/server.js'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { readForm, readJson } from '#lib/http/body.ts'
 import { answerPrepared, prepare } from '#lib/http/prepared.ts'
@@ -77,8 +77,21 @@ test('of many answers with many bytes one goes out in each turn', async () => {
   expect(new Set(await all)).toEqual(new Set([200]))
 })
 
+test('a body waits neither for the pages nor for the refusals that came before it', async () => {
+  const { GET } = resource({})
+  const done: string[] = []
+  const ask = (kind: string, asked: Promise<unknown>) => asked.then(() => done.push(kind))
+  const others = Array.from({ length: 100 }, () => [
+    ask('page', proxy(new NextRequest('http://localhost:3000/sign-in'))),
+    ask('refusal', GET(new Request('http://localhost:3000/api/nowhere'), {})),
+  ])
+  await ask('body', readJson(post('{}'), z.unknown()))
+  expect(done.length).toBeLessThan(50)
+  await Promise.all(others.flat())
+})
+
 test('no body waits for nothing', async () => {
-  const waiting = takeTurn(1)
+  const waiting = takeTurn('body', 1)
   let isOver = false
   waiting.finally(() => {
     isOver = true
@@ -90,13 +103,51 @@ test('no body waits for nothing', async () => {
 
 test('more than 32 MiB do not wait: 503, and later there is room again', async () => {
   const mebibyte = 1024 * 1024
-  const waiting = Array.from({ length: 32 }, () => takeTurn(mebibyte))
-  const refused: Refusal = await takeTurn(1).catch((error) => error)
+  const waiting = Array.from({ length: 32 }, () => takeTurn('body', mebibyte))
+  const refused: Refusal = await takeTurn('body', 1).catch((error) => error)
   expect([refused.code, refused.retryAfter]).toEqual(['busy', 1])
   await Promise.all(waiting)
-  await takeTurn(mebibyte)
+  await takeTurn('body', mebibyte)
 })
 
 test('what is larger than all the room there is gets its turn where nobody waits', async () => {
-  await takeTurn(64 * 1024 * 1024)
+  await takeTurn('body', 64 * 1024 * 1024)
+})
+
+const MEBIBYTE = 1024 * 1024
+
+/** A request whose body says so many bytes, and ends at once or never. */
+function sent(size: number, { isWhole }: { isWhole: boolean }): Request {
+  const body = new ReadableStream({
+    start: (controller) => {
+      for (let left = size; left > 0; left -= 50_000)
+        controller.enqueue(new Uint8Array(Math.min(left, 50_000)).fill(0x20))
+      if (isWhole) controller.close()
+    },
+  })
+  const headers = { 'Content-Type': 'application/json' }
+  return new Request('http://localhost:3000/api/things', {
+    method: 'POST',
+    body,
+    headers,
+    duplex: 'half',
+  } as RequestInit)
+}
+
+test('of bodies that never end the oldest are given up, beyond 64 MiB, and one that comes whole is read', async () => {
+  const size = MEBIBYTE / 4
+  const given: number[] = []
+  const halves = Array.from({ length: 300 }, (_, index) =>
+    readJson(sent(size, { isWhole: false }), z.unknown()).catch((refused: Refusal) => {
+      given.push(index)
+      return [refused.code, refused.retryAfter]
+    }),
+  )
+  const oldest = Array.from({ length: 300 - 256 }, (_, index) => index)
+  await vi.waitFor(() => expect(given).toEqual(oldest))
+  expect(await Promise.all(halves.slice(0, oldest.length))).toEqual(oldest.map(() => ['busy', 1]))
+  const request = sent(size, { isWhole: true })
+  const whole = await readJson(request, z.unknown()).catch(({ code }: Refusal) => code)
+  // It is white space: it was read to its end, and then parsed.
+  expect(whole).toBe('body-invalid')
 })

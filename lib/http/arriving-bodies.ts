@@ -1,0 +1,71 @@
+import { Refusal } from './refusal.ts'
+
+/** How many bytes of bodies that are not complete may be held, of all requests together. */
+const MOST_ARRIVING = 64 * 1024 * 1024
+
+interface Arriving {
+  chunks: Uint8Array[]
+  size: number
+  giveUp(): void
+}
+
+interface Arrivals {
+  /** in the order in which they began */
+  bodies: Set<Arriving>
+  bytes: number
+}
+
+// A build may bundle the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollArrivals?: Arrivals }
+
+/**
+ * Collects a body. Where all that are on their way together hold too much memory, the one that began first is given up:
+ * it is the slowest. An attacker who sends halves and waits pushes out the attacker's own, and no body that comes at once.
+ * @throws Refusal `too-large`, `body-incomplete`, `busy`
+ */
+export async function collectBody(reader: ReadableStreamDefaultReader<Uint8Array>, limit: number): Promise<Uint8Array> {
+  shared.payrollArrivals ??= { bodies: new Set(), bytes: 0 }
+  const arrivals = shared.payrollArrivals
+  const given = Promise.withResolvers<never>()
+  // It is awaited beside each chunk, and may be refused between two of them.
+  given.promise.catch(() => undefined)
+  const body: Arriving = {
+    chunks: [],
+    size: 0,
+    giveUp: () => given.reject(new Refusal('busy', 'the service is busy: try again', { retryAfter: 1 })),
+  }
+  arrivals.bodies.add(body)
+  try {
+    for (;;) {
+      const { value } = await Promise.race([given.promise, read(reader)])
+      if (!value) return Buffer.concat(body.chunks)
+      if (body.size + value.length > limit) {
+        throw new Refusal('too-large', `the body is larger than ${limit / 1024} KiB`)
+      }
+      body.chunks.push(value)
+      body.size += value.length
+      arrivals.bytes += value.length
+      for (const first of arrivals.bodies) {
+        if (arrivals.bytes <= MOST_ARRIVING) break
+        forget(arrivals, first)
+        first.giveUp()
+      }
+    }
+  } finally {
+    forget(arrivals, body)
+  }
+}
+
+/** Also lets go of the bytes: the request that is given up may take a while to end. */
+function forget(arrivals: Arrivals, body: Arriving): void {
+  if (!arrivals.bodies.delete(body)) return
+  arrivals.bytes -= body.size
+  body.chunks.length = 0
+}
+
+function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ReadableStreamReadResult<Uint8Array>> {
+  return reader.read().catch((cause: unknown) => {
+    // A client that hangs up while it sends is no failure of the service.
+    throw new Refusal('body-incomplete', 'the body ended early', { cause })
+  })
+}

@@ -1,0 +1,52 @@
+import { unstable_doesMiddlewareMatch as doesMatch } from 'next/experimental/testing/server.js'
+import { NextRequest } from 'next/server.js'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { config, proxy } from '../../proxy.ts'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const page = (init: { method?: string; headers?: Record<string, string> } = {}) =>
+  proxy(new NextRequest('http://localhost:3000/sign-in', init))
+
+const hasPolicy = (path: string) => doesMatch({ config, nextConfig: {}, url: path })
+
+describe('a page has a policy', () => {
+  test.each([
+    ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/accepted', '/batches/1'],
+    ...['/docs/x', '/docs/a/b/c', '/docsx', '/iconx', '/icon', '/.well-known/x', '/.well-known/stellar.toml/x'],
+    ...['/apix', '/sign-in/password/x', '/sign-outs', '/invite/emails', '/_next/staticx'],
+  ])('%s', (path) => {
+    expect(hasPolicy(path)).toBe(true)
+  })
+
+  test.each([
+    ...['/api', '/api/me', '/docs', '/docs/', '/docs/1a/swagger-ui.css', '/icon.svg', '/.well-known/stellar.toml'],
+    ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/invite/email', '/invite/sign-in'],
+  ])('%s is none: it may read a body, or has its own', (path) => {
+    expect(hasPolicy(path)).toBe(false)
+  })
+})
+
+test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('a page is not asked for by %s', async (method) => {
+  const answer = await page({ method })
+  expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'GET, HEAD', ''])
+})
+
+test('a client that asks for pages without end is refused, and another is not', async () => {
+  vi.spyOn(performance, 'now').mockReturnValue(1e12)
+  const ask = (client: string) => page({ headers: { 'x-client-address': client } })
+  for (let asked = 0; asked < 300; asked += 1) expect((await ask('192.0.2.80')).status).toBe(200)
+  const refused = await ask('192.0.2.80')
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
+  expect(await refused.text()).toBe('too many requests from this address\n')
+  expect((await ask('192.0.2.81')).status).toBe(200)
+})
+
+test('so many pages wait and no more: 503, and later there is room again', async () => {
+  const answers = await Promise.all(Array.from({ length: 300 }, () => page()))
+  const refused = answers.filter(({ status }) => status === 503)
+  expect([refused.length, refused[0]?.headers.get('retry-after')]).toEqual([300 - 256, '1'])
+  expect((await page()).status).toBe(200)
+})
