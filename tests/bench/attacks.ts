@@ -20,11 +20,19 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 
 type Asked = [method: string, path: string, headers?: Record<string, string>, body?: string]
 
+let clients = 0
+
+/** Each time an address that was not seen before: an attacker has many, and a limit for each stops none of them. */
+function newClient(): string {
+  clients += 1
+  return `10.${(clients >> 16) & 255}.${(clients >> 8) & 255}.${clients & 255}`
+}
+
 const flood =
   (connections: number, asked: (target: Target) => Asked) =>
   (target: Target): Promise<unknown> => {
     const [method, path, headers = {}, body] = asked(target)
-    const options = { method, headers, ...(body !== undefined && { body }) }
+    const options = { method, headers, client: newClient, ...(body !== undefined && { body }) }
     return load(`${target.base}${path}`, options, { connections, seconds: 0, until: () => false })
   }
 
@@ -51,6 +59,11 @@ function largeTransaction(): string {
 export const ATTACKS: readonly Attack[] = [
   { name: 'nothing', run: async () => undefined },
   { name: '20 at once: GET /docs', run: flood(20, () => ['GET', '/docs']) },
+  { name: '1,000 at once: GET /', run: flood(1_000, () => ['GET', '/']) },
+  {
+    name: '100 at once: POST / of 10 MB',
+    run: flood(100, () => ['POST', '/', JSON_TYPE, 'x'.repeat(10 * 1024 * 1024)]),
+  },
   { name: '100 at once: GET /sign-in', run: flood(100, () => ['GET', '/sign-in']) },
   { name: '100 at once: pages that are not there', run: flood(100, () => ['GET', '/nowhere']) },
   { name: '100 at once: GET /api/openapi.json', run: flood(100, () => ['GET', '/api/openapi.json']) },
@@ -104,11 +117,11 @@ export const ATTACKS: readonly Attack[] = [
 ]
 
 /** Connections that begin a body and never end it. One that the service gives up is not made again. */
-async function sendHalves({ base }: Target, count: number): Promise<void> {
+async function sendHalves({ base, session }: Target, count: number): Promise<void> {
   const { port, hostname } = new URL(base)
-  const head = `POST /api/auth/sep10/verify HTTP/1.1\r\nHost: ${hostname}:${port}\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n`
+  const head = `POST /api/transfer HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${session}\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n`
   const sockets: Socket[] = []
-  const half = `${head}{"transaction":"${'A'.repeat(30_000)}`
+  const half = `${head}{"signedXDR":"${'A'.repeat(30_000)}`
   while (sockets.length < count) {
     const socket = connect(Number(port), hostname, () => socket.write(half))
     socket.on('error', () => undefined)

@@ -4,6 +4,8 @@ import { type LoadReport, load, percentile, residentMbOf } from './load.ts'
 import { startPollingService } from './polling.ts'
 
 const SECONDS = 8
+/** What 99 of 100 answers to others must come within. */
+const GOAL_MS = 500
 /** Longer than the service waits for the rest of a request. */
 const LET_GO_AFTER_MS = 45_000
 
@@ -15,31 +17,42 @@ function attackWith(name: string, target: Target): Worker {
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /**
- * What others wait for /me and /health while one client attacks: a table.
+ * What others wait for a read, for a small body and for /health while an attacker with many addresses attacks: a table.
  * @param only the attacks whose name has this in it
  */
 export async function measureHostile(databaseUrl: string, only = ''): Promise<void> {
-  const service = await startPollingService(databaseUrl)
-  const { base, session, batch } = service
+  const service = await startPollingService(databaseUrl, { variables: { TRUST_PROXY: '1' } })
+  const { base, session, otherSession, batch } = service
   const row = (cells: string[]) => console.log(cells.map((cell, index) => cell.padEnd(index ? 18 : 42)).join(''))
   const times = ({ times: all }: LoadReport) =>
     `${percentile(all, 0.5).toFixed(0)}, ${percentile(all, 0.99).toFixed(0)} ms`
   try {
-    row(['with this running', '/me p50, p99', '/health p50, p99', 'answers', 'memory'])
+    row(['with this running', '/me p50, p99', 'PATCH /me', '/health', 'answers', 'memory', `p99 < ${GOAL_MS} ms`])
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only))) {
       const attack = attackWith(name, { base, session, batch })
       await rest(1_000)
       const bearer = { headers: { Authorization: `Bearer ${session}` } }
-      const [me, health] = await Promise.all([
+      const patch = {
+        method: 'PATCH',
+        headers: { Authorization: `Bearer ${otherSession}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ orgName: 'Other' }),
+      }
+      const [me, small, health] = await Promise.all([
         load(`${base}/api/me`, bearer, { connections: 2, seconds: SECONDS }),
+        load(`${base}/api/me`, patch, { connections: 2, seconds: SECONDS }),
         load(`${base}/api/health`, {}, { connections: 2, seconds: SECONDS }),
       ])
-      const answers = `${me.answers + health.answers}, ${me.others + health.others} bad`
-      row([name, times(me), times(health), answers, `${residentMbOf(service.pid).toFixed(0)} MB`])
+      const all = [me, small, health]
+      const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
+      const bad = sum(all.map(({ others }) => others))
+      const answers = `${sum(all.map((each) => each.answers))}, ${bad} bad`
+      const isGood = bad === 0 && all.every((each) => percentile(each.times, 0.99) < GOAL_MS)
+      const memory = `${residentMbOf(service.pid).toFixed(0)} MB`
+      row([name, ...all.map(times), answers, memory, isGood ? 'passed' : 'FAILED'])
       if (name.includes('half-sent')) {
         // The attacker keeps its connections: it is the service that must let go of them.
         await rest(LET_GO_AFTER_MS)
-        row(['  the same, 45 s later', '', '', '', `${residentMbOf(service.pid).toFixed(0)} MB`])
+        row(['  the same, 45 s later', '', '', '', '', `${residentMbOf(service.pid).toFixed(0)} MB`])
       }
       await attack.terminate()
     }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Agent, type RequestOptions, request } from 'node:http'
+import { Agent, type OutgoingHttpHeaders, type RequestOptions, request } from 'node:http'
 
 /** What a load was answered with. */
 export interface LoadReport {
@@ -11,10 +11,13 @@ export interface LoadReport {
   seconds: number
 }
 
+/** What is asked; with `client`, a proxy has seen that address. */
+type Asked = RequestOptions & { body?: string | (() => string); client?: () => string }
+
 /** Asks the same over and over on so many connections, for so long. */
 export async function load(
   url: string,
-  options: RequestOptions & { body?: string | (() => string) },
+  options: Asked,
   { connections, seconds, until }: { connections: number; seconds: number; until?: () => boolean },
 ): Promise<LoadReport> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
@@ -37,16 +40,18 @@ export async function load(
 }
 
 /** One request; resolves to its status once the body has come. */
-export function askOnce(
-  url: string,
-  { body, ...options }: RequestOptions & { body?: string | (() => string) },
-): Promise<number> {
+export function askOnce(url: string, { body, client, ...options }: Asked): Promise<number> {
+  const seen = client && { 'X-Forwarded-For': client() }
   return new Promise((resolve, reject) => {
-    const asked = request(url, options, (response) => {
-      response.resume()
-      response.once('end', () => resolve(response.statusCode ?? 0))
-      response.once('error', reject)
-    })
+    const asked = request(
+      url,
+      { ...options, headers: { ...(options.headers as OutgoingHttpHeaders), ...seen } },
+      (response) => {
+        response.resume()
+        response.once('end', () => resolve(response.statusCode ?? 0))
+        response.once('error', reject)
+      },
+    )
     asked.once('error', reject)
     asked.end(typeof body === 'function' ? body() : body)
   })

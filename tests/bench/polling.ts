@@ -23,6 +23,8 @@ export interface PollingService {
   base: string
   pid: number
   session: string
+  /** a session of somebody else */
+  otherSession: string
   organisation: string
   batch: string
   close(): Promise<void>
@@ -48,6 +50,8 @@ export async function startPollingService(
   const origin = `http://localhost:${port}`
   const sessions = { secret: SECRET, issuer: origin, audience: `${origin}/api`, ttl: 3600 }
   const session = await mintSession(sessions, identity, new Date())
+  const other = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
+  const otherSession = await mintSession(sessions, other, new Date())
   const headers = { Authorization: `Bearer ${session}` }
   const found = await fetch(`${base}/api/me`, { headers })
     .then((answer) => answer.json() as Promise<{ employer: { orgId: string } }>)
@@ -60,6 +64,7 @@ export async function startPollingService(
     base,
     pid: serving.pid,
     session,
+    otherSession,
     ...found,
     close: async () => {
       await serving.stop()
