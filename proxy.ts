@@ -12,7 +12,11 @@ import { takeTurn } from '#lib/http/turns.ts'
  */
 export async function proxy(request: NextRequest): Promise<NextResponse> {
   const refused = await admitPage(request).catch(presentRefusal)
-  if (refused) return refused
+  if (refused) {
+    // A client that asks again at once would fill each turn with refusals.
+    await takeTurn('refusal')
+    return refused
+  }
   const policy = contentSecurityPolicy(randomBytes(16).toString('base64'))
   const headers = new Headers(request.headers)
   headers.set('Content-Security-Policy', policy)

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { unstable_doesMiddlewareMatch as doesMatch } from 'next/experimental/testing/server.js'
 import { NextRequest } from 'next/server.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -49,4 +50,19 @@ test('so many pages wait and no more: 503, and later there is room again', async
   const refused = answers.filter(({ status }) => status === 503)
   expect([refused.length, refused[0]?.headers.get('retry-after')]).toEqual([300 - 256, '1'])
   expect((await page()).status).toBe(200)
+})
+
+test('refusals go out one in each turn: who asks again at once takes no more of it', async () => {
+  let isOver = false
+  let answered = 0
+  let most = 0
+  const all = Promise.all(Array.from({ length: 50 }, () => page({ method: 'POST' }).then(() => (answered += 1))))
+  all.finally(() => {
+    isOver = true
+  })
+  for (let before = 0; !isOver; before = answered) {
+    await setImmediate()
+    most = Math.max(most, answered - before)
+  }
+  expect([most, answered]).toEqual([1, 50])
 })
