@@ -2,7 +2,7 @@ import { createHmac, randomInt, randomUUID } from 'node:crypto'
 import { and, desc, eq, gt, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { isPassword, mintBrowser, mintOperatorSession, type OperatorSettings, readBrowser } from './operator.ts'
 
@@ -59,7 +59,7 @@ export async function signInOperator(
   inProgress.add(source)
   try {
     const isRight = isPassword(settings, password)
-    const wait = await judge(await database(), { source, isRight, isDrawn }, now)
+    const wait = await judge(await database(), { source, known, isRight, isDrawn }, now)
     if (wait > 0) throw comeAgain(wait)
     if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
   } finally {
@@ -82,10 +82,16 @@ function sourceOf({ key }: OperatorSettings, client: string | undefined): string
 /** Counts a try, unless its source is to wait: then the seconds until the next one is heard. */
 async function judge(
   db: Database,
-  { source, isRight, isDrawn }: { source: string; isRight: boolean; isDrawn: () => boolean },
+  {
+    source,
+    known,
+    isRight,
+    isDrawn,
+  }: { source: string; known: string | undefined; isRight: boolean; isDrawn: () => boolean },
   now: Date,
 ): Promise<number> {
-  return await transact(db, async (tx) => {
+  // Strangers wait for each other, and nobody else does for them, however many there are.
+  return await transactFor(db, known ?? 'sign-in of strangers', async (tx) => {
     // Tries that come side by side to several processes would all find the same count. A try that waited for another
     // one here would hold a connection that other requests need.
     const lock = sql`select pg_try_advisory_xact_lock(${SIGN_IN_LOCK}::int, hashtext(${source})) as taken`
