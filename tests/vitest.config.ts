@@ -5,7 +5,7 @@ const EVERY_TEST = 'tests/**/*.test.ts'
 /** What touches no database, and so would do the same again. */
 const WITHOUT_DATABASE = [
   'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
-  'tests/api/{client,document,documented,malformed,reference}.test.ts',
+  'tests/api/{client,document,documented,malformed,reference,validators}.test.ts',
   'tests/auth/{challenge,devnet,form-origin,idp,oidc,session,userinfo,verification}.test.ts',
   'tests/operator/csv.test.ts',
   'tests/relay/sealing.test.ts',

@@ -6,15 +6,14 @@ import type { Asked, Operation } from './operation.ts'
 
 /** Every code that an operation can answer with, by status: its own, and those that its declaration implies. */
 export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
-  const { method, caller, query, body, refusals = [], selfContained } = operation
+  const { caller, query, body, refusals = [], selfContained } = operation
   const codes = new Set<RefusalCode>([
     ...CALLERS[caller].refusals,
     ...(query ? fieldCodes(query, isRestricted) : []),
     ...(body ? fieldCodes(body) : []),
     ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media', 'busy'] as const) : []),
     ...refusals,
-    // A GET has no body that counts: the framework drops it.
-    ...(method === 'GET' ? [] : (['too-large'] as const)),
+    'too-large',
     'internal',
     'not-configured',
     ...(selfContained ? [] : (['unavailable'] as const)),

@@ -40,7 +40,7 @@ export async function collectBody(reader: ReadableStreamDefaultReader<Uint8Array
       const { value } = await Promise.race([given.promise, read(reader)])
       if (!value) return Buffer.concat(body.chunks)
       if (body.size + value.length > limit) {
-        throw new Refusal('too-large', `the body is larger than ${limit / 1024} KiB`)
+        throw tooLarge(limit)
       }
       body.chunks.push(value)
       body.size += value.length
@@ -68,4 +68,9 @@ function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Readable
     // A client that hangs up while it sends is no failure of the service.
     throw new Refusal('body-incomplete', 'the body ended early', { cause })
   })
+}
+
+/** @param limit bytes */
+export function tooLarge(limit: number): Refusal {
+  return new Refusal('too-large', `the body is larger than ${limit / 1024} KiB`)
 }

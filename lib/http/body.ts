@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { collectBody } from './arriving-bodies.ts'
+import { collectBody, tooLarge } from './arriving-bodies.ts'
 import { parse } from './parsing.ts'
 import { Refusal } from './refusal.ts'
 import { takeTurn } from './turns.ts'
@@ -55,11 +55,12 @@ export function readQuery<Schema extends z.ZodType>(request: Request, schema: Sc
 }
 
 /**
- * Reads the body of an operation that takes none.
+ * Reads the body of an operation that takes none. That of a GET is not given to us, but its size is told.
  * @throws Refusal `too-large`
  */
 export async function ignoreBody(request: Request): Promise<void> {
   if (request.body && !request.bodyUsed) await readBody(request)
+  else if (Number(request.headers.get('content-length')) > BODY_LIMIT) throw tooLarge(BODY_LIMIT)
 }
 
 /**

@@ -161,7 +161,8 @@ export const REFUSALS = {
   503: {
     busy: 'More is waiting to be read than the service takes at once: try again.',
     'not-configured': 'The service lacks a variable and did not start; `missing` names what a payroll needs.',
-    unavailable: 'The database, the ledger or the identity provider cannot be reached: try again.',
+    unavailable:
+      'The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.',
     'deposit-open': 'It is not known yet whether the deposit has arrived.',
     'faucet-busy': 'The faucet is busy, and nothing was granted: try again.',
     'mail-unavailable': 'The mail could not be sent: try again.',

@@ -848,6 +848,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Too soon after the last time.
              *
              *     - `rate-limited`: There were too many requests from this address.
@@ -1031,7 +1047,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -1094,6 +1110,22 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "account-invalid" | "account-required" | "home-domain-invalid" | "memo-invalid";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -1303,7 +1335,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -1497,7 +1529,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -1710,7 +1742,7 @@ export interface operations {
              *     - `transfer-refused`: The network refused the transaction; `reason` holds its result code.
              *     - `transfer-replaced`: Another transaction with the same sequence number was applied; `hash` names it.
              *     - `transfer-unknown`: The ledger’s history no longer reaches back to the transfer.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             500: {
                 headers: {
@@ -1852,6 +1884,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -1871,7 +1919,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -2083,7 +2131,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -2299,7 +2347,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -2407,6 +2455,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -2426,7 +2490,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -2560,7 +2624,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -2793,7 +2857,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -2963,7 +3027,7 @@ export interface operations {
              *
              *     - `mail-unavailable`: The mail could not be sent: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -3124,7 +3188,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -3248,6 +3312,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -3267,7 +3347,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -3449,7 +3529,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -3585,6 +3665,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -3604,7 +3700,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -3754,7 +3850,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -3983,7 +4079,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -4137,7 +4233,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -4237,6 +4333,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -4256,7 +4368,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -4386,6 +4498,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -4405,7 +4533,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -4555,7 +4683,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -4641,6 +4769,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -4660,7 +4804,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -4828,7 +4972,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -5014,7 +5158,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -5081,6 +5225,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -5117,7 +5277,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -5287,7 +5447,7 @@ export interface operations {
              *     - `deposit-open`: It is not known yet whether the deposit has arrived.
              *     - `faucet-busy`: The faucet is busy, and nothing was granted: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -5493,7 +5653,7 @@ export interface operations {
              *
              *     - `busy`: More is waiting to be read than the service takes at once: try again.
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -5582,6 +5742,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -5601,7 +5777,7 @@ export interface operations {
              * @description Something that the service needs cannot be reached, or is not well.
              *
              *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached: try again.
+             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
              */
             503: {
                 headers: {
@@ -5858,6 +6034,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -5927,6 +6119,22 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
                 };
             };
             /**
@@ -6033,6 +6241,22 @@ export interface operations {
                     "application/json": {
                         /** @enum {unknown} */
                         code?: "bearer-invalid" | "bearer-missing";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
                     } & components["schemas"]["Refusal"];
                 };
             };
@@ -6152,6 +6376,22 @@ export interface operations {
                 };
             };
             /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
+                };
+            };
+            /**
              * @description Something failed.
              *
              *     - `internal`: The service failed unexpectedly.
@@ -6237,6 +6477,22 @@ export interface operations {
                     } & {
                         [key: string]: unknown;
                     };
+                };
+            };
+            /**
+             * @description The body is larger than 256 KiB.
+             *
+             *     - `too-large`: The body is larger than 256 KiB.
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "too-large";
+                    } & components["schemas"]["Refusal"];
                 };
             };
             /**
