@@ -103,7 +103,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       what: `${counted(failed, 'transfer', 'transfers')} of ${all} of a relay job failed`,
       why: error ?? '',
       remedy:
-        'Its user starts a new job with what failed. Where no channel has enough, first send more to the channels (see Jobs).',
+        'Where no channel has enough, see that more USDC is sent to the channels of the relay (Jobs lists them). The employer then starts a new job with what failed.',
       actor: 'customer',
       ...(organisation && { organisation }),
       contractors: contractors.slice(0, NAMES_SHOWN),

@@ -25,9 +25,9 @@ function describeOpen(resultCode: string | null) {
   const said = resultCode === null ? '' : `the network last said ${resultCode}; `
   return {
     what: 'A transfer is overdue',
-    why: `${said}it should be decided within 6 minutes, and the RPC has not shown yet whether it was paid`,
+    why: `${said}it was sent, and the RPC has not shown within 6 minutes whether it was paid`,
     remedy:
-      'See that the RPC follows the network and keeps the ledgers since then. The service then decides by itself; nothing is paid twice meanwhile.',
+      'See that the RPC (Ledger, below) follows the network and still has the ledgers since it was sent. The service then decides by itself; nothing is paid twice meanwhile.',
   }
 }
 

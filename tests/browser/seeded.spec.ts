@@ -102,7 +102,12 @@ const ITEMS = [
     /within 6 minutes/,
     /To do: See that the RPC/,
   ],
-  [/1 transfer of 4/, /Lighthouse Bakery · Grace Hopper/, /no channel has enough/, /Its user starts a new job/],
+  [
+    /1 transfer of 4/,
+    /Lighthouse Bakery · Grace Hopper/,
+    /no channel has enough/,
+    /The employer then starts a new job/,
+  ],
   [
     /The batch failed/,
     /Lighthouse Bakery · Weekend shift/,
