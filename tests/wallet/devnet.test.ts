@@ -197,7 +197,8 @@ describe('on a ledger', () => {
       const declared = BigInt(transaction.fee) - 100n
       const simulated = await deployment.rpc.simulateTransaction(transaction)
       const needed = rpc.Api.isSimulationSuccess(simulated) ? BigInt(simulated.minResourceFee) : -1n
-      expect(declared).toBeGreaterThanOrEqual(needed)
+      // Rent grows by some stroops with each ledger that closes meanwhile, which a sponsor allows for.
+      expect(declared + 1_000n).toBeGreaterThanOrEqual(needed)
       expect(declared).toBeLessThanOrEqual(2n * needed + 100_000n)
       await apply(link)
     }
