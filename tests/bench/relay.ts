@@ -5,6 +5,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
 import { startDevnet } from '#lib/devnet/devnet.ts'
+import { loadProver } from '#lib/prover/loading.ts'
 import { type PresentedJob, readJob, startJob } from '#lib/relay/jobs.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/server/relay.ts'
@@ -69,10 +70,13 @@ async function onLedger<Result>(
     CHANNEL_SEEDS: seeds.join(','),
   }
   const service = await startService(readEnvironment(variables))
+  const prover = service.settings.relay && (await loadProver(service.settings.relay.prover, console.error))
   try {
-    await prepareChannels(await composeRelay(service), service.faucet, () => undefined)
+    await prepareChannels(await composeRelay(service, { ...(prover && { prover }) }), service.faucet, () => undefined)
     return await measure(service, variables)
   } finally {
+    // Its worker would keep the process.
+    await prover?.destroy?.()
     await service.close()
     await devnet.close()
   }

@@ -31,8 +31,16 @@ export async function enter(page: Page, base: string): Promise<void> {
   await expect(page.getByRole('heading', { level: 1, name: 'Overview' })).toBeVisible()
 }
 
-/** What axe finds wrong with the page that is open, serious or not. */
+/** What axe finds wrong with the page that is open, serious or not. A colour on its way to another one is let arrive. */
 export async function findBarriers(page: Page): Promise<string[]> {
+  await page.evaluate(() =>
+    Promise.allSettled(
+      document
+        .getAnimations()
+        .filter((animation) => animation instanceof CSSTransition)
+        .map(({ finished }) => finished),
+    ),
+  )
   const { violations } = await new AxeBuilder({ page }).analyze()
   return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ target }) => target).join(' ')}`)
 }
