@@ -38,7 +38,7 @@ const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsI
 export const organisations = pgTable('organisations', {
   id: uuid('id').primaryKey().defaultRandom(),
   name: text('name').notNull(),
-  /** when somebody who looked at its contractors had the ledger asked for their registrations */
+  /** when a read of its contractors last had the ledger asked for their registrations */
   registrationsAskedAt: instant('registrations_asked_at'),
   /** how many batches it has, and contractors that are not removed: triggers count them (triggers.sql) */
   batchCount: integer('batch_count').notNull().default(0),
@@ -136,7 +136,7 @@ export const contractors = pgTable(
 
 type ContractorColumns = Record<'deletedAt' | 'linkedKind' | 'status' | 'address', AnyPgColumn>
 
-/** Somebody may still sign in and find an invite to these. */
+/** Whether a user may still sign in and find an invite to the record. */
 function isUnlinked({ deletedAt, linkedKind, status }: ContractorColumns) {
   return sql`${deletedAt} is null and ${linkedKind} is null and ${status} <> 'inactive'`
 }

@@ -90,7 +90,7 @@ async function judge(
   }: { source: string; known: string | undefined; isRight: boolean; isDrawn: () => boolean },
   now: Date,
 ): Promise<number> {
-  // Strangers wait for each other, and nobody else does for them, however many there are.
+  // Strangers wait for each other alone, however many there are: a browser that is known has a lock of its own.
   return await transactFor(db, known ?? 'sign-in of strangers', async (tx) => {
     // Tries that come side by side to several processes would all find the same count. A try that waited for another
     // one here would hold a connection that other requests need.

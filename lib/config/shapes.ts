@@ -47,7 +47,7 @@ export const sender = text.regex(
   /^([^<>"@,;\p{Cc}]* <[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+>|[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+)$/u,
   'not a sender (Name <a@b>)',
 )
-/** https, or http on this machine: keys that somebody on the way could replace would verify any token. */
+/** https, or http on this machine: an attacker on the way could replace the keys, and they would verify any token. */
 export const secureUrl = text.refine(isSecure, 'not an https URL (http is for localhost alone)')
 
 /** A key as a JWK, as `read` understands it. */

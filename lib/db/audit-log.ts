@@ -16,7 +16,7 @@ export interface Actor {
 
 /** One entry of the audit log. `detail` holds ids, statuses, field names, reasons and counts, and nothing else. */
 export interface AuditEntry {
-  /** undefined where the actor has none: a refused transfer of somebody without records */
+  /** undefined where the actor has none: a refused transfer of an account without records */
   organisation: string | undefined
   actor: Actor
   action: AuditAction

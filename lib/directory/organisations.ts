@@ -12,7 +12,7 @@ export interface Organisation {
   name: string
 }
 
-/** What an organisation is called until somebody names it: the ends of its founder's sub. */
+/** The name of an organisation until its employer sets one: the ends of its founder's sub. */
 export function defaultName(sub: string): string {
   return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
 }

@@ -55,8 +55,8 @@ export interface SessionContext {
 }
 
 /**
- * The answer of a sign-in, once its user is admitted. Signing in founds the organisation, also of somebody who came with
- * an invite or had a record once, and has neither any more.
+ * The answer of a sign-in, once its user is admitted. Signing in founds the organisation, also for a user whose
+ * invite or record is gone.
  */
 export async function admitSession<Answer extends { session: string }>(
   context: SessionContext,
@@ -97,7 +97,7 @@ export async function admitUser(db: Database, identity: Identity, now: Date): Pr
 async function findUser(db: Database, identity: Identity): Promise<User | undefined> {
   const [row] = await lookUp(db).execute({ kind: identity.kind, sub: identity.sub })
   if (!row) return undefined
-  // The same sub of another provider is somebody else, and must not come into this one's records.
+  // The same sub of another provider is another person, and must not come into this one's records.
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
     throw new Refusal('provider-mismatch', 'this user belongs to another identity provider')
   }

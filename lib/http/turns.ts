@@ -21,7 +21,7 @@ const shared = globalThis as { payrollTurns?: Map<Kind, Line> }
 /**
  * Waits for a turn of the event loop. Writing a page, parsing a large body, decoding the transaction in it and checking
  * signatures hold the process for milliseconds each. Between two turns every cheap request is served, also while many
- * bodies come at once. Each kind has a line of its own: a thousand pages that somebody asks for stand before no body.
+ * bodies come at once. Each kind has a line of its own: a thousand requests for pages delay no body.
  * @param weight 1, or the bytes of the body that waits
  * @throws Refusal `busy`
  */

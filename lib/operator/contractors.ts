@@ -19,7 +19,7 @@ const COLUMNS = {
   createdAt: contractors.createdAt,
 }
 
-/** A contractor as the operator sees it: no rate, which would tell what somebody is paid. */
+/** A contractor as the operator sees it: no rate, which would tell what the contractor is paid. */
 export interface ContractorLine {
   id: string
   name: string

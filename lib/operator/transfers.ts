@@ -142,7 +142,7 @@ function filtered(db: Database, { organisation, contractor, faucet, q }: Transfe
   )
 }
 
-/** Part of a hash or an address, or of the name or the email of somebody who is paid, or of a batch. */
+/** A part of a hash, of an address, of the name of a batch, or of the name or email of the contractor that is paid. */
 function containingText(db: Database, q: string): SQL | undefined {
   const { id, account, recipient, quotaAccount } = transferRows
   const signed = db

@@ -15,7 +15,7 @@ export type FaucetKind = 'issuer' | 'holder' | 'native'
 export type FaucetPlan = { kind: FaucetKind; keypair: Keypair } | { none: string }
 
 /**
- * Who can deposit the asset behind a token: its issuer, who mints, or somebody who holds some. Of XLM that is any
+ * Who can deposit the asset behind a token: its issuer, who mints, or an account that holds some. Of XLM that is any
  * account that friendbot has filled, so that a key can be made for it.
  * @throws ConfigurationError for a key that cannot; Refusal `unavailable`
  */

@@ -32,7 +32,7 @@ function outcomeOf({ status, hash, resultCode, contractError }: Transfer): Payou
   if (status === 'unknown') {
     return {
       status: 'pending',
-      error: 'nobody can tell any more whether the transfer was paid: cancel or look yourself',
+      error: 'the history of the ledger no longer shows whether the transfer was paid: ask the payee, then cancel it',
     }
   }
   const contract = contractError === null ? '' : `, contract error ${contractError}`

@@ -120,7 +120,7 @@ function isAccountOrContract(value: xdr.ScVal | undefined): value is Extract<xdr
 
 /**
  * The outer signature pays for all that the inner authorizes, so that must be this one call, in the name of the source
- * account. Credentials of any other sort, those of protocols to come included, could borrow somebody else's signature.
+ * account. Credentials of any other sort, those of later protocols included, could use the signature of another account.
  */
 function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], call: xdr.InvokeContractArgs): void {
   const [entry, ...others] = entries

@@ -72,7 +72,7 @@ async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): P
   if (await addEnvelope(tx, transfer, envelope)) {
     return { kind: 'begun', extra: envelope.bid, transfer, envelopes: await findEnvelopes(tx, transfer.id) }
   }
-  // The same envelope was recorded, and decided, since it was looked for.
+  // The same envelope was recorded, and decided, since the first question.
   await tx.delete(transfers).where(eq(transfers.id, transfer.id))
   return await joinKnown(tx, envelope)
 }

@@ -4,8 +4,8 @@ import type { Submission } from './submission.ts'
 import { findOpenTransfersOf } from './transfers.ts'
 
 /**
- * A reader of the payouts of organisations looks after their open transfers too, so that they are settled even where no
- * process lasts. Takes a short time at most, and never fails: what is not known yet the next reader will learn.
+ * A read of the payouts of organisations tracks their open transfers, so that they are settled even where no process
+ * lasts. It takes a short time at most, and never fails: what is not known yet is there for the next read.
  */
 export async function refreshTransfers(
   db: Database,

@@ -19,19 +19,19 @@ export const setOf = (envelopes: readonly Pick<Envelope, 'innerHash' | 'outerHas
 
 /**
  * Gives a transfer its final status, and the books their move, in one SQL transaction. Of several callers one moves it; all
- * get the same row. Undefined, and nothing changes, when an envelope was recorded since `looked` was looked up: what was
- * not looked for may be what stands there.
+ * get the same row. Undefined, and nothing changes, unless `lookedUp` names the transfer's envelopes as they are now: one
+ * that was recorded since the look-up may be the one that stands on the ledger.
  */
 export function settleTransfer(
   db: Database,
   id: string,
-  { decision, looked, now, books }: { decision: Decision; looked: string; now: Date; books: Books },
+  { decision, lookedUp, now, books }: { decision: Decision; lookedUp: string; now: Date; books: Books },
 ): Promise<Transfer | undefined> {
   return transact(db, async (tx) => {
     const [transfer] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
     if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
     if (transfer.status !== 'open') return transfer
-    if (setOf(await findEnvelopes(tx, id)) !== looked) return undefined
+    if (setOf(await findEnvelopes(tx, id)) !== lookedUp) return undefined
     const [settled] = await tx
       .update(transfers)
       .set({ status: decision.status, settledAt: now, ...('record' in decision ? fieldsOf(decision) : {}) })

@@ -19,16 +19,16 @@ export interface Submission {
   books: Books
   /**
    * Sends an envelope that was just recorded, or tracks one that was recorded before, by any process, and waits at most
-   * `patience` milliseconds. What no caller waits for any more is still decided, here or by the next who looks.
+   * `patience` milliseconds. What no caller waits for any more is still decided, by this process or another.
    */
   submit(recorded: RecordedTransfer, options: { innerHash: string; isNew: boolean; patience: number }): Promise<Outcome>
-  /** Waits for the end of a transfer, whichever of its envelopes makes it, at most `patience` milliseconds. */
+  /** Waits for the end of a transfer, by any of its envelopes, at most `patience` milliseconds. */
   track(transfer: Transfer, patience: number): Promise<Outcome>
   /** Looks a transfer up now, and decides it if that can be. The caller waits at most `patience` milliseconds. */
   poll(transfer: Transfer, patience: number): Promise<void>
-  /** Takes up what is not tracked here already, waits a short time for what it has come to, and looks once per ledger. */
+  /** Tracks those that are not tracked here yet, and waits a short time for their ends. */
   refresh(transfers: readonly Transfer[]): Promise<void>
-  /** Stops looking, for a process that ends; resolves when the poll under way is over. */
+  /** Ends the tracking; resolves when the poll under way is over. */
   stop(): Promise<void>
 }
 
@@ -39,7 +39,7 @@ const FEW = 10
 const LONGEST_WALK = 20
 const MOST = 25
 
-/** How long a reader waits for what a transfer has come to (ms). */
+/** How long a reader waits for the ends of transfers (ms). */
 const REFRESH_MS = 500
 
 /** @param given.database opens the database anew at each use, so that an outage is only waited through */
@@ -77,7 +77,7 @@ export function openSubmission(given: {
     const envelope = entry.envelopes.find((one) => one.innerHash === innerHash)
     const ending = waitFor(entry, { innerHash, patience })
     // What the network has refused is sent again by the next poll: once per ledger, not once per request.
-    if (envelope && isNew) void step(entry, () => tracking.resubmit(entry, envelope))
+    if (envelope && isNew) void step(entry, () => tracking.submit(entry, envelope))
     return await ending
   }
 
@@ -89,7 +89,7 @@ export function openSubmission(given: {
   async function poll(transfer: Transfer, patience: number): Promise<void> {
     const entry = await takeRow(transfer)
     // Many requests at once share one poll, so that they are no crowd of questions to the RPC.
-    entry.polling ??= step(entry, () => tracking.examine(entry)).finally(() => {
+    entry.polling ??= step(entry, () => tracking.lookUp(entry)).finally(() => {
       entry.polling = undefined
     })
     await Promise.race([entry.polling, wait(patience, undefined, { ref: false })])
@@ -145,13 +145,13 @@ export function openSubmission(given: {
     putLast(probe)
     const answer = await lookUp(network, hash)
     observe(answer.latestLedger, answer.latestLedgerCloseTime)
-    if (answer.status !== 'NOT_FOUND') await step(probe, () => tracking.examine(probe))
-    const due = idle.filter((entry) => isTracked(entry) && entry.steps === 0 && entry.lookedAt < latest.ledger)
-    const walkable = due.filter(({ lookedAt }) => lookedAt >= latest.ledger - LONGEST_WALK)
+    if (answer.status !== 'NOT_FOUND') await step(probe, () => tracking.lookUp(probe))
+    const due = idle.filter((entry) => isTracked(entry) && entry.steps === 0 && entry.lookedUpTo < latest.ledger)
+    const walkable = due.filter(({ lookedUpTo }) => lookedUpTo >= latest.ledger - LONGEST_WALK)
     const walked = walkable.length > FEW ? await tryToWalk(walkable) : new Set<Tracked>()
-    const closer = due.filter((entry) => !walked.has(entry)).slice(0, MOST)
-    closer.forEach(putLast)
-    await Promise.all(closer.map((entry) => step(entry, () => tracking.examine(entry))))
+    const rest = due.filter((entry) => !walked.has(entry)).slice(0, MOST)
+    rest.forEach(putLast)
+    await Promise.all(rest.map((entry) => step(entry, () => tracking.lookUp(entry))))
   }
 
   /**
@@ -165,7 +165,7 @@ export function openSubmission(given: {
     if (ledger > known.ledger && closedAt >= known.closedAt) return
     log('info', 'the ledgers begin anew', { latest: known.ledger, ledger })
     for (const entry of tracked.values()) {
-      entry.lookedAt = -1
+      entry.lookedUpTo = -1
       entry.sentAt = -1
       for (const refusal of entry.refusals.values()) refusal.from = 0
     }
@@ -197,19 +197,19 @@ export function openSubmission(given: {
     }
   }
 
-  /** Answers with those that need no closer look: settled, or not in any ledger yet and not past their time. */
+  /** Answers with those that need no look-up of their own: settled, or in no ledger yet and still valid. */
   async function walk(entries: Tracked[]): Promise<Set<Tracked>> {
-    const start = Math.min(...entries.map((entry) => entry.lookedAt)) + 1
-    const sought = entries.map((entry) => ({ entry, looked: entry.envelopes }))
+    const start = Math.min(...entries.map((entry) => entry.lookedUpTo)) + 1
+    const sought = entries.map((entry) => ({ entry, envelopes: entry.envelopes }))
     const { records, latestLedger, closedAt } = await walkLedgers(network, entries, start)
     const done = new Set<Tracked>()
     await Promise.all(
-      sought.map(async ({ entry, looked }) => {
+      sought.map(async ({ entry, envelopes }) => {
         const record = records.get(entry.transfer.id)
-        if (record === null || (!record && closedAt > maxTimeOf(looked))) return
+        if (record === null || (!record && closedAt > maxTimeOf(envelopes))) return
         done.add(entry)
         await step(entry, () =>
-          record ? tracking.found(entry, record) : tracking.missing(entry, latestLedger, looked),
+          record ? tracking.settleFound(entry, record) : tracking.resubmit(entry, latestLedger, envelopes),
         )
       }),
     )

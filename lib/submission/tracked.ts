@@ -15,16 +15,16 @@ interface Waiter {
   finish(outcome: Outcome): void
 }
 
-/** An open transfer whose outcome this process looks for. */
+/** An open transfer that this process tracks. */
 export interface Tracked extends RecordedTransfer {
   /** last ledger of an answer that did not know the transfer */
-  lookedAt: number
+  lookedUpTo: number
   /** latest ledger known when an envelope was last sent; -1 before that */
   sentAt: number
   /** by inner hash: the code with which the network refused the envelope, and the ledger from which it is believed */
   refusals: Map<string, { resultCode: string; from: number }>
-  /** what the ledger has decided, while the database has still to be told */
-  decision: { made: Decision; looked: string } | undefined
+  /** what the ledger has decided, and the envelopes that were looked up for it, until the database has it */
+  decision: { made: Decision; lookedUp: string } | undefined
   /** the poll that requests wait for */
   polling: Promise<void> | undefined
   /** how many steps wait or run; one runs at a time */
@@ -39,7 +39,7 @@ export interface Tracked extends RecordedTransfer {
 export function newTracked(recorded: RecordedTransfer, isNew: boolean): Tracked {
   return {
     ...recorded,
-    lookedAt: isNew ? recorded.transfer.recordedLedger : -1,
+    lookedUpTo: isNew ? recorded.transfer.recordedLedger : -1,
     sentAt: -1,
     refusals: new Map(),
     decision: undefined,
@@ -51,9 +51,9 @@ export function newTracked(recorded: RecordedTransfer, isNew: boolean): Tracked 
   }
 }
 
-/** Takes over a rival, or renewed signatures, that a request has recorded. They may stand in a ledger that was looked at. */
+/** Takes over a rival, or renewed signatures, that a request has recorded. They may stand in a ledger that was read already. */
 export function renew(entry: Tracked, recorded: RecordedTransfer): void {
-  Object.assign(entry, recorded, { lookedAt: -1 })
+  Object.assign(entry, recorded, { lookedUpTo: -1 })
   for (const { innerHash, resultCode } of recorded.envelopes) if (resultCode === null) entry.refusals.delete(innerHash)
 }
 

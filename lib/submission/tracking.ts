@@ -13,13 +13,13 @@ import { type Envelope, findTransfer, noteSent, type RecordedTransfer } from './
 /** What is done about one open transfer. Each of these throws when RPC or database cannot be reached. */
 export interface Tracking {
   /** Gives the network an envelope, again if it had it before. */
-  resubmit(entry: Tracked, envelope: Envelope): Promise<void>
-  /** Looks it up by its hashes, and draws the conclusion. */
-  examine(entry: Tracked): Promise<void>
-  /** Draws the conclusion from the fact that no ledger up to `ledger` has `looked`, its envelopes when the look-up began. */
-  missing(entry: Tracked, ledger: number, looked: readonly Envelope[]): Promise<void>
-  /** Draws the conclusion from a record in the pages of the ledgers. */
-  found(entry: Tracked, record: LedgerRecord): Promise<void>
+  submit(entry: Tracked, envelope: Envelope): Promise<void>
+  /** Looks it up by its hashes, and decides it if they can. */
+  lookUp(entry: Tracked): Promise<void>
+  /** No ledger up to `ledger` has `envelopes`, which were all that it had when the look-up began: submits one again. */
+  resubmit(entry: Tracked, ledger: number, envelopes: readonly Envelope[]): Promise<void>
+  /** Settles it by a record in the pages of the ledgers. */
+  settleFound(entry: Tracked, record: LedgerRecord): Promise<void>
   /** Tells the database what was decided while it was out of reach. */
   settleDecided(entry: Tracked): Promise<void>
 }
@@ -39,12 +39,12 @@ export interface TrackingTools {
 const CONTESTED_LEDGERS = 2
 
 export function openTracking({ network, readAccount, database, now, books, drop, latest }: TrackingTools): Tracking {
-  async function resubmit(entry: Tracked, envelope: Envelope): Promise<void> {
+  async function submit(entry: Tracked, envelope: Envelope): Promise<void> {
     if (envelope.signed === null) return
     const sent = await send(network, envelope.signed)
     // The refusal of signatures that a request has renewed meanwhile says nothing of the new ones.
     if (!entry.envelopes.some(({ outerHash }) => outerHash === envelope.outerHash)) return
-    entry.sentAt = Math.max(latest(), entry.lookedAt)
+    entry.sentAt = Math.max(latest(), entry.lookedUpTo)
     const resultCode = sent.kind === 'error' ? sent.resultCode : null
     envelope.resultCode = resultCode
     if (sent.kind === 'error') {
@@ -55,59 +55,59 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     await noteSent(await database(), envelope, { at: now(), resultCode })
     if (sent.kind !== 'error') return
     log('info', 'envelope refused', { hash: envelope.innerHash, code: sent.resultCode })
-    if (!(await conclude(entry))) tellRefused(entry, entry.sentAt)
+    if (!(await lookUpWithAccount(entry))) tellRefused(entry, entry.sentAt)
   }
 
-  async function examine(entry: Tracked): Promise<void> {
-    const looked = fix(entry)
-    const answers = await lookUpAll(looked)
-    const { sequenceNumber, recordedLedger } = looked.transfer
-    const maxTime = maxTimeOf(looked.envelopes)
+  async function lookUp(entry: Tracked): Promise<void> {
+    const recorded = copyOf(entry)
+    const answers = await lookUpAll(recorded)
+    const { sequenceNumber, recordedLedger } = recorded.transfer
+    const maxTime = maxTimeOf(recorded.envelopes)
     const decision = decide({ sequenceNumber, recordedLedger, maxTime, answers })
-    if (decision) await settle(entry, decision, looked)
-    else if (answers.every(({ closedAt }) => closedAt > maxTime)) await conclude(entry)
-    else await missing(entry, Math.min(...answers.map(({ latestLedger }) => latestLedger)), looked.envelopes)
+    if (decision) await settle(entry, decision, recorded)
+    else if (answers.every(({ closedAt }) => closedAt > maxTime)) await lookUpWithAccount(entry)
+    else await resubmit(entry, Math.min(...answers.map(({ latestLedger }) => latestLedger)), recorded.envelopes)
   }
 
   /** Where one has applied, another may have failed at the sponsor's cost, which a node that lags does not know yet. */
-  async function lookUpAll(looked: RecordedTransfer): Promise<HashAnswer[]> {
-    const answers = await lookUpHashes(network, looked)
+  async function lookUpAll(recorded: RecordedTransfer): Promise<HashAnswer[]> {
+    const answers = await lookUpHashes(network, recorded)
     const applied = answers.find(({ found }) => found?.consumed)?.found
-    if (!applied || isAlone(looked, applied)) return answers
+    if (!applied || isAlone(recorded, applied)) return answers
     const isBehind = answers.some(({ latestLedger }) => latestLedger < applied.ledger)
-    return isBehind ? await lookUpHashes(network, looked, applied.ledger) : answers
+    return isBehind ? await lookUpHashes(network, recorded, applied.ledger) : answers
   }
 
   /**
    * Sent again unchanged, once per ledger, while the account's number is the one before: another transaction may have used
    * it, and then no envelope can apply any more.
    */
-  async function missing(entry: Tracked, ledger: number, looked: readonly Envelope[]): Promise<void> {
-    // A rival that was recorded meanwhile was not looked for.
-    if (setOf(entry.envelopes) === setOf(looked)) entry.lookedAt = ledger
+  async function resubmit(entry: Tracked, ledger: number, envelopes: readonly Envelope[]): Promise<void> {
+    // A rival that was recorded meanwhile was not looked up.
+    if (setOf(entry.envelopes) === setOf(envelopes)) entry.lookedUpTo = ledger
     if (entry.sentAt >= ledger) return
     const { account } = await readAccount(entry.transfer.account)
-    if (account && account.seqNum >= entry.transfer.sequenceNumber && (await conclude(entry))) return
+    if (account && account.seqNum >= entry.transfer.sequenceNumber && (await lookUpWithAccount(entry))) return
     const envelope = pickEnvelope(entry)
-    if (account?.seqNum === entry.transfer.sequenceNumber - 1n && envelope) await resubmit(entry, envelope)
+    if (account?.seqNum === entry.transfer.sequenceNumber - 1n && envelope) await submit(entry, envelope)
     else tellRefused(entry, ledger)
   }
 
-  async function found(entry: Tracked, record: LedgerRecord): Promise<void> {
-    if (!record.consumed || !isAlone(entry, record)) return await examine(entry)
+  async function settleFound(entry: Tracked, record: LedgerRecord): Promise<void> {
+    if (!record.consumed || !isAlone(entry, record)) return await lookUp(entry)
     const { succeeded, feeCharged } = record
     await settle(entry, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged }, entry)
   }
 
-  /** Asks for everything that can decide, of all envelopes that there are by now. Whether the transfer is settled. */
-  async function conclude(entry: Tracked): Promise<boolean> {
+  /** Looks up the account, and every envelope that is recorded by now: all that can decide. True if the transfer is settled. */
+  async function lookUpWithAccount(entry: Tracked): Promise<boolean> {
     if (await reload(entry)) return true
-    const looked = fix(entry)
-    const { account: address, sequenceNumber, recordedLedger } = looked.transfer
+    const recorded = copyOf(entry)
+    const { account: address, sequenceNumber, recordedLedger } = recorded.transfer
     // The account first: what it shows as used must have had its chance to be known by hash.
     const { account, latestLedger } = await readAccount(address)
-    const answers = await lookUpHashes(network, looked, latestLedger)
-    const maxTime = maxTimeOf(looked.envelopes)
+    const answers = await lookUpHashes(network, recorded, latestLedger)
+    const maxTime = maxTimeOf(recorded.envelopes)
     const decideBy = (number: bigint | undefined, ledger: number) =>
       decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number, latestLedger: ledger } })
     let decision = decideBy(account?.seqNum, latestLedger)
@@ -116,10 +116,10 @@ export function openTracking({ network, readAccount, database, now, books, drop,
       const later = await readAccount(address)
       decision = decideBy(later.account?.seqNum, later.latestLedger)
     }
-    return decision ? await settle(entry, decision, looked) : false
+    return decision ? await settle(entry, decision, recorded) : false
   }
 
-  /** Reads the rows anew. Whether somebody else has settled the transfer. */
+  /** Reads the rows anew. True if another process has settled the transfer. */
   async function reload(entry: Tracked): Promise<boolean> {
     const recorded = await findTransfer(await database(), entry.transfer.id)
     if (!recorded) throw new Error('a transfer that is tracked was never recorded')
@@ -130,18 +130,18 @@ export function openTracking({ network, readAccount, database, now, books, drop,
   }
 
   async function settle(entry: Tracked, made: Decision, { envelopes }: RecordedTransfer): Promise<boolean> {
-    entry.decision = { made, looked: setOf(envelopes) }
+    entry.decision = { made, lookedUp: setOf(envelopes) }
     return await settleDecided(entry)
   }
 
   async function settleDecided(entry: Tracked): Promise<boolean> {
     if (!entry.decision) return false
-    const { made: decision, looked } = entry.decision
-    const settled = await settleTransfer(await database(), entry.transfer.id, { decision, looked, now: now(), books })
+    const { made: decision, lookedUp } = entry.decision
+    const settled = await settleTransfer(await database(), entry.transfer.id, { decision, lookedUp, now: now(), books })
     entry.decision = undefined
-    // A rival was recorded meanwhile: the next poll looks for that one, too.
+    // A rival was recorded meanwhile: the next poll looks that one up, too.
     if (!settled) {
-      entry.lookedAt = -1
+      entry.lookedUpTo = -1
       return await reload(entry)
     }
     entry.transfer = settled
@@ -163,14 +163,14 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     tellSettled(entry, entry.transfer)
   }
 
-  return { resubmit, examine, missing, found, settleDecided: async (entry) => void (await settleDecided(entry)) }
+  return { submit, lookUp, resubmit, settleFound, settleDecided: async (entry) => void (await settleDecided(entry)) }
 }
 
 /**
- * What a look-up is about, from its first question to the decision. A request may put a rival into the entry meanwhile, and
- * a decision in the rival's name, of which nothing was asked, would let its payout be paid twice.
+ * The transfer and its envelopes as they are when a look-up begins. A request may add a rival to the entry during the
+ * look-up, and a decision that counts the rival as looked up would let its payout be paid twice.
  */
-const fix = ({ transfer, envelopes }: Tracked): RecordedTransfer => ({ transfer, envelopes })
+const copyOf = ({ transfer, envelopes }: Tracked): RecordedTransfer => ({ transfer, envelopes })
 
 /** Whether no other envelope can have cost anything: the only one that there is stands there as the service sent it. */
 const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: LedgerRecord) =>

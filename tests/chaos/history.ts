@@ -29,8 +29,8 @@ export interface Mortal {
 /** A service. */
 export interface Instance extends Mortal {
   post(payer: SignedInPayer, request: { signedXDR: string; payoutId?: string }): Promise<Answer>
-  /** Looks at the payer's payouts. */
-  look(payer: SignedInPayer): Promise<void>
+  /** Asks for the payer's payouts. */
+  poll(payer: SignedInPayer): Promise<void>
   /** Has the relays pay the payer's contractor so many times. */
   startJob?(payer: SignedInPayer, transfers: number): Promise<void>
 }
@@ -128,7 +128,7 @@ export async function runHistory(
     }
     const amount = BigInt(1 + random(9))
     const transfer = { to, amount, opening: party.payer.opening }
-    // The ledger may have moved on meanwhile: then the wallet has to look again.
+    // The ledger may have moved on meanwhile: then the wallet reads its balance again.
     const built = await buildTransfer(pair.network, party.payer, transfer, { seconds: 11 + random(5) }).catch(
       () => undefined,
     )
@@ -209,7 +209,7 @@ export async function runHistory(
     },
     async () => pair.closeLedgers?.(1 + random(4)),
     async () => pick(liars).restore(200 + random(2_000)),
-    async () => begin(pick(pair.instances).look(pick(parties).payer)),
+    async () => begin(pick(pair.instances).poll(pick(parties).payer)),
     async () => begin(noteEnds(pair.db, happened.ends)),
     () => wait(random(1_000)),
   ]
@@ -246,7 +246,7 @@ async function untilSettled({ db, instances }: Pair, parties: readonly Party[]):
     const open = await findOpenTransfers(db)
     const { rows } = await listRows(db, `SELECT 1 FROM batch_items WHERE settled_at IS NULL`)
     if (open.length === 0 && rows.length === 0) return
-    for (const { payer } of waited % 5_000 === 0 ? parties : []) await instances[0]?.look(payer).catch(() => undefined)
+    for (const { payer } of waited % 5_000 === 0 ? parties : []) await instances[0]?.poll(payer).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
 }

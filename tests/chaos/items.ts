@@ -7,7 +7,7 @@ import type { Standing } from './ledger-pages.ts'
 /** What the item at a position of any job pays, in base units: by it, nothing but rows is needed to know the sum. */
 export const amountAt = (position: number) => 100 + position
 
-/** What each payee had when it was last looked at. */
+/** What each payee had when it was last read. */
 const balances = new Map<string, SyncedBalance>()
 
 /** Everything in which items, channels and ledger contradict each other after a history. */

@@ -98,7 +98,7 @@ export async function startInstance(
     ...mortal,
     base,
     post: (payer, request) => ask('/transfer', payer, request),
-    look: async (payer) => void (await ask('/payouts', payer)),
+    poll: async (payer) => void (await ask('/payouts', payer)),
     startJob: async (payer, transfers) => {
       const amounts = Array.from({ length: transfers }, (_, position) => amountAt(position))
       await ask('/batch', payer, { amounts })

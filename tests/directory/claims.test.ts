@@ -290,7 +290,7 @@ describe('what becomes of a payout', () => {
     await settleNamed(service.db, envelope?.innerHash ?? '', { status: 'unknown' }, NOW)
     expect(await now()).toMatchObject({
       status: 'started',
-      payouts: [{ status: 'pending', error: expect.stringContaining('nobody can tell') }],
+      payouts: [{ status: 'pending', error: expect.stringContaining('no longer shows') }],
     })
     expect((await record(ada, payee)).payout).toBeNull()
   })

@@ -53,7 +53,15 @@ function isForbidden(word: string, file: string, words: Record<string, string>):
   return Object.hasOwn(words, word) && !(/^lanes?$/.test(word) && hasLanes(file))
 }
 
+/** A comment names who acts, as its subject. */
+const NO_SUBJECT = /(?:\/\*|\/\/|^ *\*).*\b(whoever|whatever|whichever|nobody|somebody)\b/gim
+
 export const WORD_RULES: Rule[] = [
+  {
+    name: 'a comment names its subject',
+    violations: () =>
+      [...sources].flatMap(([file, source]) => [...source.matchAll(NO_SUBJECT)].map(([, word]) => `${file}: ${word}`)),
+  },
   {
     name: 'names are words of the field',
     violations: () => {

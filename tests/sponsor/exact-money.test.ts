@@ -370,7 +370,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     expect(quotas.find(({ account }) => account === wallet.address)).toMatchObject({ held: 0n, used: row?.bid })
     expect(await findBatch(employer, batch)).toMatchObject({
       status: 'started',
-      payouts: [{ status: 'pending', error: expect.stringContaining('nobody can tell') }],
+      payouts: [{ status: 'pending', error: expect.stringContaining('no longer shows') }],
     })
     const before = new Map(service.ledger.proxy.calls)
     await findBatch(employer, batch)

@@ -99,7 +99,7 @@ export async function settleNamed(
   if (!found) throw new Error('there is no such transfer')
   const { transfer, envelopes } = found
   const made = decision && 'status' in decision ? decision : decisionOf(decision && { ...decision, applied: innerHash })
-  const settled = await settleTransfer(db, transfer.id, { decision: made, looked: setOf(envelopes), now, books })
+  const settled = await settleTransfer(db, transfer.id, { decision: made, lookedUp: setOf(envelopes), now, books })
   return settled ?? (await settleNamed(db, innerHash, decision, now))
 }
 

@@ -88,7 +88,7 @@ function instanceOf(running: RunningService): Instance {
         return { status: statusOf(error.code), body: { code: error.code, ...error.details } }
       }
     },
-    look: async ({ address }) => {
+    poll: async ({ address }) => {
       const rows = await service.db.query.identities.findMany()
       const organisation = rows.find(({ sub }) => sub === address)?.organisation
       if (organisation) await refreshTransfers(service.db, submission, [organisation])

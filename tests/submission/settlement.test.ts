@@ -199,18 +199,18 @@ describe('settleTransfer', () => {
 
   test('a rival that was recorded since the look-up: nothing is changed, whatever was concluded', async () => {
     const { id } = await record('1')
-    const looked = setOf(await findEnvelopes(db, id))
+    const lookedUp = setOf(await findEnvelopes(db, id))
     await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
-    const given = { decision: decisionOf(null), looked, now: NOW, books: async () => undefined }
+    const given = { decision: decisionOf(null), lookedUp, now: NOW, books: async () => undefined }
     expect(await settleTransfer(db, id, given)).toBeUndefined()
     expect(await statusOf('1')).toBe('open')
     const both = setOf(await findEnvelopes(db, id))
-    expect(await settleTransfer(db, id, { ...given, looked: both })).toMatchObject({ status: 'expired' })
+    expect(await settleTransfer(db, id, { ...given, lookedUp: both })).toMatchObject({ status: 'expired' })
   })
 
   test('a rival that is being recorded is waited for, and then counts', async () => {
     const { id } = await record('1')
-    const looked = setOf(await findEnvelopes(db, id))
+    const lookedUp = setOf(await findEnvelopes(db, id))
     const isLocked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
     const recording = db.transaction(async (tx) => {
@@ -220,7 +220,7 @@ describe('settleTransfer', () => {
       await goOn.promise
     })
     await isLocked.promise
-    const given = { decision: decisionOf(null), looked, now: NOW, books: async () => undefined }
+    const given = { decision: decisionOf(null), lookedUp, now: NOW, books: async () => undefined }
     const settling = settleTransfer(other, id, given)
     goOn.resolve()
     await recording
@@ -229,7 +229,7 @@ describe('settleTransfer', () => {
   })
 
   test('a transfer that was never recorded', async () => {
-    const given = { decision: decisionOf(null), looked: '', now: NOW, books: async () => undefined }
+    const given = { decision: decisionOf(null), lookedUp: '', now: NOW, books: async () => undefined }
     const unheard = '00000000-0000-4000-8000-000000000000'
     expect(await thrownBy(() => settleTransfer(db, unheard, given))).toMatchObject({
       message: 'a transfer that was never recorded cannot be settled',

@@ -94,7 +94,7 @@ test.each([
   const tracking = open(() => Promise.reject(new Error('nobody asks for the account')))
   const expected = { innerHash: rival.innerHash, sponsor: sponsor.publicKey(), passphrase: PASSPHRASE }
   const shown = readRecord(rival.standing('success', APPLIED, 64_321n), expected)
-  await tracking.found(newTracked(recorded, false), shown)
+  await tracking.settleFound(newTracked(recorded, false), shown)
   const feeCharged = 64_321n + 1_111n
   expect((await findTransferOfHash(db, first.innerHash))?.transfer).toMatchObject({
     status: 'succeeded',
@@ -135,20 +135,20 @@ test.each([
     isRead = true
     return { account: { seqNum } as xdr.AccountEntry, latestLedger: latest }
   })
-  const examined = tracking.examine(entry)
+  const lookedUp = tracking.lookUp(entry)
   await asked.promise
   rival = await record(90_562)
   renew(entry, await find(rival.innerHash))
   goOn.resolve()
-  await examined
+  await lookedUp
   expect((await find(first.innerHash)).transfer.status).toBe('open')
-  expect(entry.lookedAt).toBe(-1)
-  await tracking.examine(entry)
+  expect(entry.lookedUpTo).toBe(-1)
+  await tracking.lookUp(entry)
   expect((await find(first.innerHash)).transfer).toMatchObject({ status: 'succeeded', applied: rival.innerHash })
   expect(await findDiscrepancies(db)).toEqual([])
 })
 
-test('a rival that is recorded while the first envelope is looked up was not looked for in that ledger', async () => {
+test('a rival that is recorded while the first envelope is looked up is looked up in that ledger, too', async () => {
   await clear(db)
   const first = await record(90_560)
   const entry = newTracked(await find(first.innerHash), false)
@@ -162,14 +162,14 @@ test('a rival that is recorded while the first envelope is looked up was not loo
   })
   const seqNum = entry.transfer.sequenceNumber - 1n
   const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED }))
-  const examined = tracking.examine(entry)
+  const lookedUp = tracking.lookUp(entry)
   await asked.promise
   renew(entry, await find((await record(90_562)).innerHash))
   goOn.resolve()
-  await examined
-  expect(entry.lookedAt).toBe(-1)
-  await tracking.examine(entry)
-  expect(entry.lookedAt).toBe(APPLIED)
+  await lookedUp
+  expect(entry.lookedUpTo).toBe(-1)
+  await tracking.lookUp(entry)
+  expect(entry.lookedUpTo).toBe(APPLIED)
 })
 
 test('the refusal of signatures that are renewed while they are sent says nothing of the new ones', async () => {
@@ -188,7 +188,7 @@ test('the refusal of signatures that are renewed while they are sent says nothin
   })
   const seqNum = entry.transfer.sequenceNumber - 1n
   const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED }))
-  const sent = tracking.resubmit(entry, stored)
+  const sent = tracking.submit(entry, stored)
   await asked.promise
   await renewEnvelope(db, stored, { outerHash: 'ab'.repeat(32), signed: stored.signed })
   renew(entry, await find(innerHash))
@@ -197,6 +197,6 @@ test('the refusal of signatures that are renewed while they are sent says nothin
   expect(entry.refusals.size).toBe(0)
   const [renewed] = (await find(innerHash)).envelopes
   expect(renewed).toMatchObject({ outerHash: 'ab'.repeat(32), resultCode: null, lastSentAt: null })
-  if (renewed) await tracking.resubmit(entry, renewed)
+  if (renewed) await tracking.submit(entry, renewed)
   expect((await find(innerHash)).envelopes).toMatchObject([{ resultCode: 'txBadAuth' }])
 })

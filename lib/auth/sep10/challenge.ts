@@ -29,7 +29,7 @@ export type ChallengeRequest = z.output<typeof challengeQuery>
 /**
  * A challenge for the account to sign, base64 XDR (SEP-10, "Response"). Nothing is stored: the server's signature and
  * the time bounds prove later that it was issued. Of what the caller sends only the account enters it, so that the
- * signing key never signs a text of somebody else's choosing. A client_domain is not supported, hence ignored.
+ * signing key never signs a text that the caller has chosen. A client_domain is not supported, hence ignored.
  * @param nonce 48 random bytes
  * @throws Refusal `account-required`, `account-invalid`, `memo-invalid`, `home-domain-invalid`
  */

@@ -5,7 +5,7 @@ import { connectWallet } from '../wallet-session.ts'
 
 type BatchProgress = components['schemas']['BatchProgress']
 
-/** Somebody on the payroll: `pay` is test USDC as a decimal string. */
+/** A person on the payroll: `pay` is test USDC as a decimal string. */
 export interface Payee {
   name: string
   pay: string

@@ -5,7 +5,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '../ids.ts'
 import { type ConfidentialAccounts, findRegistrations, lookUpRegistrations, viewingKeyOf } from './registration.ts'
 
-/** Who waits for the registration of an address. Somebody inactive does not. */
+/** The contractors that wait for the registration of their address. An inactive contractor does not. */
 const WAITING = ['invited', 'onboarding'] as const
 
 const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
@@ -37,7 +37,7 @@ const CHECKED_EVERY_MS = 30_000
 /**
  * Activates who waits in an organisation, before its contractors are read. The ledger is asked at most once in 30
  * seconds for an organisation, by all processes together: a process records the time before it asks. While a transaction
- * holds the organisation, nobody waits for it here: the next read asks.
+ * holds the organisation, this read does not wait: the next one asks.
  * @param read the contractor that is read, if it is one: it is looked up also where many newer ones wait
  */
 export async function activateBeforeReading(

@@ -109,7 +109,7 @@ function fieldsOf(changes: ContractorChanges): string[] {
   return Object.entries(changes).flatMap(([field, value]) => (value === undefined ? [] : field))
 }
 
-/** Name, email and rate. A link that was mailed to another email is void, and so is that of somebody deactivated. */
+/** Name, email and rate. A link that was mailed to another email is void, and so is that of an inactive contractor. */
 function plainFields(row: Row, { name, email, rate, status }: ContractorChanges): Partial<Row> {
   const folded = email ? foldEmail(email) : null
   const isVoid = (email !== undefined && folded !== row.emailFolded) || status === 'inactive'

@@ -55,7 +55,7 @@ async function issueInvite(
   const [issued] = await tx
     .update(contractors)
     .set({ inviteVersion: sql`${contractors.inviteVersion} + 1`, inviteExpiresAt: inviteEnd(now) })
-    // A link to a record that somebody is linked to would let its bearer take the record over.
+    // A link to a record that a user has accepted would let its bearer take the record over.
     .where(and(ownContractor(employer, id), ne(contractors.status, 'inactive'), isNull(contractors.linkedKind)))
     .returning({ name: contractors.name, email: contractors.email, version: contractors.inviteVersion })
   if (!issued) throw await whyNotInvited(tx, employer, id)

@@ -58,7 +58,7 @@ export const payoutsQuery = pageQuery.extend({
 })
 export type PayoutFilters = Omit<z.output<typeof payoutsQuery>, 'limit' | 'cursor'>
 
-/** Whose payouts somebody may see: those of an organisation, and those made out to contractor records. */
+/** Whose payouts a user may see: those of an organisation, and those made out to contractor records. */
 export interface PayoutViewer {
   organisation: string | undefined
   contractors: readonly string[]
