@@ -1,6 +1,4 @@
 import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batch-instructions.ts'
-import { lockBatch } from '#lib/directory/batch-locking.ts'
-import { removeBatch } from '#lib/directory/batch-removal.ts'
 import {
   batchesQuery,
   batchesShape,
@@ -10,16 +8,15 @@ import {
   createBatch,
   findBatch,
   listBatches,
+  lockBatch,
   newBatch,
   readBatchProgress,
+  removeBatch,
 } from '#lib/directory/batches.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
-import { becomeEmployer } from '#lib/directory/user.ts'
-import { pageRequest } from '#lib/http/paging.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
-import { answerPage } from './paging.ts'
-import { refreshTransfersOf } from './refresh.ts'
+import { answerPage, operation } from './operation.ts'
+import { refreshTransfersOf } from './payouts.ts'
 
 const parameters = { id: { description: 'id of the batch', example: EXAMPLE.batchId } }
 const { txHash: _, paidAt: __, ...instructed } = { ...PAYOUT_EXAMPLE, status: 'draft' }
@@ -46,9 +43,9 @@ export const BATCH_OPERATIONS = [
       example: { batches: [completed] },
       paged: true,
     },
-    handle: async ({ service, employer, query, request }) => {
-      const page = await listBatches(await service.database(), employer, query, pageRequest(query))
-      return answerPage(request, page, { batches: page.items })
+    handle: async (context) => {
+      const page = await listBatches(context, context.query)
+      return answerPage(context.request, page, { batches: page.items })
     },
   }),
   operation({
@@ -61,10 +58,7 @@ export const BATCH_OPERATIONS = [
     body: { schema: newBatch, example: { name: BATCH_EXAMPLE.name } },
     answer: { description: 'The batch, a draft with nothing in it', schema: batchShape, example: BATCH_EXAMPLE },
     refusals: ['organisation-dissolved'],
-    handle: async ({ service, user, body, now }) => {
-      const db = await service.database()
-      return await createBatch({ db, employer: await becomeEmployer(db, user, now), now }, body)
-    },
+    handle: (context) => createBatch(context, context.body),
   }),
   operation({
     id: 'getBatch',
@@ -82,9 +76,9 @@ export const BATCH_OPERATIONS = [
       example: { ...completed, payouts: [PAYOUT_EXAMPLE] },
     },
     refusals: ['batch-not-found'],
-    handle: async ({ service, user, employer, params }) => {
-      await refreshTransfersOf(service, user)
-      return await findBatch(await service.database(), employer, params.id)
+    handle: async (context) => {
+      await refreshTransfersOf(context)
+      return await findBatch(context, context.params.id)
     },
   }),
   operation({
@@ -99,9 +93,7 @@ export const BATCH_OPERATIONS = [
     parameters,
     answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.batchId } },
     refusals: ['batch-not-found', 'batch-sent'],
-    handle: async ({ service, employer, params, now }) => {
-      return await removeBatch({ db: await service.database(), employer, now }, params.id)
-    },
+    handle: (context) => removeBatch(context, context.params.id),
   }),
   operation({
     id: 'instructBatch',
@@ -130,13 +122,7 @@ export const BATCH_OPERATIONS = [
       },
     },
     refusals: ['batch-not-found', 'batch-locked'],
-    handle: async ({ service, employer, params, body, now }) => {
-      const db = await service.database()
-      return await instructBatch(
-        { db, accounts: service.confidentialAccounts, employer, now },
-        { id: params.id, instructions: body.instructions },
-      )
-    },
+    handle: (context) => instructBatch(context, { id: context.params.id, ...context.body }),
   }),
   operation({
     id: 'lockBatch',
@@ -149,9 +135,7 @@ export const BATCH_OPERATIONS = [
     parameters,
     answer: { description: 'The batch', schema: batchShape, example: { ...BATCH_EXAMPLE, status: 'ready' } },
     refusals: ['batch-not-found', 'batch-locked'],
-    handle: async ({ service, employer, params, now }) => {
-      return await lockBatch({ db: await service.database(), employer, now }, params.id)
-    },
+    handle: (context) => lockBatch(context, context.params.id),
   }),
   operation({
     id: 'getBatchProgress',
@@ -168,9 +152,9 @@ export const BATCH_OPERATIONS = [
       example: { status: 'started', settledCount: 0, failedCount: 0, payoutCount: 1 },
     },
     refusals: ['batch-not-found'],
-    handle: async ({ service, user, employer, params }) => {
-      await refreshTransfersOf(service, user)
-      return await readBatchProgress(await service.database(), employer, params.id)
+    handle: async (context) => {
+      await refreshTransfersOf(context)
+      return await readBatchProgress(context, context.params.id)
     },
   }),
 ]

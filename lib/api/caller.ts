@@ -1,10 +1,25 @@
-import { identifyCaller } from '#lib/auth/caller.ts'
-import type { Session } from '#lib/auth/session.ts'
+import { type Session, verifySession } from '#lib/auth/session.ts'
 import { requireSecret } from '#lib/auth/shared-secret.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { requireAccess } from '#lib/directory/contractors/contractors.ts'
-import { admitUser, type Employer, requireEmployer, requireNoMereContractor, type User } from '#lib/directory/user.ts'
+import {
+  admitUser,
+  becomeEmployer,
+  type Employer,
+  requireEmployer,
+  requireNoMereContractor,
+  type User,
+} from '#lib/directory/user.ts'
+import { readBearer } from '#lib/http/bearer.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
+
+/** A user of the directory, and the way to that. */
+interface KnownUser {
+  session: Session
+  db: Database
+  user: User
+}
 
 /** What a handler knows of each sort of caller. */
 interface KnownOf {
@@ -12,12 +27,12 @@ interface KnownOf {
   /** the holder of a session */
   session: { session: Session }
   /** the same, looked up in the directory once configuration and body are good */
-  user: { session: Session; user: User }
-  employer: { session: Session; user: User; employer: Employer }
-  /** an employer, or a user who becomes one by making a first record */
-  founder: { session: Session; user: User }
+  user: KnownUser
+  employer: KnownUser & { employer: Employer }
+  /** an employer, or a user who becomes one by making a first record, once that is good */
+  founder: KnownUser & { employer: Employer }
   /** an employer, or the user that the contractor record `id` is linked to */
-  participant: { session: Session; user: User }
+  participant: KnownUser
   /** who has METRICS_TOKEN */
   metrics: object
   /** who has CRON_SECRET */
@@ -84,18 +99,25 @@ export async function identify(
     requireSecret(settings.cronSecret, request, SCHEDULER)
     return {}
   }
-  const session = await identifyCaller(settings.sessions, request, now())
+  const session = await verifySession(settings.sessions, readBearer(request), now())
   if (!isRole(caller)) return { session }
-  const user = await admitUser(await service.database(), session, now())
-  return { session, user, ...ROLES[caller](user, params) }
+  const known = await lookUp(service, session)
+  return { ...known, ...ROLES[caller](known.user, params) }
+}
+
+async function lookUp(service: Service, session: Session): Promise<KnownUser> {
+  const db = await service.database()
+  return { session, db, user: await admitUser({ db, now: service.now() }, session) }
 }
 
 /**
- * What is still to be looked up of a caller whom no role admits, when all else that the request says is good.
+ * What is still to be done about a caller when all else that the request says is good: one whom no role admits is looked
+ * up, and a founder gets an organisation.
  * @throws Refusal 403 when the sub belongs to a user of another identity provider
  */
 export async function admit(caller: CallerName, service: Service, known: object): Promise<object> {
-  if (caller !== 'user') return known
-  const { session } = known as Known<'session'>
-  return { session, user: await admitUser(await service.database(), session, service.now()) }
+  if (caller === 'user') return await lookUp(service, (known as Known<'session'>).session)
+  if (caller !== 'founder') return known
+  const user = known as KnownUser
+  return { ...user, employer: await becomeEmployer({ ...user, now: service.now() }) }
 }

@@ -13,11 +13,8 @@ import {
   newContractor,
   removedShape,
 } from '#lib/directory/contractors/schema.ts'
-import { becomeEmployer } from '#lib/directory/user.ts'
-import { pageRequest } from '#lib/http/paging.ts'
 import { CONTRACTOR_EXAMPLE, EXAMPLE, PAGE_EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
-import { answerPage } from './paging.ts'
+import { answerPage, operation } from './operation.ts'
 
 const parameters = { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } }
 const { name, email, address, rate } = CONTRACTOR_EXAMPLE
@@ -37,10 +34,9 @@ export const CONTRACTOR_OPERATIONS = [
       example: { contractors: [CONTRACTOR_EXAMPLE] },
       paged: true,
     },
-    handle: async ({ service, employer, query, request, now }) => {
-      const context = { db: await service.database(), accounts: service.confidentialAccounts, now }
-      const page = await listContractors(context, employer, query, pageRequest(query))
-      return answerPage(request, page, { contractors: page.items })
+    handle: async (context) => {
+      const page = await listContractors(context, context.query)
+      return answerPage(context.request, page, { contractors: page.items })
     },
   }),
   operation({
@@ -54,13 +50,7 @@ export const CONTRACTOR_OPERATIONS = [
     body: { schema: newContractor, example: { name, email, address, rate } },
     answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['email-taken', 'address-taken', 'contractors-full', 'organisation-dissolved'],
-    handle: async ({ service, user, body, now }) => {
-      const db = await service.database()
-      return await createContractor(
-        { db, accounts: service.confidentialAccounts, employer: await becomeEmployer(db, user, now), now },
-        body,
-      )
-    },
+    handle: (context) => createContractor(context, context.body),
   }),
   operation({
     id: 'importContractors',
@@ -82,13 +72,7 @@ export const CONTRACTOR_OPERATIONS = [
       example: { imported: [CONTRACTOR_EXAMPLE], errors: [{ row: 2, reason: 'name required' }] },
     },
     refusals: ['organisation-dissolved'],
-    handle: async ({ service, user, body, now }) => {
-      const db = await service.database()
-      return await importContractors(
-        { db, accounts: service.confidentialAccounts, employer: await becomeEmployer(db, user, now), now },
-        body.rows,
-      )
-    },
+    handle: (context) => importContractors(context, context.body.rows),
   }),
   operation({
     id: 'getContractor',
@@ -101,10 +85,7 @@ export const CONTRACTOR_OPERATIONS = [
     parameters,
     answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['contractor-not-found'],
-    handle: async ({ service, user, params, now }) => {
-      const context = { db: await service.database(), accounts: service.confidentialAccounts, now }
-      return await findContractor(context, user, params.id)
-    },
+    handle: (context) => findContractor(context, context.params.id),
   }),
   operation({
     id: 'changeContractor',
@@ -125,12 +106,7 @@ export const CONTRACTOR_OPERATIONS = [
       example: { ...CONTRACTOR_EXAMPLE, status: 'inactive' },
     },
     refusals: ['account-unproven', 'contractor-not-found', 'email-taken', 'address-taken'],
-    handle: async ({ service, user, params, body, now }) => {
-      return await changeContractor(
-        { db: await service.database(), accounts: service.confidentialAccounts, user, now },
-        { id: params.id, changes: body },
-      )
-    },
+    handle: (context) => changeContractor(context, { id: context.params.id, changes: context.body }),
   }),
   operation({
     id: 'removeContractor',
@@ -143,8 +119,6 @@ export const CONTRACTOR_OPERATIONS = [
     parameters,
     answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.contractorId } },
     refusals: ['contractor-not-found'],
-    handle: async ({ service, employer, params, now }) => {
-      return await removeContractor({ db: await service.database(), employer, now }, params.id)
-    },
+    handle: (context) => removeContractor(context, context.params.id),
   }),
 ]

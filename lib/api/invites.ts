@@ -27,12 +27,7 @@ export const INVITE_OPERATIONS = [
       'invite-limit',
       'mail-unavailable',
     ],
-    handle: async ({ service, employer, params, now }) => {
-      return await inviteContractor(
-        { db: await service.database(), settings: service.settings, employer, now },
-        params.id,
-      )
-    },
+    handle: (context) => inviteContractor(context, context.params.id),
   }),
   operation({
     id: 'acceptInvite',
@@ -46,9 +41,6 @@ export const INVITE_OPERATIONS = [
     parameters: { token: { description: 'the last part of the link', example: EXAMPLE.invite } },
     answer: { description: 'The caller’s contractor record', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['own-invite', 'invite-for-other', 'invite-not-found', 'invite-accepted', 'address-taken'],
-    handle: async ({ service, user, params, now }) => {
-      const given = { accounts: service.confidentialAccounts, invites: service.settings.invites }
-      return await acceptInvite({ db: await service.database(), ...given, user, now }, params.token)
-    },
+    handle: (context) => acceptInvite(context, context.params.token),
   }),
 ]

@@ -42,7 +42,7 @@ export const JOB_OPERATIONS = [
       example: { jobId: EXAMPLE.jobId, status: 'running' },
     },
     refusals: ['job-running', 'batch-disabled'],
-    handle: async ({ service, user, ready, body, now }) => startJob(await service.database(), ready, user, body, now),
+    handle: (context) => startJob({ ...context, batch: context.ready }, context.body),
   }),
   operation({
     id: 'getJob',
@@ -63,6 +63,6 @@ export const JOB_OPERATIONS = [
       },
     },
     refusals: ['job-not-found'],
-    handle: async ({ service, session, params }) => readJob(await service.database(), session, params.jobId),
+    handle: async ({ service, session, params }) => readJob({ db: await service.database(), session }, params.jobId),
   }),
 ]

@@ -1,5 +1,12 @@
-import { joinedIdentity, joinIdentity, verifyJoined } from '#lib/directory/identities.ts'
-import { describeMe, meChanges, meShape, nameOwnOrganisation } from '#lib/directory/me.ts'
+import {
+  describeMe,
+  joinedIdentity,
+  joinIdentity,
+  meChanges,
+  meShape,
+  nameOwnOrganisation,
+  verifyJoined,
+} from '#lib/directory/me.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { EXAMPLE, ME_EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
@@ -14,9 +21,7 @@ export const ME_OPERATIONS = [
     summary: 'Who you are, and in which roles',
     description: 'What an application needs to choose between onboarding, employer and contractor.',
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
-    handle: async ({ service, user, now }) => {
-      return await describeMe(await service.database(), service.settings.invites, user, now)
-    },
+    handle: (context) => describeMe(context),
   }),
   operation({
     id: 'nameOrganisation',
@@ -28,10 +33,8 @@ export const ME_OPERATIONS = [
     summary: 'Name your organisation, or found one',
     body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
-    handle: async ({ service, user, body, now }) => {
-      const db = await service.database()
-      const renamed = await nameOwnOrganisation({ db, user, now }, body.orgName)
-      return await describeMe(db, service.settings.invites, renamed, now)
+    handle: async (context) => {
+      return await describeMe({ ...context, user: await nameOwnOrganisation(context, context.body.orgName) })
     },
   }),
   operation({
@@ -46,12 +49,12 @@ export const ME_OPERATIONS = [
     body: { schema: joinedIdentity, example: { session: EXAMPLE.session } },
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     refusals: ['employer-required', 'organisation-in-use', 'provider-mismatch'],
-    handle: async ({ service, session, body, now }) => {
+    handle: async ({ service, settings, session, body, now }) => {
       // Both sessions are judged before the database is asked.
-      const other = await verifyJoined(service.settings.sessions, body.session, now)
+      const other = await verifyJoined(settings.sessions, body.session, now)
       const db = await service.database()
-      const joined = await joinIdentity({ db, user: await admitUser(db, session, now), now }, other)
-      return await describeMe(db, service.settings.invites, joined, now)
+      const user = await admitUser({ db, now }, session)
+      return await describeMe({ db, settings, now, user: await joinIdentity({ db, user, now }, other) })
     },
   }),
 ]

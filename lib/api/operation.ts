@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { linkTo, type Page } from '#lib/http/paging.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { CallerName, Known } from './caller.ts'
@@ -46,7 +47,15 @@ export class Answer<Body> {
   }
 }
 
-/** What a handler is given: the service, the caller, and what the request says, parsed. */
+/** The answer that is `body`, with a link to the next page and the number of all records where they are known. */
+export function answerPage<Body>(request: Request, { next, total }: Page<unknown>, body: Body): Answer<Body> {
+  const headers = new Headers()
+  if (next) headers.set('Link', linkTo(request, next))
+  if (total !== undefined) headers.set('X-Total-Count', String(total))
+  return new Answer(body, { headers })
+}
+
+/** What a handler is given: the service, the caller, and what the request says, parsed. Verbs take it as it is. */
 export type Context<
   Path extends string,
   Caller extends CallerName,
@@ -55,6 +64,9 @@ export type Context<
   Ready,
 > = Known<Caller> & {
   service: Service
+  settings: Service['settings']
+  /** where confidential accounts are looked up */
+  accounts: Service['confidentialAccounts']
   now: Date
   request: Request
   params: Record<ParameterNames<Path>, string>

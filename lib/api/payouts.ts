@@ -1,11 +1,26 @@
+import type { Database } from '#lib/db/connection.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancelling.ts'
-import { listPayouts, payoutsQuery, payoutsShape, viewerOf } from '#lib/directory/payouts/payouts.ts'
-import { pageRequest } from '#lib/http/paging.ts'
+import { listPayouts, organisationsSeenBy, payoutsQuery, payoutsShape } from '#lib/directory/payouts/payouts.ts'
+import type { User } from '#lib/directory/user.ts'
+import type { Service } from '#lib/server/services.ts'
+import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
-import { answerPage } from './paging.ts'
-import { refreshTransfersOf } from './refresh.ts'
+import { answerPage, operation } from './operation.ts'
+
+/** Refreshes the open transfers of everybody whose payouts the user sees. An employer mostly has none, and is known to. */
+export async function refreshTransfersOf({
+  service,
+  db,
+  user,
+}: {
+  service: Service
+  db: Database
+  user: User
+}): Promise<void> {
+  if (!user.hasOpenTransfers && user.records.length === 0) return
+  await refreshTransfers(db, service.submission, organisationsSeenBy(user))
+}
 
 export const PAYOUT_OPERATIONS = [
   operation({
@@ -32,10 +47,10 @@ export const PAYOUT_OPERATIONS = [
       example: { payouts: [PAYOUT_EXAMPLE] },
       paged: true,
     },
-    handle: async ({ service, user, query, request }) => {
-      await refreshTransfersOf(service, user)
-      const page = await listPayouts(await service.database(), viewerOf(user), query, pageRequest(query))
-      return answerPage(request, page, { payouts: page.items })
+    handle: async (context) => {
+      await refreshTransfersOf(context)
+      const page = await listPayouts(context, context.query)
+      return answerPage(context.request, page, { payouts: page.items })
     },
   }),
   operation({
@@ -53,8 +68,6 @@ export const PAYOUT_OPERATIONS = [
     parameters: { id: { description: 'id of the payout', example: EXAMPLE.payoutId } },
     answer: { description: 'It is canceled', schema: removedShape, example: { id: EXAMPLE.payoutId } },
     refusals: ['payout-not-found', 'payout-sent'],
-    handle: async ({ service, employer, params, now }) => {
-      return await cancelPayout({ db: await service.database(), employer, now }, params.id)
-    },
+    handle: (context) => cancelPayout(context, context.params.id),
   }),
 ]

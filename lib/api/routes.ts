@@ -37,7 +37,8 @@ function handlerOf(operation: Operation): Handler<unknown> {
     const query = operation.query && readQuery(request, operation.query.schema)
     const body = await readBody(request, operation.body)
     const admitted = await admit(operation.caller, running, known)
-    const given = { service: running, now: running.now(), request, params, query, body, ready }
+    const { settings, confidentialAccounts: accounts } = running
+    const given = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
     return present(await operation.handle({ ...admitted, ...given }), operation.answer?.contentType)
   }
 }

@@ -2,7 +2,7 @@ import type { AnyColumn, GetColumnData, Query } from 'drizzle-orm'
 import type { Database } from './connection.ts'
 import { inLine, type Line, openLine } from './line.ts'
 
-type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
+export type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
 
 /**
  * A query for many rows, which selects exactly `columns`, in their order. For each cell anew, drizzle's own mapping finds

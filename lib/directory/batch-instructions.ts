@@ -9,7 +9,7 @@ import { absentOr, plainText } from '#lib/text/plain-text.ts'
 import { countPayouts, holdBatches } from './batch-progress.ts'
 import { batchNotFound, ownBatch } from './batches.ts'
 import { activateContractors } from './contractors/activation.ts'
-import type { ConfidentialAccounts } from './contractors/registration.ts'
+import type { LedgerContext } from './contractors/registration.ts'
 import { isId } from './ids.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
 import type { Employer, EmployerContext } from './user.ts'
@@ -75,13 +75,14 @@ export type Instructed = z.output<typeof instructedShape>
  * @throws Refusal `batch-not-found`, `batch-locked`
  */
 export async function instructBatch(
-  { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },
+  context: EmployerContext & LedgerContext,
   { id, instructions }: { id: string; instructions: readonly Instruction[] },
 ): Promise<Instructed> {
   if (!isId(id)) throw batchNotFound()
+  const { db, employer, now } = context
   const { organisation, actor } = employer
   const named = instructions.map(({ contractorId }) => contractorId)
-  await activateContractors(db, accounts, organisation, named, { actor, now })
+  await activateContractors(context, named)
   return await transactFor(db, organisation, async (tx) => {
     const payees = await holdPayees(tx, employer, instructions)
     const [batch] = await holdBatches(tx, ownBatch(employer, id))

@@ -1,16 +1,18 @@
-import { and, asc, count, eq, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import { z } from 'zod'
-import { BATCH_STATUSES, batches, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transactFor } from '#lib/db/connection.ts'
+import { transactFor } from '#lib/db/connection.ts'
+import { statusesBefore } from '#lib/db/moves.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { rowsOf } from '#lib/db/rows.ts'
-import { afterPosition, cutPage, newestFirst, type Page, type PageRequest, rowsToRead } from '#lib/http/paging.ts'
+import { type Page, pageRequest } from '#lib/http/paging.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
+import { BATCH_MOVES, holdBatches, PAYOUT_MOVES } from './batch-progress.ts'
 import { isId } from './ids.ts'
-import { contains, listQuery } from './list-filters.ts'
-import { asDissolved, requireMember } from './organisations.ts'
+import { contains, listQuery, openList } from './lists.ts'
+import { refuseDissolved, requireMember } from './organisations.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
 import type { Employer, EmployerContext } from './user.ts'
 
@@ -66,83 +68,41 @@ export async function createBatch(
     const { organisation, actor } = employer
     const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
     if (!batch) throw new Error('an insert without a row')
-    await requireMember(tx, organisation, actor)
+    await requireMember(tx, employer)
     const subject = { kind: 'batch' as const, id: batch.id }
     await recordAudit(tx, now, { organisation, actor, action: 'batch.created', subject })
     return presentBatch(batch)
   })
-  return await creating.catch((error: unknown) => {
-    throw asDissolved(error)
-  })
+  return await creating.catch(refuseDissolved)
 }
 
 /** The query of GET /batches. */
 export const batchesQuery = listQuery(BATCH_STATUSES, 'name')
-type BatchFilters = Pick<z.output<typeof batchesQuery>, 'status' | 'q'>
 
-/** The batches of an organisation, newest first. */
-export async function listBatches(
-  db: Database,
-  { organisation }: Pick<Employer, 'organisation'>,
-  { status, q }: BatchFilters,
-  page: PageRequest,
-): Promise<Page<Batch>> {
-  const isFiltered = status !== undefined || q !== undefined
-  const isListed = and(
-    eq(batches.organisation, organisation),
-    status && eq(batches.status, status),
-    contains(q, [batches.name]),
-  )
-  const [rows, counted] = await Promise.all([
-    isFiltered || page.after
-      ? rowsOf(db, LISTED, selectListed(db, and(isListed, afterPosition(batches, page)), rowsToRead(page))).execute(
-          organisation,
-        )
-      : newestOf(db).execute(organisation, { organisation, rows: rowsToRead(page) }),
-    page.counts && !isFiltered ? countOf(db).execute({ organisation }) : [],
-  ])
-  const { items, next } = cutPage(rows, page)
-  const list = { items: items.map(presentBatch), next }
-  if (!page.counts || !isFiltered) return { ...list, ...counted[0] }
-  if (!page.after && !next) return { ...list, total: items.length }
-  const [found] = await db.select({ total: count() }).from(batches).where(isListed)
-  return { ...list, ...found }
-}
-
-const LISTED = { ...BATCH_COLUMNS, sequence: batches.sequence }
-
-function selectListed(db: Database, isListed: SQL | undefined, rows: number | Placeholder) {
-  return db
-    .select(LISTED)
-    .from(batches)
-    .where(isListed)
-    .orderBy(...newestFirst(batches))
-    .limit(rows)
-}
-
-/** What frontends ask for most: the first page, without a filter. */
-const newestOf = preparedOnce((db) => {
-  const isOwn = eq(batches.organisation, sql.placeholder('organisation'))
-  return rowsOf(db, LISTED, selectListed(db, isOwn, sql.placeholder('rows')), 'newest_batches')
-})
-
-const countOf = preparedOnce((db) =>
-  db
-    .select({ total: organisations.batchCount })
-    .from(organisations)
-    .where(eq(organisations.id, sql.placeholder('organisation')))
-    .prepare('count_batches'),
+const LIST = openList(batches, { ...BATCH_COLUMNS, sequence: batches.sequence }, (organisation) =>
+  eq(batches.organisation, organisation),
 )
+
+/** The batches of an employer, newest first. */
+export async function listBatches(
+  { db, employer: { organisation } }: ReadContext,
+  query: z.output<typeof batchesQuery>,
+): Promise<Page<Batch>> {
+  const { status, q } = query
+  const filter = and(status && eq(batches.status, status), contains(q, [batches.name]))
+  const asked = { filter, page: pageRequest(query), counter: 'batchCount' as const }
+  const { items, ...page } = await LIST.readCounted(db, organisation, asked)
+  return { items: items.map(presentBatch), ...page }
+}
+
+/** What reading an employer's batches takes. */
+type ReadContext = Pick<EmployerContext, 'db'> & { employer: Pick<Employer, 'organisation'> }
 
 /**
  * A batch and its payouts, in the order of their instructions.
  * @throws Refusal `batch-not-found`
  */
-export async function findBatch(
-  db: Database,
-  employer: Pick<Employer, 'organisation'>,
-  id: string,
-): Promise<BatchWithPayouts> {
+export async function findBatch({ db, employer }: ReadContext, id: string): Promise<BatchWithPayouts> {
   const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id)) : []
   if (!batch) throw batchNotFound()
   const inOrder = db.select(PAYOUT_COLUMNS).from(payouts).where(eq(payouts.batch, id)).orderBy(asc(payouts.sequence))
@@ -155,11 +115,10 @@ export async function findBatch(
  * @throws Refusal `batch-not-found`
  */
 export async function readBatchProgress(
-  db: Database,
-  employer: Pick<Employer, 'organisation'>,
+  { db, employer: { organisation } }: ReadContext,
   id: string,
 ): Promise<BatchProgress> {
-  const [progress] = isId(id) ? await progressOf(db).execute({ id, organisation: employer.organisation }) : []
+  const [progress] = isId(id) ? await progressOf(db).execute({ id, organisation }) : []
   if (!progress) throw batchNotFound()
   return progress
 }
@@ -173,13 +132,67 @@ const progressOf = preparedOnce((db) => {
     .prepare('batch_progress')
 })
 
+/**
+ * Closes a batch to instructions: it and its payouts are `ready` to be sent. A batch that is ready is answered as it
+ * is, so that the call may be repeated.
+ * @throws Refusal `batch-not-found`; `batch-locked` once it has started
+ */
+export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {
+  if (!isId(id)) throw batchNotFound()
+  const { organisation, actor } = employer
+  return await transactFor(db, organisation, async (tx) => {
+    const [locked] = await tx
+      .update(batches)
+      .set({ status: 'ready' })
+      .where(and(ownBatch(employer, id), inArray(batches.status, statusesBefore(BATCH_MOVES, 'ready'))))
+      .returning(BATCH_COLUMNS)
+    if (!locked) {
+      const [batch] = await tx.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id))
+      if (!batch) throw batchNotFound()
+      if (batch.status !== 'ready') throw new Refusal('batch-locked', `batch is ${batch.status}`)
+      return presentBatch(batch)
+    }
+    await tx
+      .update(payouts)
+      .set({ status: 'ready' })
+      .where(and(eq(payouts.batch, id), inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'ready'))))
+    const subject = { kind: 'batch' as const, id }
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.locked', subject })
+    return presentBatch(locked)
+  })
+}
+
+/** A batch leaves these with its first payout that is sent, and never comes back. */
+const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'ready'
+
+/**
+ * Removes a batch of which nothing was ever sent, with its payouts.
+ * @throws Refusal `batch-not-found`; `batch-sent` once a payout of it has been sent
+ */
+export async function removeBatch({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
+  if (!isId(id)) throw batchNotFound()
+  return await transactFor(db, employer.organisation, async (tx) => {
+    // Under this lock no payout of the batch is claimed.
+    const [held] = await holdBatches(tx, ownBatch(employer, id))
+    if (!held) throw batchNotFound()
+    if (!isUnsent(held.status)) throw new Refusal('batch-sent', 'a payout of this batch has been sent')
+    const gone = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
+    await tx.delete(batches).where(eq(batches.id, id))
+    const { organisation, actor } = employer
+    const subject = { kind: 'batch' as const, id }
+    const detail = { payouts: gone.length }
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.removed', subject, detail })
+    return { id }
+  })
+}
+
 /** The condition for the batch `id`, if it is the employer's own. */
 export const ownBatch = ({ organisation }: Pick<Employer, 'organisation'>, id: string) =>
   and(eq(batches.id, id), eq(batches.organisation, organisation))
 
 export const batchNotFound = () => new Refusal('batch-not-found', 'batch not found')
 
-export function presentBatch(row: Omit<typeof batches.$inferSelect, 'organisation' | 'sequence'>): Batch {
+function presentBatch(row: Omit<typeof batches.$inferSelect, 'organisation' | 'sequence'>): Batch {
   const { createdAt, startedAt, completedAt, id, name, status, payoutCount, settledCount, failedCount } = row
   return {
     id,

@@ -1,11 +1,22 @@
+import { and, eq } from 'drizzle-orm'
 import { z } from 'zod'
-import { CONTRACTOR_STATUSES, IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
+import { CONTRACTOR_STATUSES, IDENTITY_KINDS, identities } from '#drizzle/schema/directory.ts'
+import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
-import { plainText } from '#lib/text/plain-text.ts'
-import type { InviteSettings } from './invites/invites.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { absentOr, plainText } from '#lib/text/plain-text.ts'
+import type { InviteContext } from './invites/invites.ts'
 import { findPendingInvite } from './invites/search.ts'
 import { inviteToken } from './invites/token.ts'
-import { foundOrganisation, isEmpty, nameOrganisation } from './organisations.ts'
+import {
+  foundOrganisation,
+  isEmpty,
+  leaveEmptyOrganisation,
+  lockIdentities,
+  nameOrganisation,
+  organisationOf,
+} from './organisations.ts'
 import { actorOf, admitUser, type User, type UserContext } from './user.ts'
 
 /** The body of PATCH /me. */
@@ -26,16 +37,12 @@ export const meShape = z.object({
 })
 export type Me = z.output<typeof meShape>
 
-/** Who `user` is. With several contractor records it is the newest that is shown. */
-export async function describeMe(
-  db: Database,
-  { secret }: Pick<InviteSettings, 'secret'>,
-  user: User,
-  now: Date,
-): Promise<Me> {
+/** Who the user is. With several contractor records it is the newest that is shown. */
+export async function describeMe(context: UserContext & InviteContext): Promise<Me> {
+  const { db, user, settings } = context
   const { identity, organisation } = user
   const [record] = user.records
-  const invite = await findPendingInvite(db, identity, organisation?.id, now)
+  const invite = await findPendingInvite(context, { identity, without: organisation?.id })
   const hasRecords = invite !== undefined && organisation !== undefined && !(await isEmpty(db, organisation.id))
   const isOnTheWay = record?.status === 'invited' || record?.status === 'onboarding'
   return {
@@ -45,16 +52,86 @@ export async function describeMe(
     needsOnboarding: isOnTheWay || (invite !== undefined && !hasRecords),
     ...(organisation && { employer: { orgId: organisation.id, orgName: organisation.name } }),
     ...(record && { contractor: { id: record.id, name: record.name, status: record.status } }),
-    ...(invite && { invite: { company: invite.company, role: 'contractor', token: inviteToken(secret, invite) } }),
+    ...(invite && {
+      invite: { company: invite.company, role: 'contractor', token: inviteToken(settings.invites.secret, invite) },
+    }),
   }
 }
 
 /** Names the user's organisation, or founds one of that name. */
-export async function nameOwnOrganisation({ db, user, now }: UserContext, name: string): Promise<User> {
+export async function nameOwnOrganisation(context: UserContext, name: string): Promise<User> {
+  const { db, user, now } = context
   const { identity } = user
   await transactFor(db, user.organisation?.id ?? identity.sub, async (tx) => {
-    const organisation = await foundOrganisation(tx, identity, name, now)
-    if (organisation.name !== name) await nameOrganisation(tx, organisation.id, name, actorOf(identity), now)
+    const { id: organisation, name: before } = await foundOrganisation(tx, identity, now, name)
+    if (before !== name) await nameOrganisation(tx, { organisation, actor: actorOf(identity) }, name, now)
   })
-  return await admitUser(db, identity, now)
+  return await admitUser(context, identity)
+}
+
+const problem = absentOr('session', 'must be a valid session')
+
+/** The body of POST /me/identities: a session token of the same person's other identity. */
+export const joinedIdentity = z.object({
+  session: z
+    .string({ error: problem })
+    .min(1, 'session required')
+    .meta({ description: 'a session of the same person’s other identity' }),
+})
+
+/**
+ * The identity that the session in the body is of.
+ * @throws Refusal `session-invalid`
+ */
+export async function verifyJoined(settings: SessionSettings, token: string, now: Date): Promise<Session> {
+  try {
+    return await verifySession(settings, token, now)
+  } catch (cause) {
+    if (!(cause instanceof Refusal)) throw cause
+    // The caller's own session is good; this one is a field of the body.
+    throw new Refusal('session-invalid', 'session must be a valid session', { cause })
+  }
+}
+
+/**
+ * Brings a second identity of the same person, proved by a session of it, into the user's organisation. What is there
+ * already stays: the call may be repeated. A contractor who has no organisation founds one: without it, who came by email
+ * could never prove an account.
+ * @throws Refusal `organisation-in-use` when the other identity's organisation has records
+ */
+export async function joinIdentity(context: UserContext, joined: Session): Promise<User> {
+  const { db, user, now } = context
+  const other = await admitUser(context, joined)
+  const { kind, sub } = other.identity
+  await transactFor(db, user.organisation?.id ?? user.identity.sub, async (tx) => {
+    await lockIdentities(tx, [user.identity, other.identity])
+    const organisation = await foundOrganisation(tx, user.identity, now)
+    if ((await organisationOf(tx, other.identity))?.id === organisation.id) return
+    if (!(await leaveEmptyOrganisation(tx, other.identity, now))) {
+      throw new Refusal('organisation-in-use', "the other session's organisation has records of its own")
+    }
+    await tx
+      .update(identities)
+      .set({ organisation: organisation.id })
+      .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
+    await recordAudit(tx, now, {
+      organisation: organisation.id,
+      actor: actorOf(user.identity),
+      action: 'identity.joined',
+      subject: { kind: 'identity', id: `${kind}:${sub}` },
+    })
+  })
+  return await admitUser(context, user.identity)
+}
+
+/** The accounts of the ledger that the user has signed in with: its own, first, and those joined to it. */
+export async function provenAccounts(db: Database, { identity, organisation }: User): Promise<string[]> {
+  const own = identity.kind === 'ledger' ? [identity.sub] : []
+  if (!organisation) return own
+  const joined = await db
+    .select({ sub: identities.sub })
+    .from(identities)
+    .where(and(eq(identities.organisation, organisation.id), eq(identities.kind, 'ledger')))
+    .orderBy(identities.createdAt, identities.sub)
+  return [...new Set([...own, ...joined.map(({ sub }) => sub)])]
 }

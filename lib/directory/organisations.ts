@@ -1,9 +1,10 @@
 import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
-import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import type { Employer } from './user.ts'
 
 type IdentityName = Pick<Identity, 'kind' | 'sub'>
 
@@ -13,7 +14,7 @@ export interface Organisation {
 }
 
 /** The name of an organisation until its employer sets one: the ends of its founder's sub. */
-export function defaultName(sub: string): string {
+function defaultName(sub: string): string {
   return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
 }
 
@@ -24,8 +25,8 @@ export function defaultName(sub: string): string {
 export async function foundOrganisation(
   tx: Database,
   identity: IdentityName,
-  name: string,
   now: Date,
+  name = defaultName(identity.sub),
 ): Promise<Organisation> {
   await lockIdentity(tx, identity)
   const present = await organisationOf(tx, identity)
@@ -45,12 +46,11 @@ export async function foundOrganisation(
   return founded
 }
 
-/** Names the organisation of `actor`. */
+/** Names the organisation of the employer. */
 export async function nameOrganisation(
   tx: Database,
-  organisation: string,
+  { organisation, actor }: Employer,
   name: string,
-  actor: Actor,
   now: Date,
 ): Promise<void> {
   await tx.update(organisations).set({ name }).where(eq(organisations.id, organisation))
@@ -117,7 +117,7 @@ const DISSOLVED = 'your organisation is not there any more'
  * `leaveEmptyOrganisation` waits for that and then finds the record, or has made this one wait.
  * @throws Refusal `organisation-dissolved`
  */
-export async function requireMember(tx: Database, organisation: string, { kind, sub }: Actor): Promise<void> {
+export async function requireMember(tx: Database, { organisation, actor: { kind, sub } }: Employer): Promise<void> {
   const [member] = await tx
     .select({ sub: identities.sub })
     .from(identities)
@@ -125,10 +125,10 @@ export async function requireMember(tx: Database, organisation: string, { kind, 
   if (!member) throw new Refusal('organisation-dissolved', DISSOLVED)
 }
 
-/** What a failed write says to the caller whose organisation was dissolved a moment ago; else what it said itself. */
-export function asDissolved(error: unknown): unknown {
+/** Refuses a write that has failed since the caller's organisation was dissolved a moment ago. */
+export function refuseDissolved(error: unknown): never {
   const isDissolved = violatedConstraint(error)?.endsWith('_organisation_organisations_id_fk')
-  return isDissolved ? new Refusal('organisation-dissolved', DISSOLVED) : error
+  throw isDissolved ? new Refusal('organisation-dissolved', DISSOLVED) : error
 }
 
 /** The organisation that an identity belongs to. */

@@ -6,9 +6,9 @@ import type { Actor } from '#lib/db/audit-log.ts'
 import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { foldEmail } from './email.ts'
+import { foldEmail } from '#lib/text/plain-text.ts'
 import { findPendingInvite } from './invites/search.ts'
-import { defaultName, foundOrganisation, type Organisation } from './organisations.ts'
+import { foundOrganisation, type Organisation } from './organisations.ts'
 
 /** A contractor record that a user is linked to. */
 export interface LinkedRecord {
@@ -62,12 +62,11 @@ export async function admitSession<Answer extends { session: string }>(
   context: SessionContext,
   answer: Answer,
 ): Promise<Answer> {
-  const now = context.now()
-  const db = await context.database()
-  const user = await admitUser(db, await verifySession(context.settings.sessions, answer.session, now), now)
+  const given = { db: await context.database(), now: context.now() }
+  const user = await admitUser(given, await verifySession(context.settings.sessions, answer.session, given.now))
   const isContractor = user.records.length > 0
-  if (!user.organisation && !isContractor && !(await findPendingInvite(db, user.identity, undefined, now))) {
-    await becomeEmployer(db, user, now)
+  if (!user.organisation && !isContractor && !(await findPendingInvite(given, user))) {
+    await becomeEmployer({ ...given, user })
   }
   return answer
 }
@@ -76,7 +75,7 @@ export async function admitSession<Answer extends { session: string }>(
  * The user that `identity` is. A new user is recorded, and gets an organisation unless there is an invite to be a
  * contractor in another.
  */
-export async function admitUser(db: Database, identity: Identity, now: Date): Promise<User> {
+export async function admitUser({ db, now }: Omit<UserContext, 'user'>, identity: Identity): Promise<User> {
   const known = await findUser(db, identity)
   if (known) return known
   return await transact(db, async (tx) => {
@@ -84,9 +83,7 @@ export async function admitUser(db: Database, identity: Identity, now: Date): Pr
     const [added] = await tx.insert(identities).values(row).onConflictDoNothing().returning({ sub: identities.sub })
     const email = emailOf(identity)
     if (!added && email) await tx.update(identities).set({ email }).where(isIdentity(identity))
-    if (added && !(await findPendingInvite(tx, identity, undefined, now))) {
-      await foundOrganisation(tx, identity, defaultName(identity.sub), now)
-    }
+    if (added && !(await findPendingInvite({ db: tx, now }, { identity }))) await foundOrganisation(tx, identity, now)
     const user = await findUser(tx, identity)
     if (!user) throw new Error('the identity is not there')
     return user
@@ -164,13 +161,11 @@ export function requireNoMereContractor(user: User): void {
  * out.
  * @throws Refusal `employer-required`
  */
-export async function becomeEmployer(db: Database, user: User, now: Date): Promise<Employer> {
+export async function becomeEmployer({ db, user, now }: UserContext): Promise<Employer> {
   requireNoMereContractor(user)
   if (user.organisation) return requireEmployer(user)
   const { identity } = user
-  const founded = await transactFor(db, identity.sub, (tx) =>
-    foundOrganisation(tx, identity, defaultName(identity.sub), now),
-  )
+  const founded = await transactFor(db, identity.sub, (tx) => foundOrganisation(tx, identity, now))
   return { organisation: founded.id, actor: actorOf(identity) }
 }
 

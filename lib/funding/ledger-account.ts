@@ -2,7 +2,7 @@ import { and, inArray, isNotNull } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import type { Session } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { provenAccounts } from '#lib/directory/identities.ts'
+import { provenAccounts } from '#lib/directory/me.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 
@@ -13,7 +13,7 @@ import { Refusal } from '#lib/http/refusal.ts'
  */
 export async function findLedgerAccount(db: Database, session: Session, now: Date): Promise<string> {
   if (session.kind === 'ledger') return session.sub
-  const user = await admitUser(db, session, now)
+  const user = await admitUser({ db, now }, session)
   const [joined] = await provenAccounts(db, user)
   if (joined !== undefined) return joined
   const ids = user.records.map(({ id }) => id)

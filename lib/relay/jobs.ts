@@ -28,12 +28,18 @@ export const batchRequest = z.object(
   },
   RULE,
 )
-export type BatchRequest = z.output<typeof batchRequest>
 
 /** What it takes to accept jobs: the relays' public key, and the queue that leads to them. */
 export interface BatchContext {
   key: PublicRelayKey
   queue: ItemQueue
+}
+
+type Owner = Pick<Identity, 'kind' | 'sub'>
+
+interface JobUser {
+  identity: Owner
+  organisation: { id: string } | undefined
 }
 
 /** @throws Refusal `batch-disabled` */
@@ -42,34 +48,27 @@ export function requireBatch(batch: BatchContext | undefined): BatchContext {
   return batch
 }
 
-/** Who wants a job run: a user, and the organisation whose contractors it pays. */
-export interface Client {
-  identity: Pick<Identity, 'kind' | 'sub'>
-  organisation: { id: string } | undefined
-}
-
 /**
- * Records a job and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and from then on this process
- * cannot read them back either.
+ * Records a job and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and from
+ * then on this process cannot read them back either.
+ * @param context.user who wants the job run, and whose contractors it pays
  * @throws Refusal `job-running` while the user has a job that runs
  */
 export async function startJob(
-  db: Database,
-  { key, queue }: BatchContext,
-  client: Client,
-  { amounts }: BatchRequest,
-  now: Date,
+  { db, batch, user, now }: { db: Database; batch: BatchContext; user: JobUser; now: Date },
+  { amounts }: z.output<typeof batchRequest>,
 ): Promise<{ jobId: string; status: 'running' }> {
+  const { key, queue } = batch
   const id = randomUUID()
-  const { kind, sub } = client.identity
-  const recipients = await findRecipients(db, client.organisation?.id, amounts.length)
+  const { kind, sub } = user.identity
+  const recipients = await findRecipients(db, user.organisation?.id, amounts.length)
   const items = await Promise.all(
     amounts.map(async (amount, position) => ({
       job: id,
       position,
       recipient: recipients[position] ?? null,
       sealedAmount: await sealAmount(key, { job: id, position }, BigInt(amount)),
-      quotaAccount: quotaAccount(client.identity),
+      quotaAccount: quotaAccount(user.identity),
       queuedAt: now,
     })),
   )
@@ -79,7 +78,7 @@ export async function startJob(
     const job = { id, userKind: kind, userSub: sub, relayKey: queue.relayKey, createdAt: now }
     const [written] = await tx.insert(batchJobs).values(job).onConflictDoNothing().returning({ id: batchJobs.id })
     if (!written) {
-      const details = { jobId: await newestJobOf(tx, client.identity) }
+      const details = { jobId: await newestJobOf(tx, user.identity) }
       throw new Refusal('job-running', 'a batch job is running already', { details })
     }
     await tx.insert(batchItems).values(items)
@@ -89,7 +88,7 @@ export async function startJob(
 }
 
 /** The job that stood in the way of another one is the user's newest, whether it still runs or has just ended. */
-async function newestJobOf(db: Database, { kind, sub }: Client['identity']): Promise<string> {
+async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> {
   const [newest] = await db
     .select({ id: batchJobs.id })
     .from(batchJobs)
@@ -114,8 +113,7 @@ export interface PresentedJob {
  * @throws Refusal `job-not-found` for a job that does not exist, or is another user's
  */
 export async function readJob(
-  db: Database,
-  { kind, sub }: Pick<Identity, 'kind' | 'sub'>,
+  { db, session: { kind, sub } }: { db: Database; session: Owner },
   id: string,
 ): Promise<PresentedJob> {
   const [job] = isId(id)
@@ -144,7 +142,7 @@ export async function readJob(
 }
 
 /** Under which name a user's items count against the sponsor's quotas. An idp sub may look like an account, and is none. */
-function quotaAccount({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): string {
+function quotaAccount({ kind, sub }: Owner): string {
   return kind === 'ledger' ? sub : `${kind}:${sub}`
 }
 

@@ -20,7 +20,7 @@ const CHORES = {
   },
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: async ({ database, confidentialAccounts, now }) =>
-    await sweepRegistrations(await database(), confidentialAccounts, now()),
+    await sweepRegistrations({ db: await database(), accounts: confidentialAccounts, now: now() }),
   items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),

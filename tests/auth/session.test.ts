@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, exportSPKI, SignJWT, UnsecuredJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
-import { identifyCaller } from '#lib/auth/caller.ts'
 import { type Identity, mintSession, verifySession } from '#lib/auth/session.ts'
+import { readBearer } from '#lib/http/bearer.ts'
 import { later, NOW, NOW_SECONDS, pair, sessions } from './challenges.ts'
 
 const account = pair('alice').publicKey()
@@ -137,12 +137,10 @@ describe('verify', () => {
 })
 
 describe('caller', () => {
-  const call = (authorization?: string) =>
-    identifyCaller(
-      sessions,
-      new Request('http://x/', authorization === undefined ? {} : { headers: { authorization } }),
-      NOW,
-    )
+  const call = async (authorization?: string) => {
+    const request = new Request('http://x/', authorization === undefined ? {} : { headers: { authorization } })
+    return await verifySession(sessions, readBearer(request), NOW)
+  }
 
   test.each(['Bearer', 'bearer', 'BEARER'])('%s', async (scheme) => {
     expect(await call(`${scheme} ${await mintSession(sessions, wallet, NOW)}`)).toMatchObject(wallet)

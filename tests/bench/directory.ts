@@ -70,7 +70,7 @@ async function measureImport(stage: Stage, session: string): Promise<Figure[]> {
 }
 
 async function measureProgress(db: Database, organisation: string, few: string, many: string): Promise<Figure> {
-  const read = (batch: string) => () => readBatchProgress(db, { organisation }, batch)
+  const read = (batch: string) => () => readBatchProgress({ db, employer: { organisation } }, batch)
   const before = await readStatistics(db)
   const ratio = await compare(read(many), read(few), 500)
   const { seqScan, idxScan } = await readStatistics(db)
@@ -90,8 +90,9 @@ async function measurePages(db: Database, organisation: string): Promise<Figure>
   )
   const [row] = rows
   const after = { createdAt: new Date(Number(row?.at)), sequence: Number(row?.place) }
+  const user = { organisation: { id: organisation }, records: [] }
   const read = (from: typeof after | undefined) => async () => {
-    const page = await listPayouts(db, { organisation, contractors: [] }, {}, { limit: PAGE, after: from })
+    const page = await listPayouts({ db, user }, { limit: PAGE, cursor: from })
     if (page.items.length !== PAGE) throw new Error(`a page of ${page.items.length}`)
   }
   const before = await readStatistics(db)

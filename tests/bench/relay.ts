@@ -206,13 +206,13 @@ async function hand(service: RunningService, transfers: number): Promise<Handed>
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
   const client = { identity, organisation: undefined }
   const amounts = Array.from({ length: transfers }, (_, index) => index + 1)
-  const { jobId } = await startJob(await database(), batch, client, { amounts }, new Date())
+  const { jobId } = await startJob({ db: await database(), batch, user: client, now: new Date() }, { amounts })
   return { id: jobId, identity }
 }
 
 async function finish(service: RunningService, { id, identity }: Handed): Promise<PresentedJob> {
   for (;;) {
-    const job = await readJob(await service.database(), identity, id)
+    const job = await readJob({ db: await service.database(), session: identity }, id)
     if (job.status !== 'running') return job
     await new Promise((resolve) => setTimeout(resolve, 100))
   }

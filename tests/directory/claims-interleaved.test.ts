@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Database, openStore, type Store } from '#lib/db/connection.ts'
+import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/batch-progress.ts'
 import { changeContractor } from '#lib/directory/contractors/changes.ts'
-import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/moves.ts'
 import { admitUser, type User } from '#lib/directory/user.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { findEnvelopes, findOpenTransfers } from '#lib/submission/transfers.ts'
@@ -126,7 +126,7 @@ test.each([1, 2, 3])(
   async (seed) => {
     const random = seededRandom(seed)
     const employers = await Promise.all([employ(`first of ${seed}`), employ(`second of ${seed}`)])
-    const users = await Promise.all(employers.map(({ identity }) => admitUser(db, identity, NOW)))
+    const users = await Promise.all(employers.map(({ identity }) => admitUser({ db, now: NOW }, identity)))
     const payees = []
     for (const employer of employers) {
       const names = Array.from({ length: 3 }, (_, index) => `payee ${index}`)

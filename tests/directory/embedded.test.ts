@@ -59,7 +59,9 @@ test('every verb of the directory runs on the embedded database', async () => {
   await call(person, 'POST', `/invites/${String(body.inviteUrl).split('/').at(-1)}/accept`)
   expect((await call(person, 'GET', '/me')).body).toMatchObject({ roles: ['contractor'], contractor: { id } })
   service.ledger.register(accountOf(2), keyOf(2))
-  expect(await sweepRegistrations(await pglite.database(), service.running.confidentialAccounts, NOW)).toBe(1)
+  expect(
+    await sweepRegistrations({ db: await pglite.database(), accounts: service.running.confidentialAccounts, now: NOW }),
+  ).toBe(1)
   expect((await call(person, 'GET', `/contractors/${id}`)).body).toMatchObject({ status: 'ready', pvk: keyOf(2) })
   await call(employer, 'PATCH', `/contractors/${id}`, { status: 'inactive' })
   await call(employer, 'DELETE', `/contractors/${id}`)

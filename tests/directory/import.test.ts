@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { mapInSlices } from '#lib/directory/contractors/slices.ts'
+import { mapInSlices } from '#lib/directory/contractors/import.ts'
 import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, fieldsOf, keyOf, NOW } from '../support/directory.ts'

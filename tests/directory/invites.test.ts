@@ -256,7 +256,8 @@ describe('the token', () => {
 })
 
 describe('the page of an invite', () => {
-  const find = (token: string) => findOpenInvite(service.db, service.running.settings.invites, token, service.clock.now)
+  const find = (token: string) =>
+    findOpenInvite({ db: service.db, settings: service.running.settings, now: service.clock.now }, token)
 
   test('shows what is open: until it is accepted, void or expired', async () => {
     await service.ask('PATCH', '/me', { session: employer, body: { orgName: 'Acme' } })

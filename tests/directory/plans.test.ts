@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { z } from 'zod'
 import type { Database } from '#lib/db/connection.ts'
 import { listBatches, readBatchProgress } from '#lib/directory/batches.ts'
-import { listPayouts, type PayoutFilters } from '#lib/directory/payouts/payouts.ts'
-import type { PageRequest } from '#lib/http/paging.ts'
+import { listPayouts, type payoutsQuery } from '#lib/directory/payouts/payouts.ts'
 import { findOpenTransfersOf } from '#lib/submission/transfers.ts'
 import { limits, PLENTY, recordNamed, transferNamed } from '../sponsor/quota-cases.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
@@ -86,7 +86,7 @@ async function plansOf(work: () => Promise<unknown>): Promise<Plan[][]> {
 }
 
 test('the progress of a batch is one row by its key, whatever its size', async () => {
-  const [small, large] = [few, many].map((batch) => () => readBatchProgress(db, { organisation }, batch))
+  const [small, large] = [few, many].map((batch) => () => readBatchProgress({ db, employer: { organisation } }, batch))
   for (const read of [small, large]) {
     const plans = await plansOf(async () => read?.())
     expect(plans).toHaveLength(1)
@@ -96,11 +96,11 @@ test('the progress of a batch is one row by its key, whatever its size', async (
   expect((await large?.())?.payoutCount).toBeGreaterThan(MANY / 2)
 })
 
-const PAGE: PageRequest = { limit: 100, after: undefined }
-const LAST: PageRequest = { limit: 100, after: { createdAt: new Date(Date.now() - 3.9 * 3_600_000), sequence: 1 } }
+const PAGE = { limit: 100 }
+const LAST = { limit: 100, cursor: { createdAt: new Date(Date.now() - 3.9 * 3_600_000), sequence: 1 } }
 
 describe('a page of payouts follows an index, and reads no more than it shows', () => {
-  const filters: [string, () => PayoutFilters][] = [
+  const filters: [string, () => Omit<z.output<typeof payoutsQuery>, 'limit' | 'cursor'>][] = [
     ['all', () => ({})],
     ['by batch', () => ({ batchId: many })],
     ['by contractor', () => ({ contractorId: contractor })],
@@ -112,7 +112,9 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
     ['late', LAST],
   ])('the %s', (_, page) => {
     test.each(filters)('%s', async (_name, of) => {
-      const [plan, ...more] = await plansOf(() => listPayouts(db, { organisation, contractors: [] }, of(), page))
+      const [plan, ...more] = await plansOf(() =>
+        listPayouts({ db, user: { organisation: { id: organisation }, records: [] } }, { ...of(), ...page }),
+      )
       expect(more).toEqual([])
       expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
       expect(Math.max(...(plan ?? []).map((node) => node['Actual Rows']))).toBeLessThanOrEqual(page.limit + 1)
@@ -120,7 +122,9 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
   })
 
   test('those of a contractor who is no employer', async () => {
-    const plans = await plansOf(() => listPayouts(db, { organisation: undefined, contractors: [contractor] }, {}, PAGE))
+    const plans = await plansOf(() =>
+      listPayouts({ db, user: { organisation: undefined, records: [{ id: contractor, organisation }] } }, PAGE),
+    )
     expect(plans.flat().map((node) => node['Node Type'])).not.toContain('Seq Scan')
     expect(plans).toHaveLength(1)
   })
@@ -155,6 +159,6 @@ test('a claim looks at the payouts of its recipient alone', async () => {
 })
 
 test('a page of batches, by index', async () => {
-  const [plan] = await plansOf(() => listBatches(db, { organisation }, {}, PAGE))
+  const [plan] = await plansOf(() => listBatches({ db, employer: { organisation } }, PAGE))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })

@@ -5,7 +5,11 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { enrol } from '#lib/cli/participants.ts'
 import { activateContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
-import { findRegistrations, lookUpRegistrations } from '#lib/directory/contractors/registration.ts'
+import {
+  type ConfidentialAccounts,
+  findRegistrations,
+  lookUpRegistrations,
+} from '#lib/directory/contractors/registration.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
@@ -38,6 +42,12 @@ const accounts = () => service.running.confidentialAccounts
 const create = async (body: object) => idOf(await service.ask('POST', '/contractors', { session, body }))
 const statusOf = async (id: string) => (await service.ask('GET', `/contractors/${id}`, { session })).body.status
 const actor = { kind: 'service', sub: 'test' } as const
+const activating = (organisation = '', given: ConfidentialAccounts = accounts()) => ({
+  db: service.db,
+  accounts: given,
+  employer: { organisation, actor },
+  now: NOW,
+})
 
 describe('what the ledger says of an address', () => {
   const [registered, archived, forgotten, confused, absent] = [1, 2, 3, 4, 5].map(accountOf) as [
@@ -125,7 +135,7 @@ describe('activation', () => {
     service.ledger.register(other, keyOf(3))
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, lateId))
     service.ledger.requests.length = 0
-    await activateContractors(service.db, accounts(), row?.organisation ?? '', [...ids, 'no id'], { actor, now: NOW })
+    await activateContractors(activating(row?.organisation), [...ids, 'no id'])
     expect(service.ledger.requests).toEqual([2])
     expect(await Promise.all([lateId, neverId, otherId].map(statusOf))).toEqual(['ready', 'invited', 'inactive'])
     const [entry] = await service.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.activated'))
@@ -151,7 +161,7 @@ describe('activation', () => {
     }
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, first))
     const given = { network: { server: meanwhile }, token }
-    await activateContractors(service.db, given, row?.organisation ?? '', ids, { actor, now: NOW })
+    await activateContractors(activating(row?.organisation, given), ids)
     const rows = await service.db.select().from(contractors).where(inArray(contractors.id, ids))
     expect(Object.fromEntries(rows.map(({ id, status, pvk }) => [id, [status, pvk]]))).toEqual({
       [first]: ['ready', keyOf(60_021)],
@@ -260,7 +270,7 @@ describe('activation', () => {
     session = await service.wallet(accountOf(60_011))
     const stranger = await create({ name: 'B' })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, stranger))
-    await activateContractors(service.db, accounts(), row?.organisation ?? '', [id], { actor, now: NOW })
+    await activateContractors(activating(row?.organisation), [id])
     const [kept] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(kept?.status).toBe('invited')
   })
@@ -271,7 +281,7 @@ describe('activation', () => {
     await service.ask('POST', '/contractors/bulk', { session, body: { rows } })
     for (const number of [70_000, 70_250, 70_449]) service.ledger.register(accountOf(number), keyOf(number))
     service.ledger.requests.length = 0
-    expect(await sweepRegistrations(service.db, accounts(), NOW)).toBeGreaterThanOrEqual(3)
+    expect(await sweepRegistrations({ db: service.db, accounts: accounts(), now: NOW })).toBeGreaterThanOrEqual(3)
     expect(service.ledger.requests.length).toBeGreaterThanOrEqual(3)
     expect(service.ledger.requests.slice(0, -1).every((count) => count === 200)).toBe(true)
     const ready = await service.db
@@ -279,7 +289,7 @@ describe('activation', () => {
       .from(contractors)
       .where(eq(contractors.address, accountOf(70_449)))
     expect(ready).toMatchObject([{ status: 'ready', pvk: keyOf(70_449) }])
-    expect(await sweepRegistrations(service.db, accounts(), NOW)).toBe(0)
+    expect(await sweepRegistrations({ db: service.db, accounts: accounts(), now: NOW })).toBe(0)
   })
 })
 

@@ -291,7 +291,7 @@ describe('a linked contractor', () => {
 
   test('what its own organisation was asked for at that very moment is a conflict', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
-    const user = await admitUser(service.db, { kind: 'ledger', sub: person.address }, NOW)
+    const user = await admitUser({ db: service.db, now: NOW }, { kind: 'ledger', sub: person.address })
     const late = requireEmployer(user)
     await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
     const conflict = { code: 'organisation-dissolved', message: 'your organisation is not there any more' }
@@ -311,7 +311,7 @@ describe('a linked contractor', () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     const removed = await create(person.session, { name: 'Gone' })
     await service.ask('DELETE', `/contractors/${removed}`, { session: person.session })
-    const user = await admitUser(service.db, { kind: 'ledger', sub: person.address }, NOW)
+    const user = await admitUser({ db: service.db, now: NOW }, { kind: 'ledger', sub: person.address })
     const late = { db: service.db, employer: requireEmployer(user), now: NOW }
     await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
     const conflict = { code: 'organisation-dissolved', message: 'your organisation is not there any more' }
@@ -384,7 +384,7 @@ describe('a linked contractor', () => {
   test('who is linked no more changes nothing, though the request began before', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
-    const user = await admitUser(service.db, { kind: 'ledger', sub: address }, NOW)
+    const user = await admitUser({ db: service.db, now: NOW }, { kind: 'ledger', sub: address })
     await service.ask('DELETE', `/contractors/${id}`, { session: employer.session })
     const changing = changeContractor(
       { db: service.db, accounts: service.running.confidentialAccounts, user, now: NOW },

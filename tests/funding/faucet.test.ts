@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { verifySession } from '#lib/auth/session.ts'
-import { joinIdentity } from '#lib/directory/identities.ts'
+import { joinIdentity } from '#lib/directory/me.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import type { RunningService } from '#lib/server/start.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -68,7 +68,7 @@ test('a user of an identity provider who has joined a wallet is given to that', 
   const session = await service.user('joan')
   const sessions = service.running.settings.sessions
   const now = service.running.now()
-  const joan = await admitUser(service.db, await verifySession(sessions, session, now), now)
+  const joan = await admitUser({ db: service.db, now }, await verifySession(sessions, session, now))
   const wallet = await service.wallet(person.address)
   await joinIdentity({ db: service.db, user: joan, now }, await verifySession(sessions, wallet, now))
   expect(await faucet.ask(session)).toMatchObject({ status: 200 })

@@ -54,11 +54,11 @@ test('with real proofs the channels are registered, a job is paid, and the log t
 async function runJob(service: RunningService, amounts: number[]) {
   const db = await service.database()
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
-  const user = await admitUser(db, identity, new Date())
+  const user = await admitUser({ db, now: new Date() }, identity)
   if (!service.batch) throw new Error('batches are off')
-  const { jobId } = await startJob(db, service.batch, user, { amounts }, new Date())
-  await expect.poll(async () => (await readJob(db, identity, jobId)).status).not.toBe('running')
-  return await readJob(db, identity, jobId)
+  const { jobId } = await startJob({ db, batch: service.batch, user, now: new Date() }, { amounts })
+  await expect.poll(async () => (await readJob({ db, session: identity }, jobId)).status).not.toBe('running')
+  return await readJob({ db, session: identity }, jobId)
 }
 
 test('everything in one process, on PGlite: a job runs at once, and another after a restart', async () => {

@@ -46,7 +46,10 @@ test('an item that is sealed to another key is left to the relays that have it, 
   const { client, post } = await signUp()
   const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
   const stranger = { identity, organisation: undefined }
-  const sealed = await startJob(fixture.db, { key, queue }, stranger, { amounts: [5] }, new Date())
+  const sealed = await startJob(
+    { db: fixture.db, batch: { key, queue }, user: stranger, now: new Date() },
+    { amounts: [5] },
+  )
   const relay = await fixture.relay()
   try {
     // The relay comes to an item that was sent later, and past the other one.

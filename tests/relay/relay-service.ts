@@ -91,7 +91,7 @@ export async function openRelayService(
       return { address, session: await service.wallet(address) }
     },
     hire: async ({ address }, addresses) => {
-      const user = await admitUser(db, { kind: 'ledger', sub: address }, new Date())
+      const user = await admitUser({ db, now: new Date() }, { kind: 'ledger', sub: address })
       const organisation = user.organisation?.id ?? ''
       for (const each of addresses) {
         const row = { organisation, name: 'Somebody', status: 'ready', address: each } as const

@@ -25,7 +25,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   if (!(await hasStarted())) redirect('/')
   const { settings, database, now } = await service()
   const { token } = await params
-  const invite = await findOpenInvite(await database(), settings.invites, token, now())
+  const invite = await findOpenInvite({ db: await database(), settings, now: now() }, token)
   if (!invite) notFound()
   const end = invite.expiresAt.toISOString()
   const { provider, testIssuer, network } = settings

@@ -48,8 +48,9 @@ async function acceptBy(running: Service, pending: InviteSignIn, returned: URL):
   const accessToken = await finishSignIn(client, pending, returned)
   const { identity } = await verifyAccessToken(client.provider, accessToken, now())
   const db = await database()
-  const user = await admitUser(db, identity, now())
-  const { status } = await acceptInvite({ db, accounts, invites: settings.invites, user, now: now() }, pending.token)
+  const context = { db, accounts, settings, now: now() }
+  const user = await admitUser(context, identity)
+  const { status } = await acceptInvite({ ...context, user }, pending.token)
   return status
 }
 

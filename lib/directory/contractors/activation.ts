@@ -3,30 +3,40 @@ import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '../ids.ts'
-import { type ConfidentialAccounts, findRegistrations, lookUpRegistrations, viewingKeyOf } from './registration.ts'
+import type { EmployerContext } from '../user.ts'
+import {
+  findRegistrations,
+  type LedgerContext,
+  lookUpRegistrations,
+  type Registration,
+  viewingKeyOf,
+} from './registration.ts'
 
 /** The contractors that wait for the registration of their address. An inactive contractor does not. */
 const WAITING = ['invited', 'onboarding'] as const
 
 const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
 
+/** What a chore or a read works with that activates. */
+export interface ActivationContext extends LedgerContext {
+  db: Database
+  now: Date
+}
+
 /**
- * Activates those of `ids` whose address has been registered since. Asks the ledger first, and changes
- * nothing while it cannot be asked.
+ * Activates those of the employer's contractors `ids` whose address has been registered since. Asks the ledger first, and
+ * changes nothing while it cannot be asked.
  */
 export async function activateContractors(
-  db: Database,
-  accounts: ConfidentialAccounts,
-  organisation: string,
+  context: EmployerContext & LedgerContext,
   ids: readonly string[],
-  { actor, now }: { actor: Actor; now: Date },
 ): Promise<void> {
+  const { organisation, actor } = context.employer
   const known = ids.filter(isId)
   if (known.length === 0) return
   const own = and(eq(contractors.organisation, organisation), inArray(contractors.id, known))
-  const candidates = await findCandidates(db, own)
-  const found = await findRegistrations(accounts, candidates.map(addressOf))
-  await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), actor, now)
+  const candidates = await findCandidates(context.db, own)
+  await activate(context, candidates, await findRegistrations(context.accounts, candidates.map(addressOf)), actor)
 }
 
 const READER: Actor = { kind: 'service', sub: 'registration check' }
@@ -38,15 +48,13 @@ const CHECKED_EVERY_MS = 30_000
  * Activates who waits in an organisation, before its contractors are read. The ledger is asked at most once in 30
  * seconds for an organisation, by all processes together: a process records the time before it asks. While a transaction
  * holds the organisation, this read does not wait: the next one asks.
- * @param read the contractor that is read, if it is one: it is looked up also where many newer ones wait
+ * @param read.contractor the one that is read, if it is one: it is looked up also where many newer ones wait
  */
 export async function activateBeforeReading(
-  db: Database,
-  accounts: ConfidentialAccounts,
-  organisation: string,
-  now: Date,
-  read?: string,
+  context: ActivationContext,
+  { organisation, contractor }: { organisation: string; contractor?: string },
 ): Promise<void> {
+  const { db, accounts, now } = context
   if (accounts.token === undefined) return
   const isWaitingThere = and(eq(contractors.organisation, organisations.id), waiting)
   const isDue = db
@@ -70,11 +78,10 @@ export async function activateBeforeReading(
     .returning({ id: organisations.id })
   if (!due) return
   const candidates = await findCandidates(db, eq(contractors.organisation, organisation), CHECKED_AT_ONCE, desc)
-  if (read !== undefined && !candidates.some(({ id }) => id === read)) {
-    candidates.push(...(await findCandidates(db, eq(contractors.id, read))))
+  if (contractor !== undefined && !candidates.some(({ id }) => id === contractor)) {
+    candidates.push(...(await findCandidates(db, eq(contractors.id, contractor))))
   }
-  const found = await findRegistrations(accounts, candidates.map(addressOf))
-  await activate(db, candidates, (candidate) => viewingKeyOf(found.get(candidate.address)), READER, now)
+  await activate(context, candidates, await findRegistrations(accounts, candidates.map(addressOf)), READER)
 }
 
 const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
@@ -84,15 +91,15 @@ const ROWS_AT_ONCE = 200
  * Looks up everybody who waits for a registration, 200 at a time, and activates who has it. Resolves to how many.
  * @throws Refusal `unavailable` while the ledger cannot be asked
  */
-export async function sweepRegistrations(db: Database, accounts: ConfidentialAccounts, now: Date): Promise<number> {
+export async function sweepRegistrations(context: ActivationContext): Promise<number> {
   let activated = 0
   for (let last = 0; ; ) {
-    const candidates = await findCandidates(db, gt(contractors.sequence, last), ROWS_AT_ONCE)
+    const candidates = await findCandidates(context.db, gt(contractors.sequence, last), ROWS_AT_ONCE)
     const end = candidates.at(-1)
     if (!end) return activated
     last = end.sequence
-    const found = await lookUpRegistrations(accounts, candidates.map(addressOf))
-    activated += await activate(db, candidates, (one) => viewingKeyOf(found.get(one.address)), MAINTENANCE, now)
+    const found = await lookUpRegistrations(context.accounts, candidates.map(addressOf))
+    activated += await activate(context, candidates, found, MAINTENANCE)
   }
 }
 
@@ -127,31 +134,31 @@ async function findCandidates(
 }
 
 /**
- * Activates all candidates in one transaction of a few statements. It leaves alone a contractor that has another address
- * by now or has stopped waiting.
+ * Activates the registered candidates in one transaction of a few statements. It leaves alone a contractor that has another
+ * address by now or has stopped waiting. Resolves to how many there were.
  */
 async function activate(
-  db: Database,
+  { db, now }: ActivationContext,
   candidates: readonly Candidate[],
-  keyOf: (candidate: Candidate) => string | undefined,
+  found: ReadonlyMap<string, Registration>,
   actor: Actor,
-  now: Date,
 ): Promise<number> {
-  const registered = new Map(
-    candidates.flatMap((candidate) => {
-      const pvk = keyOf(candidate)
-      return pvk === undefined ? [] : [[candidate.id, { ...candidate, pvk }] as const]
-    }),
-  )
-  if (registered.size === 0) return 0
+  const registered = candidates.filter(({ address }) => viewingKeyOf(found.get(address)) !== undefined)
+  if (registered.length === 0) return 0
   return await transact(db, async (tx) => {
-    const held = await holdWaiting(tx, [...registered.keys()])
-    const due = held.flatMap(({ id, address }) => {
-      const candidate = registered.get(id)
-      return candidate?.address === address ? [candidate] : []
-    })
+    // In the order of ids, as everybody who locks several contractors does.
+    const held = await tx
+      .select({ id: contractors.id, address: contractors.address })
+      .from(contractors)
+      .where(and(waiting, inArray(contractors.id, registered.map(idOf))))
+      .orderBy(contractors.id)
+      .for('no key update')
+    const addresses = new Map(held.map(({ id, address }) => [id, address]))
+    const due = registered.filter(({ id, address }) => addresses.get(id) === address)
     if (due.length === 0) return 0
-    const keys = JSON.stringify(Object.fromEntries(due.map(({ id, pvk }) => [id, pvk])))
+    const keys = JSON.stringify(
+      Object.fromEntries(due.map(({ id, address }) => [id, viewingKeyOf(found.get(address))])),
+    )
     await tx
       .update(contractors)
       .set({ status: 'ready', pvk: sql`${keys}::jsonb ->> ${contractors.id}::text` })
@@ -163,14 +170,4 @@ async function activate(
     await recordAudit(tx, now, ...entries)
     return due.length
   })
-}
-
-/** Locks those of `ids` who still wait, in the order of ids, as everybody who locks several contractors does. */
-function holdWaiting(tx: Database, ids: string[]): Promise<{ id: string; address: string | null }[]> {
-  return tx
-    .select({ id: contractors.id, address: contractors.address })
-    .from(contractors)
-    .where(and(waiting, inArray(contractors.id, ids)))
-    .orderBy(contractors.id)
-    .for('no key update')
 }

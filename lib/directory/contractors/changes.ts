@@ -3,20 +3,14 @@ import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { foldEmail } from '../email.ts'
-import { provenAccounts } from '../identities.ts'
+import { foldEmail } from '#lib/text/plain-text.ts'
+import { provenAccounts } from '../me.ts'
 import { cancelPayouts } from '../payouts/cancelling.ts'
 import { actorOf, type EmployerContext, type User, type UserContext } from '../user.ts'
-import {
-  asConflict,
-  CONTRACTOR_COLUMNS,
-  contractorNotFound,
-  ownContractor,
-  presentContractor,
-  visibleTo,
-} from './contractors.ts'
-import { type ConfidentialAccounts, findRegistrations, type Registration, viewingKeyOf } from './registration.ts'
-import type { Contractor, ContractorChanges } from './schema.ts'
+import { contractorNotFound, ownContractor, visibleTo } from './contractors.ts'
+import { refuseConflict } from './creation.ts'
+import { findRegistrations, type LedgerContext, type Registration, viewingKeyOf } from './registration.ts'
+import { CONTRACTOR_COLUMNS, type Contractor, type ContractorChanges, presentContractor } from './schema.ts'
 
 /**
  * Changes what `changes` names. A contractor may change the address of its own record to an account that it has proven
@@ -26,7 +20,7 @@ import type { Contractor, ContractorChanges } from './schema.ts'
  * `address-taken`
  */
 export async function changeContractor(
-  { db, accounts, user, now }: UserContext & { accounts: ConfidentialAccounts },
+  { db, accounts, user, now }: UserContext & LedgerContext,
   { id, changes }: { id: string; changes: ContractorChanges },
 ): Promise<Contractor> {
   const organisation = await requireVisible(db, user, id)
@@ -51,9 +45,7 @@ export async function changeContractor(
     if (changed.status === 'inactive') await cancelPayouts(tx, row, { actor, now })
     return presentContractor(changed)
   })
-  return await changing.catch((error: unknown) => {
-    throw asConflict(error)
-  })
+  return await changing.catch(refuseConflict)
 }
 
 /**

@@ -1,16 +1,23 @@
 import { randomUUID } from 'node:crypto'
-import { contractors } from '#drizzle/schema/directory.ts'
+import { eq } from 'drizzle-orm'
+import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { transactFor } from '#lib/db/connection.ts'
+import { type Database, transactFor, violatedConstraint } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { foldEmail } from '../email.ts'
+import { foldEmail } from '#lib/text/plain-text.ts'
 import { inviteEnd } from '../invites/token.ts'
-import { requireMember } from '../organisations.ts'
+import { refuseDissolved, requireMember } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
-import { FULL, roomFor } from './capacity.ts'
-import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from './contractors.ts'
-import { type ConfidentialAccounts, findRegistrations, viewingKeyOf } from './registration.ts'
-import type { Contractor, NewContractor } from './schema.ts'
+import { findRegistrations, type LedgerContext, viewingKeyOf } from './registration.ts'
+import { CONTRACTOR_COLUMNS, type Contractor, type NewContractor, presentContractor } from './schema.ts'
+
+/** How many contractors an organisation has at most. */
+const CAPACITY = 50_000
+
+/** What says so where there is no room. */
+export const FULL = 'an organisation has at most 50,000 contractors; remove some first'
+export const SAME_EMAIL = 'another contractor has this email'
+export const SAME_ADDRESS = 'another contractor has this address'
 
 /**
  * Makes a contractor, `ready` if the address is registered with the confidential token. While the ledger cannot be
@@ -18,15 +25,14 @@ import type { Contractor, NewContractor } from './schema.ts'
  * @throws Refusal `email-taken`, `address-taken`, `contractors-full`, `organisation-dissolved`
  */
 export async function createContractor(
-  { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },
+  { db, accounts, employer, now }: EmployerContext & LedgerContext,
   given: NewContractor,
 ): Promise<Contractor> {
   const { address } = given
   const found = await findRegistrations(accounts, address === undefined ? [] : [address])
   const pvk = address === undefined ? undefined : viewingKeyOf(found.get(address))
   const adding = transactFor(db, employer.organisation, async (tx) => {
-    if ((await roomFor(tx, employer.organisation)) === 0) throw new Refusal('contractors-full', FULL)
-    await requireMember(tx, employer.organisation, employer.actor)
+    if ((await roomFor(tx, employer)) === 0) throw new Refusal('contractors-full', FULL)
     const [row] = await tx
       .insert(contractors)
       .values(contractorRowOf(employer, given, pvk, now))
@@ -35,9 +41,22 @@ export async function createContractor(
     await recordAudit(tx, now, creationOf(employer, row))
     return presentContractor(row)
   })
-  return await adding.catch((error: unknown) => {
-    throw asConflict(error)
-  })
+  return await adding.catch(refuseConflict)
+}
+
+/**
+ * For how many more contractors an organisation has room. Who makes contractors of one organisation at the same time takes
+ * turns, so that all of them together find no more room than there is.
+ * @throws Refusal `organisation-dissolved`
+ */
+export async function roomFor(tx: Database, employer: Employer): Promise<number> {
+  const [there] = await tx
+    .select({ contractors: organisations.contractorCount })
+    .from(organisations)
+    .where(eq(organisations.id, employer.organisation))
+    .for('no key update')
+  await requireMember(tx, employer)
+  return Math.max(0, CAPACITY - (there?.contractors ?? 0))
 }
 
 /** The row of a new contractor. Its invite stands from the start: who signs in with its email or address sees it. */
@@ -52,12 +71,12 @@ export function contractorRowOf(
     organisation,
     name,
     status: pvk === undefined ? ('invited' as const) : ('ready' as const),
-    email: email ?? null,
-    emailFolded: email === undefined ? null : foldEmail(email),
-    address: address ?? null,
-    pvk: pvk ?? null,
-    rateAmount: rate?.amount ?? null,
-    rateCurrency: rate?.currency ?? null,
+    email,
+    emailFolded: email === undefined ? undefined : foldEmail(email),
+    address,
+    pvk,
+    rateAmount: rate?.amount,
+    rateCurrency: rate?.currency,
     inviteExpiresAt: inviteEnd(now),
     createdAt: now,
   }
@@ -65,11 +84,17 @@ export function contractorRowOf(
 
 /** How the audit log tells of a new contractor. */
 export function creationOf({ organisation, actor }: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
-  return {
-    organisation,
-    actor,
-    action: 'contractor.created',
-    subject: { kind: 'contractor', id },
-    detail: { status },
-  } as const
+  const subject = { kind: 'contractor', id } as const
+  return { organisation, actor, action: 'contractor.created', subject, detail: { status } } as const
+}
+
+/**
+ * Refuses a write that has failed: of two contractors with one email or address the second is a conflict, and so is one for
+ * an organisation that was dissolved a moment ago.
+ */
+export function refuseConflict(error: unknown): never {
+  const constraint = violatedConstraint(error)
+  if (constraint === 'contractors_unique_email') throw new Refusal('email-taken', SAME_EMAIL)
+  if (constraint === 'contractors_unique_address') throw new Refusal('address-taken', SAME_ADDRESS)
+  return refuseDissolved(error)
 }

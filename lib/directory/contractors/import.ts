@@ -1,17 +1,22 @@
+import { setImmediate } from 'node:timers/promises'
 import { and, eq, inArray, isNull } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
-import { foldEmail } from '../email.ts'
-import { asDissolved, requireMember } from '../organisations.ts'
+import { foldEmail } from '#lib/text/plain-text.ts'
+import { refuseDissolved } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
-import { FULL, roomFor } from './capacity.ts'
-import { CONTRACTOR_COLUMNS, presentContractor, SAME_ADDRESS, SAME_EMAIL } from './contractors.ts'
-import { contractorRowOf, creationOf } from './creation.ts'
-import { type ConfidentialAccounts, findRegistrations, viewingKeyOf } from './registration.ts'
-import { contractorRow, type Import, type NewContractor } from './schema.ts'
-import { mapInSlices } from './slices.ts'
+import { contractorRowOf, creationOf, FULL, roomFor, SAME_ADDRESS, SAME_EMAIL } from './creation.ts'
+import { findRegistrations, type LedgerContext, viewingKeyOf } from './registration.ts'
+import {
+  CONTRACTOR_COLUMNS,
+  type ContractorRow,
+  contractorRow,
+  type Import,
+  type NewContractor,
+  presentContractor,
+} from './schema.ts'
 
 /**
  * Makes a contractor of every row that can be one, in one transaction; the others come back as errors. Of two rows
@@ -19,7 +24,7 @@ import { mapInSlices } from './slices.ts'
  * @throws Refusal `organisation-dissolved` when the organisation has just been dissolved
  */
 export async function importContractors(
-  { db, accounts, employer, now }: EmployerContext & { accounts: ConfidentialAccounts },
+  { db, accounts, employer, now }: EmployerContext & LedgerContext,
   rows: readonly unknown[],
 ): Promise<Import> {
   const parsed = await mapInSlices(rows, (row, index) => parseRow(row, index + 1))
@@ -30,8 +35,7 @@ export async function importContractors(
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
   const importing = transactFor(db, employer.organisation, async (tx) => {
-    const room = await roomFor(tx, employer.organisation)
-    await requireMember(tx, employer.organisation, employer.actor)
+    const room = await roomFor(tx, employer)
     const { fresh, taken } = await sortOut(tx, employer, good)
     const drafts = await mapInSlices(fresh.slice(0, room), ({ row, given }) => {
       const pvk = given.address === undefined ? undefined : viewingKeyOf(found.get(given.address))
@@ -52,9 +56,7 @@ export async function importContractors(
       errors: [...errors, ...taken, ...left, ...overtaken].sort((one, other) => one.row - other.row),
     }
   })
-  return await importing.catch((error: unknown) => {
-    throw asDissolved(error)
-  })
+  return await importing.catch(refuseDissolved)
 }
 
 interface GoodRow {
@@ -110,10 +112,29 @@ async function findTaken(
 
 /** Those that were inserted, by id. A clash with an import that runs at the same time leaves a row out. */
 async function insertContractors(tx: Database, rows: readonly ReturnType<typeof contractorRowOf>[]) {
-  const inserted = new Map<string, Parameters<typeof presentContractor>[0]>()
+  const inserted = new Map<string, ContractorRow>()
   for (const part of partsOf(rows)) {
     const made = await tx.insert(contractors).values(part).onConflictDoNothing().returning(CONTRACTOR_COLUMNS)
     for (const row of made) inserted.set(row.id, row)
   }
   return inserted
+}
+
+/** How long the process may be held before others have their turn, in milliseconds. */
+const SLICE_MS = 10
+
+/** `items.map(convert)`, in slices, so that a long list does not keep everybody else waiting. */
+export async function mapInSlices<Item, Result>(
+  items: readonly Item[],
+  convert: (item: Item, index: number) => Result,
+): Promise<Result[]> {
+  const results: Result[] = []
+  let began = performance.now()
+  for (const [index, item] of items.entries()) {
+    results.push(convert(item, index))
+    if (performance.now() - began < SLICE_MS) continue
+    await setImmediate()
+    began = performance.now()
+  }
+  return results
 }

@@ -9,6 +9,11 @@ export interface ConfidentialAccounts {
   token: string | undefined
 }
 
+/** What a verb works with that looks up confidential accounts. */
+export interface LedgerContext {
+  accounts: ConfidentialAccounts
+}
+
 /**
  * What the ledger says of an address. `archived`: registered, and restored by the next call that touches it (CAP-66).
  * `incompatible`: there is an entry, but not such as a confidential token keeps.

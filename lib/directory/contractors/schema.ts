@@ -1,10 +1,9 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { CONTRACTOR_STATUSES, CURRENCIES } from '#drizzle/schema/directory.ts'
-import { absentOr, plainText } from '#lib/text/plain-text.ts'
-import { emailField } from '../email.ts'
+import { CONTRACTOR_STATUSES, CURRENCIES, contractors } from '#drizzle/schema/directory.ts'
+import { absentOr, emailField, plainText } from '#lib/text/plain-text.ts'
 
-export const nameField = plainText('name', 200)
+const nameField = plainText('name', 200)
 
 /** An account or a contract of the ledger. A muxed address (M…) names an account and something else besides. */
 const addressField = z
@@ -102,6 +101,37 @@ export const contractorShape = z.object({
 export type Contractor = z.output<typeof contractorShape>
 
 export const contractorsShape = z.object({ contractors: z.array(contractorShape) })
+
+/** What of a row makes a contractor. */
+export const CONTRACTOR_COLUMNS = {
+  id: contractors.id,
+  name: contractors.name,
+  status: contractors.status,
+  createdAt: contractors.createdAt,
+  email: contractors.email,
+  address: contractors.address,
+  pvk: contractors.pvk,
+  rateAmount: contractors.rateAmount,
+  rateCurrency: contractors.rateCurrency,
+  lastPaidAt: contractors.lastPaidAt,
+}
+
+export type ContractorRow = Pick<typeof contractors.$inferSelect, keyof typeof CONTRACTOR_COLUMNS>
+
+export function presentContractor(row: ContractorRow): Contractor {
+  const { id, name, status, createdAt, email, address, pvk, rateAmount, rateCurrency, lastPaidAt } = row
+  return {
+    id,
+    name,
+    status,
+    createdAt: createdAt.toISOString(),
+    ...(email !== null && { email }),
+    ...(address !== null && { address }),
+    ...(pvk !== null && { pvk }),
+    ...(rateAmount !== null && rateCurrency !== null && { rate: { amount: rateAmount, currency: rateCurrency } }),
+    ...(lastPaidAt !== null && { lastPaidAt: lastPaidAt.toISOString() }),
+  }
+}
 
 /** `row` counts from 1. */
 export const importShape = z.object({

@@ -3,18 +3,13 @@ import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { asConflict, CONTRACTOR_COLUMNS, presentContractor } from '../contractors/contractors.ts'
-import {
-  type ConfidentialAccounts,
-  findRegistrations,
-  type Registration,
-  viewingKeyOf,
-} from '../contractors/registration.ts'
-import type { Contractor } from '../contractors/schema.ts'
-import { foldEmail } from '../email.ts'
+import { foldEmail } from '#lib/text/plain-text.ts'
+import { refuseConflict } from '../contractors/creation.ts'
+import { findRegistrations, type LedgerContext, type Registration, viewingKeyOf } from '../contractors/registration.ts'
+import { CONTRACTOR_COLUMNS, type Contractor, presentContractor } from '../contractors/schema.ts'
 import { leaveEmptyOrganisation, lockIdentity } from '../organisations.ts'
 import { actorOf, type User, type UserContext } from '../user.ts'
-import { type InviteSettings, isValid } from './invites.ts'
+import { type InviteContext, isValid } from './invites.ts'
 import { readInviteToken } from './token.ts'
 
 /**
@@ -24,11 +19,10 @@ import { readInviteToken } from './token.ts'
  * `invite-accepted`, `address-taken`
  */
 export async function acceptInvite(
-  context: UserContext & { accounts: ConfidentialAccounts; invites: Pick<InviteSettings, 'secret'> },
+  { db, user, now, accounts, settings }: UserContext & LedgerContext & InviteContext,
   token: string,
 ): Promise<Contractor> {
-  const { db, user, now, accounts, invites } = context
-  const name = readInviteToken(invites.secret, token)
+  const name = readInviteToken(settings.invites.secret, token)
   if (!name) throw inviteNotFound()
   const actor = actorOf(user.identity)
   const [seen] = await db.select().from(contractors).where(isValid(name, now))
@@ -51,9 +45,7 @@ export async function acceptInvite(
     await leaveEmptyOrganisation(tx, user.identity, now)
     return presentContractor(linked)
   })
-  return await accepting.catch((error: unknown) => {
-    throw asConflict(error)
-  })
+  return await accepting.catch(refuseConflict)
 }
 
 async function link(

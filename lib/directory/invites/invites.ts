@@ -1,4 +1,5 @@
 import { and, eq, gt, isNull, ne, sql } from 'drizzle-orm'
+import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
@@ -6,7 +7,6 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { type MailSettings, sendMail } from '#lib/text/mail.ts'
 import { contractorNotFound, ownContractor } from '../contractors/contractors.ts'
 import type { Employer, EmployerContext } from '../user.ts'
-import { requireMailLeft } from './limit.ts'
 import { writeInvite } from './mail.ts'
 import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './token.ts'
 
@@ -20,6 +20,11 @@ export interface InviteSettings {
   daily: number
 }
 
+/** What a verb of invites works with. */
+export interface InviteContext {
+  settings: { invites: InviteSettings }
+}
+
 /**
  * Invites a contractor, again if need be: earlier links become void. The link is mailed where there is a mail server
  * and the contractor has an email.
@@ -27,13 +32,11 @@ export interface InviteSettings {
  * for the organisation; `mail-unavailable`: the link that was to be sent is void with the next try
  */
 export async function inviteContractor(
-  context: EmployerContext & { settings: { invites: InviteSettings; mail: MailSettings | undefined } },
+  context: EmployerContext & InviteContext & { settings: { mail: MailSettings | undefined } },
   id: string,
 ): Promise<{ inviteUrl: string }> {
   const { db, settings, employer, now } = context
-  const issued = await transactFor(db, employer.organisation, (tx) =>
-    issueInvite(tx, { ...settings, employer, id }, now),
-  )
+  const issued = await transactFor(db, employer.organisation, (tx) => issueInvite({ ...context, db: tx }, id))
   const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, issued)}`
   if (settings.mail && issued.email !== null) {
     try {
@@ -47,11 +50,9 @@ export async function inviteContractor(
 }
 
 async function issueInvite(
-  tx: Database,
-  given: { invites: InviteSettings; mail: MailSettings | undefined; employer: Employer; id: string },
-  now: Date,
+  { db: tx, settings: { invites, mail }, employer, now }: Parameters<typeof inviteContractor>[0],
+  id: string,
 ) {
-  const { invites, mail, employer, id } = given
   const [issued] = await tx
     .update(contractors)
     .set({ inviteVersion: sql`${contractors.inviteVersion} + 1`, inviteExpiresAt: inviteEnd(now) })
@@ -95,12 +96,10 @@ export interface OpenInvite {
 
 /** The invite that `token` opens, or undefined if it is void, expired or accepted. */
 export async function findOpenInvite(
-  db: Database,
-  { secret }: Pick<InviteSettings, 'secret'>,
+  { db, settings, now }: InviteContext & { db: Database; now: Date },
   token: string,
-  now: Date,
 ): Promise<OpenInvite | undefined> {
-  const name = readInviteToken(secret, token)
+  const name = readInviteToken(settings.invites.secret, token)
   if (!name) return undefined
   const [invite] = await db
     .select({ company: organisations.name, expiresAt: contractors.inviteExpiresAt })
@@ -119,4 +118,40 @@ export function isValid({ contractor, version }: InviteName, now: Date) {
     ne(contractors.status, 'inactive'),
     isNull(contractors.deletedAt),
   )
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * Limits the invites that are mailed for an organisation in 24 hours. Every user with a wallet can be an employer, and the
+ * mail goes out in the service's name to any address that the employer gives. An invite counts once it is to be mailed,
+ * and no longer when that has failed. Requests at the same time take turns.
+ * @throws Refusal `invite-limit`, with the seconds until the oldest of them counts no longer
+ */
+async function requireMailLeft(tx: Database, organisation: string, limit: number, now: Date): Promise<void> {
+  await tx
+    .select({ id: organisations.id })
+    .from(organisations)
+    .where(eq(organisations.id, organisation))
+    .for('no key update')
+  const isDue = sql`${auditLog.action} = 'contractor.invited' and (${auditLog.detail} ->> 'mailed')::boolean`
+  const hasFailed = sql`${auditLog.action} = 'contractor.mail-failed'`
+  const [day] = await tx
+    .select({
+      mailed: sql<number>`(count(*) filter (where ${isDue}) - count(*) filter (where ${hasFailed}))::int`,
+      oldest: sql`min(${auditLog.at}) filter (where ${isDue})`.mapWith(auditLog.at),
+    })
+    .from(auditLog)
+    .where(
+      and(
+        eq(auditLog.organisation, organisation),
+        gt(auditLog.at, new Date(now.getTime() - DAY_MS)),
+        // As it stands in the index.
+        sql`${auditLog.action} in ('contractor.invited', 'contractor.mail-failed')`,
+      ),
+    )
+  if (!day || day.mailed < limit) return
+  const message = `no more than ${limit} invites are mailed for an organisation in 24 hours`
+  const wait = day.oldest.getTime() + DAY_MS - now.getTime()
+  throw new Refusal('invite-limit', message, { retryAfter: Math.ceil(wait / 1000) })
 }

@@ -3,7 +3,7 @@ import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
-import { foldEmail } from '../email.ts'
+import { foldEmail } from '#lib/text/plain-text.ts'
 
 /** An invite that waits for its contractor. */
 export interface PendingInvite {
@@ -14,15 +14,13 @@ export interface PendingInvite {
 
 /**
  * The newest open invite of a contractor who has the verified email, or the ledger address, of `identity`. A contractor
- * may have registered, and so be ready, before accepting. Invites of the user's own organisation do not count.
+ * may have registered, and so be ready, before accepting.
+ * @param given.without the user's own organisation, whose invites do not count
  */
 export async function findPendingInvite(
-  db: Database,
-  identity: Identity,
-  ownOrganisation: string | undefined,
-  now: Date,
+  { db, now }: { db: Database; now: Date },
+  { identity, without: own = null }: { identity: Identity; without?: string | null | undefined },
 ): Promise<PendingInvite | undefined> {
-  const own = ownOrganisation ?? null
   if (identity.kind === 'ledger') {
     const [invite] = await byAddress(db).execute({ meant: identity.sub, own, now })
     return invite

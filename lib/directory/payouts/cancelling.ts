@@ -4,9 +4,8 @@ import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { countPayouts, holdBatches } from '../batch-progress.ts'
+import { countPayouts, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
-import { PAYOUT_MOVES } from '../moves.ts'
 import type { EmployerContext } from '../user.ts'
 
 /**

@@ -3,9 +3,8 @@ import { batches, identities, type PayoutStatus, payouts } from '#drizzle/schema
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
-import { countPayouts, type HeldBatch, holdBatches } from '../batch-progress.ts'
+import { countPayouts, type HeldBatch, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
-import { PAYOUT_MOVES } from '../moves.ts'
 
 /** The organisation of a wallet (G…): its transfers settle the payouts of that one. Null without any. */
 export async function organisationOfWallet(db: Database, account: string): Promise<string | null> {

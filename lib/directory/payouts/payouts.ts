@@ -1,20 +1,10 @@
-import { and, eq, gte, inArray, lt, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gte, inArray, lt } from 'drizzle-orm'
 import { z } from 'zod'
 import { PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { preparedOnce } from '#lib/db/prepared.ts'
-import { rowsOf } from '#lib/db/rows.ts'
-import {
-  afterPosition,
-  cutPage,
-  newestFirst,
-  type Page,
-  type PageRequest,
-  pageQuery,
-  rowsToRead,
-} from '#lib/http/paging.ts'
+import { cutPage, type Page, type Position, pageQuery, pageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { isId } from '../ids.ts'
-import type { User } from '../user.ts'
+import { openList } from '../lists.ts'
 
 export const payoutShape = z.object({
   id: z.string(),
@@ -56,24 +46,15 @@ export const payoutsQuery = pageQuery.extend({
   from: moment('from').optional().meta({ description: 'those made at this moment or later' }),
   to: moment('to').optional().meta({ description: 'those made before this moment' }),
 })
-export type PayoutFilters = Omit<z.output<typeof payoutsQuery>, 'limit' | 'cursor'>
-
-/** Whose payouts a user may see: those of an organisation, and those made out to contractor records. */
-export interface PayoutViewer {
-  organisation: string | undefined
-  contractors: readonly string[]
-  /** all whose payouts these can be */
-  organisations: readonly string[]
+/** Whose payouts are read: those of an organisation, and those made out to contractor records. */
+interface Viewer {
+  organisation: { id: string } | undefined
+  records: readonly { id: string; organisation: string }[]
 }
 
-/** What of the payouts a user may see. */
-export function viewerOf({ organisation, records }: Pick<User, 'organisation' | 'records'>): PayoutViewer {
-  const own = organisation ? [organisation.id] : []
-  return {
-    organisation: organisation?.id,
-    contractors: records.map(({ id }) => id),
-    organisations: [...new Set([...own, ...records.map((record) => record.organisation)])],
-  }
+/** All organisations whose payouts a user may see. */
+export function organisationsSeenBy({ organisation, records }: Viewer): string[] {
+  return [...new Set([...(organisation ? [organisation.id] : []), ...records.map((record) => record.organisation)])]
 }
 
 export const PAYOUT_COLUMNS = {
@@ -91,77 +72,47 @@ export const PAYOUT_COLUMNS = {
 
 type PayoutRow = Pick<typeof payouts.$inferSelect, keyof typeof PAYOUT_COLUMNS>
 
-/** The payouts that a viewer may see, newest first. An id that nothing has makes an empty list. */
+const LIST = openList(payouts, { ...PAYOUT_COLUMNS, sequence: payouts.sequence }, (organisation) =>
+  eq(payouts.organisation, organisation),
+)
+
+/** The payouts that a user makes and those made out to it, newest first. An id that nothing has makes an empty list. */
 export async function listPayouts(
-  db: Database,
-  viewer: Pick<PayoutViewer, 'organisation' | 'contractors'>,
-  filters: PayoutFilters,
-  page: PageRequest,
+  { db, user: { organisation, records } }: { db: Database; user: Viewer },
+  query: z.output<typeof payoutsQuery>,
 ): Promise<Page<Payout>> {
-  const { batchId, contractorId } = filters
+  const { batchId, contractorId, status, from, to } = query
   if ([batchId, contractorId].some((id) => id !== undefined && !isId(id))) return { items: [], next: undefined }
-  const conditions = visibilityOf(viewer)
-  const isMatching = matching(filters)
-  const { organisation } = viewer
-  if (conditions.length === 1 && organisation !== undefined && !isMatching && !page.after) {
-    return presentPage(await newestOf(db).execute(organisation, { organisation, rows: rowsToRead(page) }), page)
-  }
-  // One query for each condition, so that each can follow an index; a payout may be in several.
-  const [first = [], ...others] = await Promise.all(
-    conditions.map((condition) => {
-      const isListed = and(condition, isMatching, afterPosition(payouts, page))
-      return rowsOf(db, LISTED, selectListed(db, isListed, rowsToRead(page))).execute(
-        organisation ?? viewer.contractors[0],
-      )
-    }),
-  )
-  return presentPage(others.length === 0 ? first : merge([first, ...others]).slice(0, rowsToRead(page)), page)
-}
-
-const LISTED = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
-type ListedRow = PayoutRow & { sequence: number }
-
-function selectListed(db: Database, isListed: SQL | undefined, rows: number | Placeholder) {
-  return db
-    .select(LISTED)
-    .from(payouts)
-    .where(isListed)
-    .orderBy(...newestFirst(payouts))
-    .limit(rows)
-}
-
-/** What frontends ask for most: the first page of an employer's, without a filter. */
-const newestOf = preparedOnce((db) => {
-  const isOwn = eq(payouts.organisation, sql.placeholder('organisation'))
-  return rowsOf(db, LISTED, selectListed(db, isOwn, sql.placeholder('rows')), 'newest_payouts')
-})
-
-function merge(lists: readonly ListedRow[][]): ListedRow[] {
-  const rows = new Map(lists.flat().map((row) => [row.id, row]))
-  return [...rows.values()].sort(
-    (one, other) => other.createdAt.getTime() - one.createdAt.getTime() || other.sequence - one.sequence,
-  )
-}
-
-function presentPage(rows: readonly ListedRow[], page: PageRequest): Page<Payout> {
-  const { items, next } = cutPage(rows, page)
-  return { items: items.map(presentPayout), next }
-}
-
-function visibilityOf({ organisation, contractors }: Pick<PayoutViewer, 'organisation' | 'contractors'>): SQL[] {
-  return [
-    ...(organisation === undefined ? [] : [eq(payouts.organisation, organisation)]),
-    ...(contractors.length === 0 ? [] : [inArray(payouts.contractor, contractors)]),
-  ]
-}
-
-function matching({ batchId, contractorId, status, from, to }: PayoutFilters): SQL | undefined {
-  return and(
+  const page = pageRequest(query)
+  const contractors = records.map(({ id }) => id)
+  const filter = and(
     batchId === undefined ? undefined : eq(payouts.batch, batchId),
     contractorId === undefined ? undefined : eq(payouts.contractor, contractorId),
     status === undefined ? undefined : eq(payouts.status, status),
     from === undefined ? undefined : gte(payouts.createdAt, from),
     to === undefined ? undefined : lt(payouts.createdAt, to),
+  )
+  // One query for those of an organisation and one for those of records, so that each can follow an index.
+  const [own, theirs] = await Promise.all([
+    organisation ? LIST.readOwn(db, organisation.id, filter, page) : [],
+    contractors.length > 0
+      ? LIST.readMatching(
+          db,
+          organisation?.id ?? contractors[0],
+          and(inArray(payouts.contractor, contractors), filter),
+          page,
+        )
+      : [],
+  ])
+  const rows = own.length === 0 || theirs.length === 0 ? [...own, ...theirs] : merge([...own, ...theirs])
+  const { items, next } = cutPage(rows.slice(0, rowsToRead(page)), page)
+  return { items: items.map(presentPayout), next }
+}
+
+/** A payout may be in several lists, if an employer is also the contractor. */
+function merge<Row extends Position & { id: string }>(rows: readonly Row[]): Row[] {
+  return [...new Map(rows.map((row) => [row.id, row])).values()].sort(
+    (one, other) => other.createdAt.getTime() - one.createdAt.getTime() || other.sequence - one.sequence,
   )
 }
 

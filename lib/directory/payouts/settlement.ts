@@ -3,8 +3,7 @@ import { contractors, type PayoutStatus, payouts } from '#drizzle/schema/directo
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
-import { countPayouts, type HeldBatch, holdBatches } from '../batch-progress.ts'
-import { PAYOUT_MOVES } from '../moves.ts'
+import { countPayouts, type HeldBatch, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
 import { batchOf } from './claims.ts'
 
 /** What became of a transfer, as its payout shows it: `pending` for a transfer that is `unknown`. */
