@@ -97,7 +97,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
       'request',
       answerRequests({ nodes, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }),
     )
-    const stop = keepClosing(ledger, closeMs, proofs)
+    const stop = keepClosing(ledger, closeMs)
     return {
       url,
       rpcUrl,
@@ -150,14 +150,10 @@ function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proof
   })
 }
 
-/**
- * Closes a ledger every `closeMs`, the first at once: a network that was down is healthy again. While a verifier is loaded,
- * a call would fail for want of it, and cost its sender the fee: such a ledger waits for the next turn.
- */
-function keepClosing(ledger: Ledger, closeMs: number, proofs: Proofs): () => void {
+/** Closes a ledger every `closeMs`, the first at once: a network that was down is healthy again. */
+function keepClosing(ledger: Ledger, closeMs: number): () => void {
   if (closeMs === 0) return () => {}
   const close = () => {
-    if (proofs.isLoading()) return
     try {
       ledger.close()
     } catch (cause) {

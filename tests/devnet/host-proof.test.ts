@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
 import { describe, expect, it, vi } from 'vitest'
-import { loadWhenNeeded, rememberVerdicts } from '#lib/devnet/host/proofs.ts'
+import { loadWhenNeeded, ProofUnchecked, rememberVerdicts } from '#lib/devnet/host/proofs.ts'
 import { prover, standIn, verifyStandIn } from '#lib/prover/stand-in.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
 import { addressToField } from '#lib/wallet/keys.ts'
@@ -128,20 +128,34 @@ describe('a verifier that fails', () => {
       throw new Error('unreachable')
     })
     const load = vi.fn(async () => (load.mock.calls.length === 1 ? damaged : fresh))
-    const { verify, ready, isLoading } = loadWhenNeeded(load)
+    const { verify, ready } = loadWhenNeeded(load)
     const ask = () => verify('register', field(1), field(2), key)
-    expect(isLoading()).toBe(false)
     await Promise.all([ready(), ready()])
     expect(load).toHaveBeenCalledTimes(1)
-    expect(isLoading()).toBe(false)
-    expect(ask).toThrow('unreachable')
+    expect(ask).toThrow(ProofUnchecked)
     // Without a request that asks for it.
     expect(load).toHaveBeenCalledTimes(2)
-    expect(isLoading()).toBe(true)
-    expect(ask).toThrow('not loaded')
-    await expect.poll(isLoading).toBe(false)
+    expect(ask).toThrow(ProofUnchecked)
+    await ready()
     expect([ask(), ask()]).toEqual([true, true])
     expect([damaged, fresh, load].map(({ mock }) => mock.calls.length)).toEqual([1, 1, 2])
+  })
+
+  it('twice with one proof is not asked about it again, and goes on with others', async () => {
+    const failing = vi.fn((_circuit: string, _inputs: Uint8Array, proof: Uint8Array) => {
+      if (proof[31] === 2) throw new RangeError('unreachable')
+      return true
+    })
+    const { verify, ready } = loadWhenNeeded(async () => failing)
+    const ask = (proof: number) => verify('register', field(1), field(proof), key)
+    await ready()
+    expect(() => ask(2)).toThrow(ProofUnchecked)
+    await ready()
+    expect(() => ask(2)).toThrow(RangeError)
+    await ready()
+    expect(() => ask(2)).toThrow(RangeError)
+    expect(ask(3)).toBe(true)
+    expect(failing).toHaveBeenCalledTimes(3)
   })
 
   it('is loaded again after it could not be loaded', async () => {
@@ -149,10 +163,8 @@ describe('a verifier that fails', () => {
       if (load.mock.calls.length === 1) throw new Error('no memory')
       return () => true
     })
-    const { verify, ready, isLoading } = loadWhenNeeded(load)
+    const { verify, ready } = loadWhenNeeded(load)
     await expect(ready()).rejects.toThrow('no memory')
-    // Ledgers close in the meantime.
-    expect(isLoading()).toBe(false)
     await ready()
     expect(verify('register', field(1), field(2), key)).toBe(true)
   })

@@ -14,11 +14,13 @@ import { type Deployment, makeGenesis } from '#lib/devnet/apply/genesis.ts'
 import { devnetKeys } from '#lib/devnet/apply/keys.ts'
 import { type Ledger, openLedger } from '#lib/devnet/apply/ledger.ts'
 import { codeKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
+import { loadWhenNeeded } from '#lib/devnet/host/proofs.ts'
 import { verificationKeyKey } from '#lib/devnet/host/verifier-registry.ts'
 import { readAccount, withBalance, writeAccount } from '#lib/devnet/state/account.ts'
 import { accountKey } from '#lib/devnet/state/ledger-key.ts'
 import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/transaction/ledger-room.ts'
 import { STAND_IN_KEYS } from '#lib/prover/stand-in.ts'
+import type { Verify } from '#lib/prover/verifier.ts'
 import { captureLog } from '../support/console.ts'
 import { issuer, keypair, openTestNetwork, passphrase, perturb, root } from './network-fixture.ts'
 
@@ -88,8 +90,12 @@ describe('a fault of the ledger’s own', () => {
   let ledger: Ledger
   let deployment: Deployment
   let logged: string[]
+  let verify: Verify
   beforeEach(() => {
     logged = captureLog()
+    verify = () => {
+      throw new Error('unreachable')
+    }
     ledger = openLedger({
       directory: null,
       passphrase,
@@ -97,9 +103,7 @@ describe('a fault of the ledger’s own', () => {
       closeMs: 1_000,
       memory: 0,
       now: Date.now,
-      verify: () => {
-        throw new Error('unreachable')
-      },
+      verify: (...given) => verify(...given),
       genesis: (context) => {
         const made = makeGenesis(context, devnetKeys(passphrase), STAND_IN_KEYS)
         deployment = made.deployment
@@ -121,10 +125,19 @@ describe('a fault of the ledger’s own', () => {
     transaction.sign(source)
     return transaction
   }
+  /** An account of its own. */
+  function fund(name: string): Keypair {
+    const owner = keypair(name)
+    const account = Operation.createAccount({ destination: owner.publicKey(), startingBalance: '1000' })
+    expect(submit(build(root, account))).toBe('PENDING')
+    ledger.close()
+    return owner
+  }
   const submit = (transaction: Transaction) => ledger.submit(transaction.toXdr()).verdict.status
   const told = (transaction: Transaction) => ledger.history.find(hashOf(transaction))?.transaction.ok
 
-  test('in a call ends that call', () => {
+  /** A call that has the verifier check a proof. */
+  function check(source: Keypair, proof = new Uint8Array(14_592)): Transaction {
     const { verifier } = deployment.contracts
     const instance = ledger.state.get(instanceKey(verifier).id)?.data
     const executable = instance?.type === 'contractData' ? instance.contractData.val : undefined
@@ -132,24 +145,70 @@ describe('a fault of the ledger’s own', () => {
     if (executable.instance.executable.type !== 'contractExecutableWasm') throw new Error('no code')
     const code = codeKey(executable.instance.executable.wasmHash.value)
     const read = [instanceKey(verifier), code, verificationKeyKey(verifier, 2)].map(({ key }) => key)
-    const bytes = (length: number) => xdr.ScVal.scvBytes(new Uint8Array(length))
     const operation = new Contract(verifier).call(
       'verify_proof',
       nativeToScVal(2, { type: 'u32' }),
-      bytes(800),
-      bytes(14_592),
+      xdr.ScVal.scvBytes(new Uint8Array(800)),
+      xdr.ScVal.scvBytes(proof),
     )
     const ext = xdr.TransactionExt.sorobanData(resources(read))
-    const call = perturb(build(root, operation), { ext, fee: 5_000_200 }, root)
-    const payment = build(issuer, pay())
+    return perturb(build(source, operation), { ext, fee: 5_000_200 }, source)
+  }
+
+  /** How a transaction of a ledger ended. */
+  function outcomeOf(transaction: Transaction): string | undefined {
+    const found = ledger.history.find(hashOf(transaction))
+    if (!found) return undefined
+    return xdr.TransactionResult.fromXdr(ledger.history.body(found).resultXdr, 'base64').result.type
+  }
+
+  test('in a call ends that call', () => {
+    const [call, payment] = [check(root), build(issuer, pay())]
     expect([call, payment].map(submit)).toEqual(['PENDING', 'PENDING'])
     ledger.close()
     expect([call, payment].map(told)).toEqual([false, true])
-    const found = ledger.history.find(hashOf(call))
-    if (!found) throw new Error('the call is in no ledger')
-    const { resultXdr } = ledger.history.body(found)
-    expect(xdr.TransactionResult.fromXdr(resultXdr, 'base64').result.type).toBe('txInternalError')
+    expect(outcomeOf(call)).toBe('txInternalError')
     expect(logged.join()).toContain('unreachable')
+  })
+
+  test('in the verifier keeps no ledger from closing, and costs only the call whose proof it is', async () => {
+    const deadly = new Uint8Array(14_592).fill(1)
+    const load = vi.fn(
+      async (): Promise<Verify> => (_circuit, _inputs, proof) => {
+        if (proof[0] === 1) throw new Error('unreachable')
+        return true
+      },
+    )
+    const proofs = loadWhenNeeded(load)
+    await proofs.ready()
+    verify = proofs.verify
+    const broken = check(fund('stranger'), deadly)
+    const sound = [check(root), check(issuer, new Uint8Array(14_592).fill(2))]
+    expect([broken, ...sound].map(submit)).toEqual(['PENDING', 'PENDING', 'PENDING'])
+    const { sequence } = ledger.context()
+    ledger.close()
+    expect(ledger.context().sequence).toBe(sequence + 1)
+    expect(outcomeOf(broken)).toBeUndefined()
+    expect(submit(broken)).toBe('DUPLICATE')
+    for (let closed = 0; closed < 2; closed += 1) {
+      await proofs.ready()
+      ledger.close()
+    }
+    expect(sound.map(outcomeOf)).toEqual(['txSuccess', 'txSuccess'])
+    expect(outcomeOf(broken)).toBe('txInternalError')
+    expect(load).toHaveBeenCalledTimes(3)
+  })
+
+  test('in the loading of the verifier lets a call wait for four ledgers, and no longer', () => {
+    verify = loadWhenNeeded(() => Promise.reject(new Error('no memory'))).verify
+    const [call, payment] = [check(root), build(issuer, pay())]
+    expect([call, payment].map(submit)).toEqual(['PENDING', 'PENDING'])
+    for (let closed = 0; closed < 3; closed += 1) ledger.close()
+    expect([outcomeOf(call), outcomeOf(payment)]).toEqual([undefined, 'txSuccess'])
+    expect(submit(call)).toBe('DUPLICATE')
+    ledger.close()
+    expect(outcomeOf(call)).toBeUndefined()
+    expect(submit(call)).toBe('TRY_AGAIN_LATER')
   })
 
   test('outside of any call drops and bans the transaction that meets it', () => {

@@ -1,5 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { ProofUnchecked } from '../host/proofs.ts'
 import { readAccount, withSequence, writeAccount } from '../state/account.ts'
 import { metaChanges } from '../state/entry.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
@@ -27,6 +28,7 @@ export interface Application {
 /**
  * Applies an envelope whose fee is already taken. The checks of its validity run again with this ledger's number and
  * time; once the sequence number is found right, it is used up, also by a failure.
+ * @throws ProofUnchecked
  */
 export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerContext): Application {
   const { inner, bump } = envelope
@@ -41,6 +43,8 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
       ? applyContractCall(inner, state, ledger, changesBefore)
       : applyOperations(inner, state, ledger, changesBefore)
   } catch (cause) {
+    // The call would fail for want of a verifier, and cost its sender the fee. It can wait.
+    if (cause instanceof ProofUnchecked) throw cause
     // A fault of this code must not keep every later ledger from closing: core answers txINTERNAL_ERROR, too.
     log('error', 'transaction failed within', { hash: envelope.hash, failure: describeFailure(cause) })
     return rejected(inner, { code: 'txInternalError' }, changesBefore)

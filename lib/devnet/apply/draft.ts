@@ -1,5 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { ProofUnchecked } from '../host/proofs.ts'
 import { recordChange } from '../state/entry-record.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { LedgerHead } from '../state/record.ts'
@@ -63,29 +64,49 @@ export function writeDraft(given: {
 }
 
 /**
- * Drafts a ledger of what waits. A transaction that meets a fault of this code is dropped, since it would keep this
- * ledger and every later one from closing.
+ * Drafts a ledger of what waits. A call whose proof cannot be checked now is left for a later ledger. A transaction that
+ * meets a fault of this code is dropped, since it would keep this ledger and every later one from closing.
  */
 export function draftWaiting(steps: {
-  take: () => TransactionSet
+  take: (without: ReadonlySet<Envelope>) => TransactionSet
   /** @throws where a transaction meets a fault */
   draft: (set: TransactionSet) => Draft
   drop: (envelope: Envelope) => void
 }): Draft {
   const { take, draft, drop } = steps
-  const set = take()
-  const envelopes = orderOf(set)
-  try {
-    return draft(set)
-  } catch (cause) {
-    if (envelopes.length === 0) throw cause
-    const faulty = envelopes.filter((envelope) => !succeeds(() => draft(alone(set, envelope))))
-    for (const envelope of faulty.length > 0 ? faulty : envelopes) {
-      log('error', 'transaction dropped', { hash: envelope.hash, failure: describeFailure(cause) })
-      drop(envelope)
+  const left = new Set<Envelope>()
+  for (;;) {
+    const set = take(left)
+    try {
+      return draft(set)
+    } catch (cause) {
+      if (orderOf(set).length === 0) throw cause
+      for (const [envelope, fault] of findFaults(set, draft, cause)) {
+        const isLeft = fault instanceof ProofUnchecked
+        const event = isLeft ? 'call left for a later ledger' : 'transaction dropped'
+        log(isLeft ? 'info' : 'error', event, { hash: envelope.hash, failure: describeFailure(fault) })
+        if (isLeft) left.add(envelope)
+        else drop(envelope)
+      }
     }
-    return draftWaiting(steps)
   }
+}
+
+/** The transactions that meet a fault alone, each with that; all of them if none does. */
+function findFaults(
+  set: TransactionSet,
+  draft: (set: TransactionSet) => Draft,
+  cause: unknown,
+): ReadonlyMap<Envelope, unknown> {
+  const faults = new Map<Envelope, unknown>()
+  for (const envelope of orderOf(set)) {
+    try {
+      draft(alone(set, envelope))
+    } catch (fault) {
+      faults.set(envelope, fault)
+    }
+  }
+  return faults.size > 0 ? faults : new Map(orderOf(set).map((envelope) => [envelope, cause]))
 }
 
 function alone({ classic, soroban }: TransactionSet, envelope: Envelope): TransactionSet {
@@ -93,13 +114,4 @@ function alone({ classic, soroban }: TransactionSet, envelope: Envelope): Transa
   return envelope.inner.isSoroban
     ? { ...NO_TRANSACTIONS, soroban: { ...soroban, stages } }
     : { ...NO_TRANSACTIONS, classic: { ...classic, stages } }
-}
-
-function succeeds(step: () => unknown): boolean {
-  try {
-    step()
-    return true
-  } catch {
-    return false
-  }
 }

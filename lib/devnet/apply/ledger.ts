@@ -118,7 +118,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     close() {
       const ledger = contextOf({ sequence: tip.sequence + 1, closeTime: Math.max(tip.closeTime, seconds()) })
       const closed = draftWaiting({
-        take: () => queue.take(state, { ...ledger, latest: 0 }),
+        take: (without) => queue.take(state, { ...ledger, latest: 0 }, without),
         draft: (set) => draft(ledger, set),
         drop: queue.drop,
       })

@@ -6,24 +6,27 @@ import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
 
 /** How the ledger's verifier checks proofs. */
 export interface Proofs {
+  /** @throws ProofUnchecked; ProverFault for a proof with which the verifier failed twice */
   readonly verify: Verify
   /** Loads what `verify` needs, at the first call. */
   ready(): Promise<void>
-  /** A ledger that closed meanwhile would fail what it cannot check. */
-  isLoading(): boolean
   /** What the verifier registry holds from the first ledger on; zeros where it takes stand-ins. */
   readonly keys: Readonly<Record<CircuitName, Uint8Array>>
 }
 
 export type ProofMode = 'real' | 'stand-in'
 
+/** There is no verdict yet: the verifier failed, or a fresh one is being loaded. The proof may be tried again. */
+export class ProofUnchecked extends Error {
+  override name = 'ProofUnchecked'
+}
+
 /** How many verdicts are remembered: a proof is simulated twice and applied once, within seconds. */
 const REMEMBERED = 4_096
 
 /** @throws ProverFault where verification keys or the reference string of the project are missing or damaged */
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
-  if (mode === 'stand-in')
-    return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined, isLoading: () => false }
+  if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
   const read = CIRCUIT_NAMES.map(async (name) => [name, await readVerificationKey(EMBEDDED_CIRCUITS, name)])
   const keys = Object.fromEntries(await Promise.all(read)) as Record<CircuitName, Uint8Array>
   const { g1, g2 } = await readEmbeddedString()
@@ -33,7 +36,7 @@ export async function openProofs(mode: ProofMode): Promise<Proofs> {
 }
 
 /** A verifier that is loaded at the first need, and anew after it failed: its memory may be damaged then. */
-export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verify' | 'ready' | 'isLoading'> {
+export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verify' | 'ready'> {
   let loading: Promise<void> | undefined
   let loaded: Verify | undefined
   const ready = () => {
@@ -48,34 +51,55 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
     )
     return loading
   }
+  const replace = () => {
+    loaded = undefined
+    loading = undefined
+    // At once, so that the next ledger has one. What fails is tried again at the next need.
+    ready().catch(() => undefined)
+  }
   const verify: Verify = (...given) => {
-    if (!loaded) throw new Error('the verifier of proofs is not loaded')
+    if (!loaded) {
+      ready().catch(() => undefined)
+      throw new ProofUnchecked('the verifier of proofs is not loaded')
+    }
     try {
       return loaded(...given)
     } catch (cause) {
-      loaded = undefined
-      loading = undefined
-      // At once, so that the next ledger has one. What fails is tried again at the next request.
-      ready().catch(() => undefined)
+      replace()
       throw cause
     }
   }
-  return { verify: rememberVerdicts(verify), ready, isLoading: () => loading !== undefined && loaded === undefined }
+  return { verify: rememberVerdicts(verify), ready }
 }
 
-/** Checks each proof once. A verdict is found by the digest of everything that it depends on. */
+/**
+ * Checks each proof once. A verdict is found by the digest of everything that it depends on. A proof with which the
+ * verifier fails is tried a second time, since what was checked before may have damaged it, and never a third time.
+ */
 export function rememberVerdicts(verify: Verify): Verify {
-  const verdicts = new Map<string, boolean>()
+  const verdicts = new Map<string, boolean | 'failed' | Error>()
+  const remember = (digest: string, verdict: boolean | 'failed' | Error) => {
+    verdicts.set(digest, verdict)
+    const [oldest] = verdicts.keys()
+    if (verdicts.size > REMEMBERED && oldest !== undefined) verdicts.delete(oldest)
+  }
   return (circuit, inputs, proof, key) => {
     const hash = createHash('sha256').update(circuit)
     for (const part of [inputs, proof, key]) hash.update(`:${part.length}:`).update(part)
     const digest = hash.digest('base64')
     const known = verdicts.get(digest)
-    if (known !== undefined) return known
-    const verdict = verify(circuit, inputs, proof, key)
-    verdicts.set(digest, verdict)
-    const [oldest] = verdicts.keys()
-    if (verdicts.size > REMEMBERED && oldest !== undefined) verdicts.delete(oldest)
-    return verdict
+    if (typeof known === 'boolean') return known
+    if (known instanceof Error) throw known
+    try {
+      const verdict = verify(circuit, inputs, proof, key)
+      remember(digest, verdict)
+      return verdict
+    } catch (cause) {
+      if (cause instanceof ProofUnchecked) throw cause
+      const fault = cause instanceof Error ? cause : new Error(String(cause))
+      remember(digest, known === 'failed' ? fault : 'failed')
+      if (known === 'failed') throw fault
+      throw new ProofUnchecked('the verifier of proofs failed', { cause })
+    }
   }
 }

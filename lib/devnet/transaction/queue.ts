@@ -17,8 +17,8 @@ export type Verdict =
 /** The transactions that wait for a ledger: stellar-core's two queues behind one door, checked in core's order. */
 export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
-  /** What the next ledger takes. What has become invalid is banned; what finds no room stays. */
-  take(state: State, moment: Moment): TransactionSet
+  /** What the next ledger takes. What has become invalid is banned; what finds no room stays, and so does `without`. */
+  take(state: State, moment: Moment, without: ReadonlySet<Envelope>): TransactionSet
   /** Takes an envelope out and bans it. */
   drop(envelope: Envelope): void
   /** After a ledger closed: what it applied is banned, what has waited too long is dropped. */
@@ -122,9 +122,11 @@ export function openQueue(limits: LedgerLimits): Queue {
       return { status: 'PENDING' }
     },
 
-    take(state, moment) {
+    take(state, moment, without) {
       const phase = (kind: Kind) => {
-        const waiting = Array.from(queues[kind].values(), ({ envelope }) => envelope)
+        const waiting = Array.from(queues[kind].values(), ({ envelope }) => envelope).filter(
+          (envelope) => !without.has(envelope),
+        )
         const invalid = new Set(waiting.filter((envelope) => !isValid(envelope, state, moment)))
         for (const envelope of invalid) drop(envelope)
         return assemble(
