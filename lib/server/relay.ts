@@ -58,31 +58,41 @@ export async function composeRelay(
   })
 }
 
-/** Runs a relay in this process. */
+/** Runs a relay in this process. One that does not start leaves no prover behind, whose worker would keep the process. */
 export async function startRelay(service: Service, options: RelayOptions = {}): Promise<RelayHost> {
+  const { relay } = service.settings
+  const prover = options.prover ?? (relay && (await loadProver(relay.prover, console.error)))
+  try {
+    const host = await runRelay(service, { ...options, ...(prover && { prover }) })
+    return {
+      ...host,
+      close: async () => {
+        await host.close()
+        await prover?.destroy?.()
+      },
+    }
+  } catch (error) {
+    await prover?.destroy?.()
+    throw error
+  }
+}
+
+async function runRelay(service: Service, options: RelayOptions): Promise<RelayHost> {
   const ending = new AbortController()
   const { settings, faucet } = service
-  const prover = options.prover ?? (settings.relay && (await loadProver(settings.relay.prover, console.error)))
-  const relay = await composeRelay(service, { ...options, ...(prover && { prover }) }, ending.signal)
-  const checked = checkProver(relay, settings.relay?.prover, prover)
+  const relay = await composeRelay(service, options, ending.signal)
+  const checked = checkProver(relay, settings.relay?.prover, options.prover)
   // The start of a service does not wait for it; until the keys agree no item is proved.
   if (options.mayBeMute) checked.catch((error: unknown) => log('error', 'relay', { failure: describeFailure(error) }))
   else await checked
   const announced = announceRegistrations(relay, (progress) => log('info', 'registering channels', { progress }))
-  const host = await startHost(relay, {
+  return await startHost(relay, {
     ...(options.prepares && { prepare: (channel) => prepareChannel(announced, faucet, channel, () => undefined) }),
     end: () => ending.abort(),
     port: settings.relay?.port ?? 0,
     network: settings.network.name,
     mayBeMute: options.mayBeMute ?? false,
   })
-  return {
-    ...host,
-    close: async () => {
-      await host.close()
-      await prover?.destroy?.()
-    },
-  }
 }
 
 /** How long the start of a relay waits for a network that does not answer. */

@@ -91,13 +91,17 @@ test('a prover that fails delays a job; what it complains of is not logged', asy
 })
 
 test("a relay whose keys are not those of the network's verifier pays nothing, and says which circuit differs", async () => {
+  const destroy = vi.fn(async () => undefined)
   const foreign = {
     ...prover,
     verificationKeys: { ...prover.verificationKeys, transfer: new Uint8Array(1_760).fill(1) },
+    destroy,
   } as typeof prover
   await expect(startWith(foreign)).rejects.toThrow(
     "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit transfer",
   )
+  // A worker of its own would keep the process.
+  expect(destroy).toHaveBeenCalledTimes(1)
 })
 
 test('a relay inside a service says it in the log, and pays nothing either', async () => {
