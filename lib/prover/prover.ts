@@ -6,6 +6,7 @@ import { publicInputs } from '#lib/wallet/statement.ts'
 import { openBackend } from './backend.ts'
 import { type Circuit, ProverFault, readCircuits } from './circuits.ts'
 import { type ReferenceString, readReferenceString } from './reference-string.ts'
+import { sampleStatements } from './sample.ts'
 
 export interface ProverOptions {
   /** Folder of the deployment's circuits and verification keys. */
@@ -22,8 +23,10 @@ export interface ProverOptions {
 export interface RealProver extends Prover {
   readonly verificationKeys: NonNullable<Prover['verificationKeys']>
   /**
-   * Makes each verification key anew and compares it with the one in the folder, which takes some seconds.
-   * @throws ProverFault that names the circuit whose key, bytecode and reference string do not belong together
+   * Makes each verification key anew and compares it with the one in the folder, and gives each circuit a true statement
+   * to solve. Both take some seconds.
+   * @throws ProverFault that names the circuit whose key, bytecode and reference string do not belong together, or which
+   *   is not that of the interface
    */
   check(): Promise<void>
   /** Ends the worker, which otherwise keeps the process alive, for good: a later proof rejects. */
@@ -63,8 +66,14 @@ export async function openProver(options: ProverOptions): Promise<RealProver> {
       })
     },
     check: async () => {
+      const samples = sampleStatements()
       for (const circuit of Object.values<Circuit>(circuits)) {
         if (Buffer.compare(await makeKey(circuit), circuit.key) !== 0) throw mismatch(circuit, options)
+        const sample = samples[circuit.name]
+        await solve(circuit, publicInputs(sample), secretsOf(sample)).catch((cause) => {
+          const reason = 'is for another version of the interface, or takes its public inputs in another order'
+          throw new ProverFault(`${circuit.name}.json in ${options.circuits} ${reason}`, { cause })
+        })
       }
     },
     destroy: backend.destroy,

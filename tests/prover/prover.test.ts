@@ -8,6 +8,7 @@ import type { Worker } from 'node:worker_threads'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openBackend } from '#lib/prover/backend.ts'
+import { compileSource } from '#lib/prover/circuits/compile.ts'
 import { CIRCUIT_NAMES, type CircuitName, readVerificationKey } from '#lib/prover/circuits.ts'
 import { openProver, type RealProver } from '#lib/prover/prover.ts'
 import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
@@ -241,6 +242,26 @@ describe('what does not belong together makes no proof and fails the check', () 
       Buffer.concat([g1.subarray(0, 64), bytes.subarray(128), g1.subarray(0, 64)]),
     )
     await expectMismatch(CIRCUITS, folder, STATEMENTS.register)
+  })
+
+  test('a circuit that takes its public inputs in another order', async () => {
+    const [folder, sources] = [await copyOf(CIRCUITS), await mkdtemp(path.join(tmpdir(), 'sources-'))]
+    onTestFinished(() => rm(sources, { recursive: true }))
+    await cp(`${CIRCUITS}/source`, sources, { recursive: true })
+    await edit(`${sources}/register/src/main.nr`, (bytes) =>
+      bytes.toString().replace(/( +y_x: pub Field,\n)( +y_y: pub Field,\n)/, '$2$1'),
+    )
+    const program = await compileSource(sources, 'register')
+    await writeFile(`${folder}/register.json`, JSON.stringify(program))
+    const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+    onTestFinished(backend.destroy)
+    const acir = gunzipSync(Buffer.from(program.bytecode, 'base64'))
+    await writeFile(`${folder}/register.vk`, await backend.run((api) => api.acirWriteVkUltraKeccakHonk(acir)))
+    const other = await openProver({ circuits: folder, referenceString: STRING, threads: 1 })
+    onTestFinished(other.destroy)
+    await expect(other.check()).rejects.toThrow(
+      `register.json in ${folder} is for another version of the interface, or takes its public inputs in another order`,
+    )
   })
 
   test('and the files in the project pass', async () => {
