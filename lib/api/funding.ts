@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { fund, requireFaucet } from '#lib/funding/faucet.ts'
-import { findLedgerAccount } from '#lib/funding/ledger-account.ts'
+import { findLedgerAccount, fund, requireFaucet } from '#lib/funding/faucet.ts'
 import { requireVault } from '#lib/funding/vault.ts'
 import { EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'

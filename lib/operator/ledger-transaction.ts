@@ -1,7 +1,7 @@
 import { Address, StrKey, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import type { Network } from '#lib/stellar/network.ts'
-import { contractErrorOf, decodeResult, resultCodeOf } from '#lib/stellar/result.ts'
+import { contractErrorOf, decodeResult, resultCodeOf } from '#lib/stellar/transaction.ts'
 
 /** A transaction as it stands on the ledger. No argument but addresses is shown: the rest is the client's proof. */
 export interface LedgerTransaction {

@@ -1,5 +1,5 @@
 import { Refusal } from '#lib/http/refusal.ts'
-import { readAccount } from '#lib/stellar/accounts.ts'
+import { readAccount } from '#lib/stellar/account.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import type { Network } from '#lib/stellar/network.ts'
 

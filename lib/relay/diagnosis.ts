@@ -1,6 +1,6 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { readAccounts } from '#lib/stellar/accounts.ts'
+import { readAccounts } from '#lib/stellar/account.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { readEntries } from '#lib/stellar/entries.ts'
 import { opensBalance, readBalance } from './balance.ts'

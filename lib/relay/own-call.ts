@@ -1,7 +1,6 @@
 import { Refusal } from '#lib/http/refusal.ts'
-import { lookUp } from '#lib/stellar/look-up.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { send } from '#lib/stellar/send.ts'
+import { lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 
 /** A ledger closes every few seconds: an RPC that shows none for so long (ms) is not waited for. */

@@ -1,6 +1,6 @@
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import { NewerDatabase } from '#lib/db/migration.ts'
-import { ForeignNetwork, type GuardedNetwork } from '#lib/stellar/network-guard.ts'
+import { ForeignNetwork, type GuardedNetwork } from '#lib/stellar/network.ts'
 import type { Service } from './services.ts'
 
 /** How long the boot waits for what it asks: what is out of reach must not keep the service down. */

@@ -2,19 +2,16 @@ import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment, isConfigurationError, isSet } from '#lib/config/environment.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
+import { openGranting } from '#lib/funding/deposit.ts'
 import type { Faucet } from '#lib/funding/faucet.ts'
-import { openGranting } from '#lib/funding/granting.ts'
 import { bookGrant } from '#lib/funding/grants.ts'
 import { openVault } from '#lib/funding/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
-import { bookTransfer } from '#lib/sponsor/books.ts'
-import { openControlledAddresses } from '#lib/sponsor/controlled-addresses.ts'
-import { openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
-import type { Sponsor } from '#lib/sponsor/sponsor.ts'
-import { openNetwork } from '#lib/stellar/network.ts'
-import { guardNetwork } from '#lib/stellar/network-guard.ts'
+import { bookTransfer } from '#lib/sponsor/recording.ts'
+import { openSponsor } from '#lib/sponsor/sponsor.ts'
+import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
 import { openSubmission, type Submission } from '#lib/submission/submission.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
@@ -144,17 +141,6 @@ async function startEmbedded(
     isAlone: true,
     ...(embedsDatabase && { sessionSecret: keys.sessionSecret }),
     ...(embedsLedger && (await startLedger(configuration, keys, closers))),
-  }
-}
-
-function openSponsor(given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'submission' | 'now'>): Sponsor {
-  const { network, now } = given
-  const address = given.keypair.publicKey()
-  return {
-    ...given,
-    controlledAddresses: openControlledAddresses(given.rules.controlled, now),
-    readFloat: openFloat(network, address),
-    readBalance: () => readAvailableBalance(network, address),
   }
 }
 

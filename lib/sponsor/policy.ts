@@ -1,5 +1,5 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
-import { baseAccount, type InnerTransaction } from './inner-transaction.ts'
+import { baseAccount, type InnerTransaction, outerFee } from './fee-bump.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
 /** What the sponsor agrees to pay for. Fees are stroops. */
@@ -158,9 +158,4 @@ function checkFees(tx: xdr.Transaction, rules: SponsorRules): Pick<Intent, 'fee'
   if (resourceFee < 0n || fee < resourceFee + INCLUSION_FEE) throw sponsorRefused('fee-below-resources')
   if (outerFee(fee) > rules.maxFee) throw sponsorRefused('fee-cap')
   return { fee, resourceFee, resources }
-}
-
-/** The outer fee of a fee bump in stroops: exactly twice the inner fee, resource fee included. */
-export function outerFee(innerFee: bigint): bigint {
-  return 2n * innerFee
 }

@@ -1,13 +1,13 @@
-import type { Transfer } from '#drizzle/schema/transfers.ts'
-import { recordAudit } from '#lib/db/audit-log.ts'
+import { and, desc, eq, isNotNull } from 'drizzle-orm'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
+import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
+import { type PayoutOutcome, settlePayout } from '#lib/directory/payouts/settlement.ts'
 import { type Recording, recordEnvelope } from '#lib/submission/recording.ts'
-import type { FeeBump } from './fee-bump.ts'
-import type { InnerTransaction } from './inner-transaction.ts'
-import { linkPayout, linkRivalsPayout } from './payout-link.ts'
+import type { FeeBump, InnerTransaction } from './fee-bump.ts'
 import type { Intent } from './policy.ts'
-import { type QuotaLimits, quotaDay, reserve } from './quota.ts'
+import { type QuotaLimits, quotaDay, release, reserve } from './quota.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
 /** On what terms a transfer is recorded: they differ between a client's transfers and the relay's. */
@@ -101,4 +101,92 @@ export async function auditRecorded(
     subject: { kind: 'transfer', id: inner.hashHex },
     detail: { transfer: transfer.id, ...(transfer.payout !== null && { payout: transfer.payout }) },
   })
+}
+
+/** Which payout a transfer may claim: the one that the client names, and only one that was made before a moment. */
+type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
+
+/** Claims the payout of a transfer that begins, if one fits. Undefined if the client names one that does not. */
+export async function linkPayout(
+  tx: Database,
+  transfer: Transfer,
+  named: Named,
+  now: Date,
+): Promise<Transfer | undefined> {
+  const { id, organisation, recipient } = transfer
+  const payout =
+    organisation === null ? undefined : await claimPayout(tx, { transfer: id, organisation, recipient, ...named }, now)
+  if (payout === undefined) return named.payoutId === undefined ? transfer : undefined
+  await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
+  return { ...transfer, payout }
+}
+
+/** The same for a rival of an open transfer: the payout stays with that, and a rival may name one only where there is none. */
+export async function linkRivalsPayout(
+  tx: Database,
+  open: Transfer,
+  named: Named,
+  now: Date,
+): Promise<Transfer | undefined> {
+  const { payoutId } = named
+  if (payoutId === undefined || payoutId === open.payout) return open
+  return open.payout === null ? await linkPayout(tx, open, named, now) : undefined
+}
+
+/** The same for what a client has sent by itself: an earlier transfer with this number was to pay its payout with it. */
+export async function linkEarlierPayout(
+  tx: Database,
+  transfer: Transfer,
+  named: Named,
+  now: Date,
+): Promise<Transfer | undefined> {
+  if (named.payoutId !== undefined) return await linkPayout(tx, transfer, named, now)
+  const { account, sequenceNumber } = transfer
+  const earlier = await tx
+    .select({ payout: transfers.payout })
+    .from(transfers)
+    .where(
+      and(eq(transfers.account, account), eq(transfers.sequenceNumber, sequenceNumber), isNotNull(transfers.payout)),
+    )
+    .orderBy(desc(transfers.createdAt), desc(transfers.sequence))
+  for (const { payout } of earlier) {
+    const linked = payout && (await linkPayout(tx, transfer, { ...named, payoutId: payout }, now))
+    if (linked) return linked
+  }
+  return await linkPayout(tx, transfer, named, now)
+}
+
+const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
+
+/**
+ * Gives the payout of a settled transfer its outcome, and turns what the transfer reserved into what it cost. Runs in the
+ * SQL transaction that settles the transfer.
+ */
+export async function bookTransfer(tx: Database, settled: Transfer, now: Date): Promise<void> {
+  const { id, applied, account, quotaAccount, quotaDay, sponsor, bid, payout, status, organisation } = settled
+  await recordAudit(tx, now, {
+    organisation: organisation ?? undefined,
+    actor: ACTOR,
+    action: 'transfer.settled',
+    subject: { kind: 'transfer', id: applied ?? id },
+    detail: { transfer: id, status },
+  })
+  if (payout) await settlePayout(tx, { payout, transfer: id }, outcomeOf(settled), now)
+  if (sponsor === null) return
+  // Of an unknown end the ledger may have charged the whole bid.
+  const charged = status === 'unknown' ? bid : (settled.feeCharged ?? 0n)
+  await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid }, charged)
+}
+
+function outcomeOf({ status, hash, resultCode, contractError }: Transfer): PayoutOutcome {
+  if (status === 'succeeded' && hash) return { status: 'paid', txHash: hash }
+  if (status === 'expired') return { status: 'failed', error: 'the transfer expired before it reached the ledger' }
+  if (status === 'unknown') {
+    return {
+      status: 'pending',
+      error: 'the history of the ledger no longer shows whether the transfer was paid: ask the payee, then cancel it',
+    }
+  }
+  const contract = contractError === null ? '' : `, contract error ${contractError}`
+  return { status: 'failed', error: `the transfer failed on the ledger: ${resultCode}${contract}` }
 }

@@ -4,7 +4,7 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import type { InnerTransaction } from './inner-transaction.ts'
+import type { InnerTransaction } from './fee-bump.ts'
 import type { RefusalReason } from './refusal-reason.ts'
 
 /**

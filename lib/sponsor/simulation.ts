@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import type { InnerTransaction } from './inner-transaction.ts'
+import type { InnerTransaction } from './fee-bump.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
 const SIMULATION = z.object({

@@ -3,15 +3,13 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { renewEnvelope } from '#lib/submission/recording.ts'
 import { findOpenTransfer, findTransferOfHash, type RecordedTransfer } from '#lib/submission/transfers.ts'
 import { recordApplied } from './applied.ts'
-import { type FeeBump, wrapInFeeBump } from './fee-bump.ts'
-import type { InnerTransaction } from './inner-transaction.ts'
-import { checkPayer } from './payer.ts'
+import { type FeeBump, type InnerTransaction, wrapInFeeBump } from './fee-bump.ts'
 import { type Intent, readIntent } from './policy.ts'
 import { type Proposal, type RecordingTerms, recordTransfer } from './recording.ts'
 import { SponsorRefusal } from './refusal-reason.ts'
 import { noteRefusal } from './refusals.ts'
 import type { Sponsor } from './sponsor.ts'
-import { findApplied, isBehind, isOfTheMoment, type Verified, verify } from './verification.ts'
+import { checkPayer, findApplied, isBehind, isOfTheMoment, type Verified, verify } from './verification.ts'
 
 /** How long an answer is doubted that is older than what a refusal rests on, or than what the payer has seen settled (ms). */
 const DOUBT_MS = 5_000

@@ -1,14 +1,19 @@
 import type { Database } from '#lib/db/connection.ts'
-import { isLagging } from '#lib/stellar/lag.ts'
-import { lookUp } from '#lib/stellar/look-up.ts'
-import type { Network } from '#lib/stellar/network.ts'
-import type { LedgerRecord } from '#lib/submission/ledger-record.ts'
-import { readRecord } from '#lib/submission/ledger-record.ts'
+import {
+  type AccountAuth,
+  type AccountReading,
+  authOf,
+  type HintedSignature,
+  weighSignatures,
+} from '#lib/stellar/account.ts'
+import { isLagging, type Network } from '#lib/stellar/network.ts'
+import { lookUp } from '#lib/stellar/transaction.ts'
+import type { LedgerRecord } from '#lib/submission/decision.ts'
+import { readRecord } from '#lib/submission/look-up.ts'
 import { lastLedgerOf } from '#lib/submission/transfers.ts'
-import type { InnerTransaction } from './inner-transaction.ts'
-import { checkPayer } from './payer.ts'
+import type { InnerTransaction } from './fee-bump.ts'
 import { checkTimeBounds, type Intent } from './policy.ts'
-import type { RefusalReason } from './refusal-reason.ts'
+import { type RefusalReason, sponsorRefused } from './refusal-reason.ts'
 import { checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 
@@ -22,7 +27,7 @@ export interface Verified {
 
 /**
  * Checks time, account and simulation. Each of these refusals may only mean that the transaction stands on the ledger
- * already, so the caller looks for it before it repeats them.
+ * already, so the caller looks it up before it repeats them.
  * @throws SponsorRefusal; Refusal `unavailable`
  */
 export async function verify(sponsor: Sponsor, inner: InnerTransaction, intent: Intent): Promise<Verified> {
@@ -33,6 +38,46 @@ export async function verify(sponsor: Sponsor, inner: InnerTransaction, intent: 
   checkResources(intent.resources, resources)
   checkResourceFee({ fee: intent.resourceFee, resources: intent.resources }, { fee: minResourceFee, resources })
   return { recordedLedger: Math.min(reading.latestLedger, latestLedger), latestLedger }
+}
+
+/**
+ * The payer's own account is read each time, though its master key may have signed: that key can have lost its weight,
+ * and simulation checks no sequence number. What the network refuses at submission costs nothing, but every such transfer
+ * holds its bid until it has expired, and enough of them hold the whole budget.
+ * @throws SponsorRefusal
+ */
+export function checkPayer(inner: InnerTransaction, { account, latestLedger }: AccountReading): void {
+  checkSignatures(inner, account ? authOf(inner.source, account) : { exists: false }, latestLedger)
+  if (account && inner.envelope.tx.seqNum !== account.seqNum + 1n) {
+    throw sponsorRefused('sequence', { asOf: latestLedger })
+  }
+}
+
+/**
+ * Every signature must be a signer's of the account, on this network, and together they must reach what the network
+ * asks for: LOW for the transaction and MEDIUM for invoking a contract. It stops counting there, and refuses what is
+ * left over (txBAD_AUTH_EXTRA).
+ * @param asOf the ledger of the answer that the account is from
+ * @throws SponsorRefusal
+ */
+export function checkSignatures(inner: InnerTransaction, account: AccountAuth, asOf?: number): void {
+  const found = asOf === undefined ? {} : { asOf }
+  if (!account.exists) throw sponsorRefused('no-account', found)
+  const { signers, thresholds } = account
+  const enough = Math.max(thresholds.low, thresholds.medium)
+  const signatures = signaturesOf(inner)
+  const { weight, allValid } = weighSignatures({ hash: inner.hash, signatures, signers })
+  if (!allValid) throw sponsorRefused('bad-signature', found)
+  if (weight < enough) throw sponsorRefused('too-little-weight', found)
+  const withoutLast = weighSignatures({ hash: inner.hash, signatures: signatures.slice(0, -1), signers })
+  if (signatures.length > 1 && withoutLast.weight >= enough) throw sponsorRefused('extra-signature', found)
+}
+
+function signaturesOf(inner: InnerTransaction): HintedSignature[] {
+  return inner.envelope.signatures.map(({ hint, signature }) => ({
+    hint: hint.toBytes(),
+    signature: signature.toBytes(),
+  }))
 }
 
 /** The refusals that time, account and simulation give. */

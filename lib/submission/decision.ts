@@ -1,4 +1,22 @@
-import type { LedgerRecord } from './ledger-record.ts'
+/** What stands on the ledger about an envelope. */
+export interface LedgerRecord {
+  succeeded: boolean
+  /** whether it used up the account's sequence number; a transaction that did not may leave room for a rival */
+  consumed: boolean
+  /** inner hash of the envelope that stands there */
+  applied: string
+  /** the hash under which it stands: that of our fee bump, or the inner one */
+  hash: string
+  ledger: number
+  /** when that ledger closed, unix seconds */
+  closedAt: number
+  /** stroops that the service paid */
+  feeCharged: bigint
+  /** code of the innermost result as the SDK spells it: txSuccess, txFailed, txBadSeq … */
+  resultCode: string
+  /** number of the contract error behind a failure */
+  contractError: number | null
+}
 
 /** What one answer of the RPC says of one hash, and what history that answer rests on. */
 export interface HashAnswer {

@@ -2,14 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { openAccounts, type ReadAccount } from '#lib/stellar/accounts.ts'
-import { lookUp } from '#lib/stellar/look-up.ts'
+import { openAccounts, type ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
+import { lookUp } from '#lib/stellar/transaction.ts'
 import { hashesOf, maxTimeOf, walkLedgers } from './look-up.ts'
-import { type Books, setOf } from './settlement.ts'
 import { newTracked, type Outcome, perform, renew, type Tracked, waitFor } from './tracked.ts'
 import { openTracking } from './tracking.ts'
-import { findEnvelopes, type RecordedTransfer } from './transfers.ts'
+import { type Books, findEnvelopes, type RecordedTransfer, setOf } from './transfers.ts'
 
 /** Sends what was recorded, and finds out what becomes of it. One per process; it needs no key. */
 export interface Submission {

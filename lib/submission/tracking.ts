@@ -1,14 +1,20 @@
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
-import type { ReadAccount } from '#lib/stellar/accounts.ts'
+import type { ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { send } from '#lib/stellar/send.ts'
-import { type Decision, decide, type HashAnswer } from './decision.ts'
-import type { LedgerRecord } from './ledger-record.ts'
+import { send } from '#lib/stellar/transaction.ts'
+import { type Decision, decide, type HashAnswer, type LedgerRecord } from './decision.ts'
 import { hashesOf, lookUpHashes, maxTimeOf } from './look-up.ts'
-import { type Books, setOf, settleTransfer } from './settlement.ts'
 import { type Tracked, tellRefused, tellSettled } from './tracked.ts'
-import { type Envelope, findTransfer, noteSent, type RecordedTransfer } from './transfers.ts'
+import {
+  type Books,
+  type Envelope,
+  findTransfer,
+  noteSent,
+  type RecordedTransfer,
+  setOf,
+  settleTransfer,
+} from './transfers.ts'
 
 /** What is done about one open transfer. Each of these throws when RPC or database cannot be reached. */
 export interface Tracking {

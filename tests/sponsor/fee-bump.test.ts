@@ -1,7 +1,6 @@
 import { type FeeBumpTransaction, Keypair, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
-import { wrapInFeeBump } from '#lib/sponsor/fee-bump.ts'
-import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
+import { decodeInner, wrapInFeeBump } from '#lib/sponsor/fee-bump.ts'
 import { PASSPHRASE, pair, payer, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 
 /** Inner fee and resource fee: odd ones, equal ones, the least and the largest. */

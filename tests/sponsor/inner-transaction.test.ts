@@ -1,7 +1,7 @@
 import { Account, MuxedAccount, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import { Refusal } from '#lib/http/refusal.ts'
-import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
+import { decodeInner } from '#lib/sponsor/fee-bump.ts'
 import {
   authorize,
   PASSPHRASE,

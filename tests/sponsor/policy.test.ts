@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
-import { checkTimeBounds, outerFee, readIntent } from '#lib/sponsor/policy.ts'
+import { decodeInner, outerFee } from '#lib/sponsor/fee-bump.ts'
+import { checkTimeBounds, readIntent } from '#lib/sponsor/policy.ts'
 import { NOW, PASSPHRASE, payee, payer, rules, signedTransfer, TOKEN } from '../support/inner-transaction.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { expectRefusal } from './refused.ts'

@@ -1,4 +1,4 @@
-import type { LedgerRecord } from '#lib/submission/ledger-record.ts'
+import type { LedgerRecord } from '#lib/submission/decision.ts'
 
 /** How a transfer may stand on the ledger. */
 export const SUCCESS: LedgerRecord = {

@@ -3,10 +3,9 @@ import { REFUSAL_REASONS, type RefusalReason, SponsorRefusal, sponsorRefused } f
 import { CLAIM_CASES } from '../directory/claim-cases.ts'
 import { RIVAL_CASES } from '../submission/rival-cases.ts'
 import { MESSAGES } from './messages.ts'
-import { PAYER_CASES } from './payer-cases.ts'
 import { POLICY_CASES } from './policy-cases.ts'
 import { QUOTA_CASES } from './quota-cases.ts'
-import { SIGNATURE_CASES } from './signature-cases.ts'
+import { PAYER_CASES, SIGNATURE_CASES } from './signature-cases.ts'
 import { FEE_CASES, FOOTPRINT_CASES, HOST_ERRORS, RESOURCE_CASES } from './simulation-cases.ts'
 
 const reasons = Object.keys(REFUSAL_REASONS) as RefusalReason[]

@@ -205,3 +205,12 @@ function twentySigners(): Pick<SignatureCase, 'envelope' | 'account'> {
     account: account({ thresholds: [1, 20, 20, 20], signers: others.map((key) => signer(key, 1)) }),
   }
 }
+
+/** The sequence number that the account has used last, beside that of a transfer with number 8. */
+export const PAYER_CASES: readonly { name: string; used: bigint | null; reason?: RefusalReason }[] = [
+  { name: 'the next number', used: 7n },
+  { name: 'a number that is used', used: 8n, reason: 'sequence' },
+  { name: 'a number long used', used: 100n, reason: 'sequence' },
+  { name: 'a number too far ahead', used: 6n, reason: 'sequence' },
+  { name: 'no account', used: null, reason: 'no-account' },
+]

@@ -1,7 +1,7 @@
 import { SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Refusal } from '#lib/http/refusal.ts'
-import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
+import { decodeInner } from '#lib/sponsor/fee-bump.ts'
 import { checkResourceFee, checkResources, simulate } from '#lib/sponsor/simulation.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'

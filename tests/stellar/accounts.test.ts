@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { diagnose } from '#lib/relay/diagnosis.ts'
-import { openAccounts } from '#lib/stellar/accounts.ts'
+import { openAccounts, readAccount } from '#lib/stellar/account.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
-import { readSequence } from '#lib/stellar/sequence.ts'
 import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'
 
 const addressOf = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest()).publicKey()
@@ -35,11 +34,11 @@ test('those who ask at once share one question, and each gets its own account', 
   expect(readings.map(({ account }) => account?.seqNum)).toEqual([7n, 8n, undefined, 7n])
 })
 
-const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'headless', 'wrong-entry', 'wrong-type']
+const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
 test.each(faults)('%s is no answer, and above all not that there is no such account', async (fault) => {
   fake.fault = fault
   await expect(openAccounts(network())(alice)).rejects.toMatchObject({ code: 'unavailable' })
-  await expect(readSequence(network(), alice)).rejects.toMatchObject({ code: 'unavailable' })
+  await expect(readAccount(network().server, alice)).rejects.toMatchObject({ code: 'unavailable' })
   const token = StrKey.encodeContract(new Uint8Array(32))
   await expect(diagnose({ network: network(), token }, alice)).rejects.toMatchObject({ code: 'unavailable' })
 })

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { envelopes, TRANSFER_STATUSES, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
-import { setOf, settleTransfer } from '#lib/submission/settlement.ts'
 import {
   eraseOldEnvelopes,
   findEnvelopes,
@@ -11,6 +10,8 @@ import {
   findTransferOfHash,
   lastLedgerOf,
   noteSent,
+  setOf,
+  settleTransfer,
   type Transfer,
 } from '#lib/submission/transfers.ts'
 import {

@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Refusal } from '#lib/http/refusal.ts'
-import { availableBalance, openFloat, readAvailableBalance } from '#lib/sponsor/float.ts'
+import { availableBalance, openFloat, readAvailableBalance } from '#lib/sponsor/sponsor.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'
 import { PASSPHRASE, sponsor } from '../support/inner-transaction.ts'

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
-import { send } from '#lib/stellar/send.ts'
+import { send } from '#lib/stellar/transaction.ts'
 import { bareResult, feeBumpResult } from '../submission/ledger-answers.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'

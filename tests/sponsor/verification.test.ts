@@ -1,10 +1,17 @@
 import { expect, test } from 'vitest'
-import { decodeInner } from '#lib/sponsor/inner-transaction.ts'
-import { checkPayer } from '#lib/sponsor/payer.ts'
+import { decodeInner } from '#lib/sponsor/fee-bump.ts'
+import { checkPayer, checkSignatures } from '#lib/sponsor/verification.ts'
 import { accountEntry } from '../support/fake-rpc.ts'
 import { PASSPHRASE, payer, signedTransfer } from '../support/inner-transaction.ts'
-import { PAYER_CASES } from './payer-cases.ts'
 import { expectRefusal, thrownBy } from './refused.ts'
+import { PAYER_CASES, SIGNATURE_CASES } from './signature-cases.ts'
+
+test.each(SIGNATURE_CASES)('$name: $reason', async ({ envelope, account, reason }) => {
+  const inner = decodeInner(envelope, PASSPHRASE)
+  const check = () => checkSignatures(inner, account)
+  if (reason) await expectRefusal(check, reason)
+  else expect(check).not.toThrow()
+})
 
 const inner = decodeInner(signedTransfer({ tx: { seqNum: 8n } }), PASSPHRASE)
 

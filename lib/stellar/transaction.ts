@@ -1,0 +1,114 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { Refusal } from '#lib/http/refusal.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import type { Network } from './network.ts'
+
+/**
+ * What came of giving the network an envelope. PENDING, DUPLICATE, TRY_AGAIN_LATER and silence all say the same:
+ * it may be on its way. Only ERROR says that this node will not have it.
+ */
+export type Sent =
+  | { kind: 'unknown'; latestLedger?: number }
+  | { kind: 'error'; latestLedger?: number; resultCode: string; contested: boolean }
+
+const ANSWER = z.object({
+  status: z.enum(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER', 'ERROR']),
+  latestLedger: z.number().int(),
+  errorResultXdr: z.string().optional(),
+})
+
+/** The code that a node also gives when another envelope with the same inner transaction has been there before. */
+const CONTESTED = 'txBadSeq'
+
+/**
+ * Codes of what a later ledger may take all the same. Too early: a minTime is now, but the last ledger's clock is a few
+ * seconds behind. Too low a fee: the queue is full of others who offer as much, or another envelope with this number waits.
+ */
+const FOR_NOW = new Set(['txTooEarly', 'txInsufficientFee'])
+
+/** Gives `envelope` (base64 XDR) to the network. Never throws: no answer is an answer that leaves all open. */
+export async function send(network: Network, envelope: string): Promise<Sent> {
+  try {
+    const answer = await network.call('sendTransaction', { transaction: envelope }, ANSWER)
+    const { latestLedger } = answer
+    if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', latestLedger }
+    const resultCode = resultCodeOf(decodeResult(answer.errorResultXdr))
+    if (FOR_NOW.has(resultCode)) return { kind: 'unknown', latestLedger }
+    return { kind: 'error', latestLedger, resultCode, contested: resultCode === CONTESTED }
+  } catch (error) {
+    log('error', 'send', { failure: describeFailure(error) })
+    return { kind: 'unknown' }
+  }
+}
+
+const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform(Number)
+
+const RANGE = { latestLedger: z.number().int(), latestLedgerCloseTime: seconds, oldestLedger: z.number().int() }
+
+/** What a look-up by hash says: how far the history of the answer reaches, and whether it knows the transaction. */
+const LOOKUP = z.discriminatedUnion('status', [
+  z.object({ status: z.literal('NOT_FOUND'), ...RANGE }),
+  z.object({
+    status: z.enum(['SUCCESS', 'FAILED']),
+    ...RANGE,
+    ledger: z.number().int(),
+    createdAt: seconds,
+    envelopeXdr: z.string(),
+    resultXdr: z.string(),
+    diagnosticEventsXdr: z.array(z.string()).nullish(),
+  }),
+])
+
+export type Lookup = z.output<typeof LOOKUP>
+
+/** A transaction that stands on the ledger, as the RPC tells it. `createdAt` is when its ledger closed, unix seconds. */
+export type FoundTransaction = Pick<
+  Exclude<Lookup, { status: 'NOT_FOUND' }>,
+  'status' | 'ledger' | 'createdAt' | 'envelopeXdr' | 'resultXdr' | 'diagnosticEventsXdr'
+>
+
+/** @throws Refusal `unavailable` */
+export function lookUp(network: Network, hash: string): Promise<Lookup> {
+  return network.call('getTransaction', { hash }, LOOKUP)
+}
+
+/** @throws Refusal `unavailable`: a result that cannot be read says nothing */
+export function decodeResult(resultXdr: string): xdr.TransactionResult {
+  try {
+    return xdr.TransactionResult.fromXdr(resultXdr, 'base64')
+  } catch (cause) {
+    throw new Refusal('unavailable', 'the RPC gave a result that cannot be read', { cause })
+  }
+}
+
+/** What the result of a fee bump says of the transaction inside it. */
+export function innerResultOf({ result }: xdr.TransactionResult): xdr.InnerTransactionResultPair | undefined {
+  return 'innerResultPair' in result ? result.innerResultPair : undefined
+}
+
+/** The code that says what happened, that of the inner transaction where there is one: txSuccess, txFailed, txBadSeq … */
+export function resultCodeOf(result: xdr.TransactionResult): string {
+  return innerResultOf(result)?.result.result.type ?? result.result.type
+}
+
+/**
+ * The last contract error among diagnostic events, whose topics are ("error", Error(Contract, #n)): the one before it
+ * may be a callee's that the caller has dealt with. Only told for information, so what cannot be read is passed over.
+ */
+export function contractErrorOf(diagnosticEvents: readonly string[]): number | null {
+  for (const encoded of diagnosticEvents.toReversed()) {
+    for (const topic of topicsOf(encoded)) {
+      if (topic.type === 'scvError' && topic.error.type === 'sceContract') return topic.error.contractCode
+    }
+  }
+  return null
+}
+
+function topicsOf(diagnosticEvent: string): xdr.ScVal[] {
+  try {
+    return xdr.DiagnosticEvent.fromXdr(diagnosticEvent, 'base64').event.body.v0.topics
+  } catch {
+    return []
+  }
+}
