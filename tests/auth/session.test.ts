@@ -65,6 +65,25 @@ describe('verify', () => {
     })
   })
 
+  test('what one service has verified is nothing to another: its secret, issuer and audience are others', async () => {
+    const token = await mintSession(sessions, wallet, NOW)
+    expect(await verify(token)).toMatchObject(wallet)
+    for (const other of [
+      { secret: 'x'.repeat(32) },
+      { issuer: 'https://other.example' },
+      { audience: 'https://x.example' },
+    ]) {
+      await expect(verifySession({ ...sessions, ...other }, token, NOW)).rejects.toMatchObject(invalid)
+    }
+  })
+
+  test('a token that differs from a verified one in a letter of its signature is none', async () => {
+    const token = await mintSession(sessions, wallet, NOW)
+    expect(await verify(token)).toMatchObject(wallet)
+    const swapped = token.at(-10) === 'A' ? 'B' : 'A'
+    await expect(verify(`${token.slice(0, -10)}${swapped}${token.slice(-9)}`)).rejects.toMatchObject(invalid)
+  })
+
   test('an idp user whose sub is a G-address is no ledger user', async () => {
     const token = await mintSession(sessions, { kind: 'idp', sub: account, issuer: 'https://id.example/' }, NOW)
     expect((await verify(token)).kind).toBe('idp')
