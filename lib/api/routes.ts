@@ -29,7 +29,7 @@ export function routes(path: string, operations: readonly Operation[]) {
 function handlerOf(operation: Operation): Handler<unknown> {
   return async (request, context) => {
     // Before anything is read or computed for a client that asks without end.
-    if (operation.refusals?.includes('rate-limited')) requireRequestLeft(request.headers)
+    if (operation.refusals?.includes('rate-limited')) requireRequestLeft(request.headers, 'session')
     const running = await configuredService()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
     const known = await identify(operation.caller, running, request, params)

@@ -2,7 +2,7 @@ import { createHmac, randomInt, randomUUID } from 'node:crypto'
 import { and, desc, eq, gt, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transactFor } from '#lib/db/connection.ts'
+import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { isPassword, mintBrowser, mintOperatorSession, type OperatorSettings, readBrowser } from './operator.ts'
 
@@ -11,8 +11,7 @@ const FREE_TRIES = 5
 const LONGEST_WAIT_SECONDS = 60
 /** After this many seconds a wrong try is forgotten. */
 const MEMORY_SECONDS = 3600
-/** How often a try is looked at during the wait, in milliseconds, and of how many others one is. */
-const HEARD_EVERY_MS = 1_000
+/** Of so many tries one is checked although its source is to wait, and counts if it is right. */
 const DRAWN_OF = 10
 
 /** How long after the last of `wrong` wrong tries in a row the next one is heard, in seconds. */
@@ -32,39 +31,40 @@ export interface TriedFrom {
   client: string | undefined
 }
 
-/** The sources whose try is under way, and when a try of each was last heard during a wait. */
+/** What a sign-in needs. */
+export interface SignInContext {
+  settings: OperatorSettings
+  database(): Promise<Database>
+  now: Date
+}
+
+/** The sources whose try is under way. */
 const inProgress = new Set<string>()
-const heardAt = new Map<string, number>()
+
+/**
+ * Draws the lot of a try. Strangers who share an address with the operator can keep it waiting without end, and use up what
+ * it may ask, and their tries look like the operator's. One in ten is checked all the same, so that the right password
+ * comes in after a few tries.
+ */
+export const drawTry = (): boolean => randomInt(DRAWN_OF) === 0
 
 /**
  * Admits who knows the password. After five wrong tries in a row each further one has to wait longer. Tries are counted
  * in the audit log, so for all processes together, and apart for each browser that has signed in before and for each
  * client's address. Tries do not queue: one that comes while another is checked is told to come again.
- *
- * During a wait the first try of each second is still checked, and of the others one in ten, drawn by lot: strangers who
- * share an address with the operator can take every second, but not every lot. Such a try counts only if it is right.
- * @param isDrawn whether the lot falls on a try
+ * @param tried.isDrawn whether the lot fell on the try
  * @throws Refusal `too-soon` with the seconds to wait, `unauthenticated`, `unavailable`
  */
 export async function signInOperator(
-  database: () => Promise<Database>,
-  settings: OperatorSettings,
-  { password, from }: { password: string; from: TriedFrom },
-  now: Date,
-  isDrawn: () => boolean = () => randomInt(DRAWN_OF) === 0,
+  { settings, database, now }: SignInContext,
+  tried: { password: string; from: TriedFrom; isDrawn: boolean },
 ): Promise<OperatorCookies> {
-  const known = await readBrowser(settings, from.browser, now)
-  const source = known ?? sourceOf(settings, from.client)
-  if (inProgress.has(source)) throw comeAgain(1)
-  inProgress.add(source)
-  try {
-    const isRight = isPassword(settings, password)
-    const wait = await judge(await database(), { source, known, isRight, isDrawn }, now)
-    if (wait > 0) throw comeAgain(wait)
-    if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
-  } finally {
-    inProgress.delete(source)
-  }
+  const known = await readBrowser(settings, tried.from.browser, now)
+  const source = known ?? sourceOf(settings, tried.from.client)
+  const isRight = isPassword(settings, tried.password)
+  if (isRight && tried.isDrawn) await transact(await database(), (tx) => note(tx, { source, isRight, now }))
+  else await judge(database, { source, owner: known ?? STRANGERS, isRight, now })
+  if (!isRight) throw new Refusal('unauthenticated', 'wrong password')
   return {
     session: await mintOperatorSession(settings, now),
     browser: await mintBrowser(settings, known ?? randomUUID(), now),
@@ -79,47 +79,47 @@ function sourceOf({ key }: OperatorSettings, client: string | undefined): string
   return `a new browser of ${createHmac('sha256', key).update(client).digest('hex').slice(0, 16)}`
 }
 
-/** Counts a try, unless its source is to wait: then the seconds until the next one is heard. */
-async function judge(
-  db: Database,
-  {
-    source,
-    known,
-    isRight,
-    isDrawn,
-  }: { source: string; known: string | undefined; isRight: boolean; isDrawn: () => boolean },
-  now: Date,
-): Promise<number> {
-  // Strangers wait for each other alone, however many there are: a browser that is known has a lock of its own.
-  return await transactFor(db, known ?? 'sign-in of strangers', async (tx) => {
-    // Tries that come side by side to several processes would all find the same count. A try that waited for another
-    // one here would hold a connection that other requests need.
-    const lock = sql`select pg_try_advisory_xact_lock(${SIGN_IN_LOCK}::int, hashtext(${source})) as taken`
-    const { rows } = (await tx.execute(lock)) as unknown as { rows: { taken: boolean }[] }
-    if (!rows[0]?.taken) return 1
-    const left = await secondsToWait(tx, source, now)
-    if (left > 0 && !((isHeard(source, now) || isDrawn()) && isRight)) return left
-    await recordAudit(tx, now, {
-      organisation: undefined,
-      actor: { kind: 'operator', sub: 'dashboard' },
-      action: isRight ? 'operator.admitted' : 'operator.rejected',
-      subject: { kind: 'sign-in', id: source },
-    })
-    return 0
-  })
+interface Try {
+  source: string
+  isRight: boolean
+  now: Date
 }
 
 /** Any number that no other advisory lock of two numbers has. */
 const SIGN_IN_LOCK = 722_013
+/** Strangers wait for each other alone, however many there are: a browser that is known has a lock of its own. */
+const STRANGERS = 'sign-in of strangers'
 
-function isHeard(source: string, now: Date): boolean {
-  const last = heardAt.get(source)
-  if (last !== undefined && now.getTime() - last < HEARD_EVERY_MS && now.getTime() >= last) return false
-  heardAt.delete(source)
-  heardAt.set(source, now.getTime())
-  const [oldest] = heardAt.size > 1_000 ? heardAt.keys() : []
-  if (oldest !== undefined) heardAt.delete(oldest)
-  return true
+/**
+ * Counts a try.
+ * @throws Refusal `too-soon` when its source is to wait
+ */
+async function judge(database: () => Promise<Database>, { owner, ...given }: Try & { owner: string }): Promise<void> {
+  const { source, now } = given
+  if (inProgress.has(source)) throw comeAgain(1)
+  inProgress.add(source)
+  try {
+    await transactFor(await database(), owner, async (tx) => {
+      // Tries that come side by side to several processes would all find the same count. A try that waited for another
+      // one here would hold a connection that other requests need.
+      const lock = sql`select pg_try_advisory_xact_lock(${SIGN_IN_LOCK}::int, hashtext(${source})) as taken`
+      const { rows } = (await tx.execute(lock)) as unknown as { rows: { taken: boolean }[] }
+      const wait = rows[0]?.taken ? await secondsToWait(tx, source, now) : 1
+      if (wait > 0) throw comeAgain(wait)
+      await note(tx, given)
+    })
+  } finally {
+    inProgress.delete(source)
+  }
+}
+
+async function note(tx: Database, { source, isRight, now }: Try): Promise<void> {
+  await recordAudit(tx, now, {
+    organisation: undefined,
+    actor: { kind: 'operator', sub: 'dashboard' },
+    action: isRight ? 'operator.admitted' : 'operator.rejected',
+    subject: { kind: 'sign-in', id: source },
+  })
 }
 
 async function secondsToWait(tx: Database, source: string, now: Date): Promise<number> {

@@ -16,16 +16,19 @@ interface Allowance {
 // A build may bundle the routes apart, so what they share hangs on the process.
 const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 
+/** What is counted apart: who has used up the tries at the password still sees the page that asks for it. */
+type Kind = 'page' | 'password' | 'session'
+
 /**
  * Holds a client to a number of requests to what needs no session, generously: one that asks without end is refused
  * before anything is read or computed for it. Each process counts for itself.
  * @throws Refusal `rate-limited`
  */
-export function requireRequestLeft(headers: Headers, now = performance.now()): void {
+export function requireRequestLeft(headers: Headers, kind: Kind, now = performance.now()): void {
   const client = clientOf(headers)
   if (client === undefined) return
   shared.payrollAllowances ??= new Map()
-  const wait = takeRequest(shared.payrollAllowances, client, now)
+  const wait = takeRequest(shared.payrollAllowances, `${kind} ${client}`, now)
   if (wait === 0) return
   throw new Refusal('rate-limited', 'too many requests from this address', { retryAfter: wait })
 }

@@ -319,6 +319,7 @@ test('batches and payouts', async () => {
     expect(await statusOf('GET', `/payouts?${query}`, as(eve))).toBe(400)
   }
   expect(await statusOf('GET', '/batches?limit=0', as(eve))).toBe(400)
+  expect(await statusOf('GET', `/batches/${id}?limit=0`, as(eve))).toBe(400)
   const payout = (instructed.body.payouts as { id: string }[])[0]?.id
   expect(await statusOf('DELETE', `/payouts/${payout}`, as(walt))).toBe(404)
   expect(await statusOf('DELETE', `/payouts/${payout}`, as(eve))).toBe(200)
@@ -418,7 +419,8 @@ test('the service', async () => {
 test('a client that asks without end', async () => {
   const client = '192.0.2.1'
   const later = performance.now() + 3_600_000
-  for (let asked = 0; asked < 300; asked += 1) requireRequestLeft(new Headers({ 'x-client-address': client }), later)
+  for (let asked = 0; asked < 300; asked += 1)
+    requireRequestLeft(new Headers({ 'x-client-address': client }), 'session', later)
   const limited = OPERATIONS.filter(({ refusals }) => refusals?.includes('rate-limited'))
   expect(limited.length).toBeGreaterThan(0)
   for (const { method, path } of limited)

@@ -49,7 +49,8 @@ describe('what needs no session', () => {
     const client = `192.0.2.${paths.indexOf(path) + 1}`
     const routesOfPath = routes(path, OPERATIONS)
     const method = OPERATIONS.find((operation) => operation.path === path)?.method ?? 'GET'
-    for (let asked = 0; asked < 300; asked += 1) requireRequestLeft(new Headers({ 'x-client-address': client }), 1e12)
+    for (let asked = 0; asked < 300; asked += 1)
+      requireRequestLeft(new Headers({ 'x-client-address': client }), 'session', 1e12)
     const limited = new Request(`http://localhost:3000/api${path}`, {
       method,
       headers: { 'x-client-address': client },
@@ -59,6 +60,13 @@ describe('what needs no session', () => {
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1'])
     expect(await answer.json()).toEqual({ error: 'too many requests from this address', code: 'rate-limited' })
   })
+})
+
+test('who has used up the tries at the password still sees the page that asks for it', () => {
+  const headers = new Headers({ 'x-client-address': '192.0.2.99' })
+  for (let tried = 0; tried < 300; tried += 1) requireRequestLeft(headers, 'password', 1e12)
+  expect(() => requireRequestLeft(headers, 'password', 1e12)).toThrow('too many requests from this address')
+  expect(() => requireRequestLeft(headers, 'page', 1e12)).not.toThrow()
 })
 
 describe('the address of a client', () => {

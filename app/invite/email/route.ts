@@ -14,7 +14,7 @@ const BODY = z.object({ email: z.email('email required').max(254) }, 'email requ
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
-      requireRequestLeft(request.headers)
+      requireRequestLeft(request.headers, 'session')
       const running = await service()
       const { settings, now } = running
       if (!settings.testIssuer) throw new Refusal('idp-not-configured', 'this service has no test issuer')

@@ -17,7 +17,7 @@ const BODY = z.object({ token: z.string('token required').min(1, 'token required
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
-      requireRequestLeft(request.headers)
+      requireRequestLeft(request.headers, 'session')
       const { token } = await readJson(request, BODY)
       const { settings } = await service()
       const { location, ...pending } = await beginSignIn(browserClient(settings))
@@ -25,7 +25,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       return { location }
     },
     GET: async (request) => {
-      requireRequestLeft(request.headers)
+      requireRequestLeft(request.headers, 'session')
       const running = await service()
       const pending = await takeSignIn(running.settings.publicUrl)
       if (!pending) return seeOther('/invite/accepted')

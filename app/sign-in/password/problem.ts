@@ -6,6 +6,7 @@ export function problemOf(error: unknown): string {
   const failure = databaseFailure(error)
   if (!(failure instanceof Refusal)) throw error
   if (failure.code === 'unauthenticated') return 'problem=wrong'
-  if (failure.code === 'too-soon') return `problem=wait&seconds=${failure.retryAfter}`
+  if (failure.code === 'too-soon' || failure.code === 'rate-limited')
+    return `problem=wait&seconds=${failure.retryAfter}`
   return 'problem=unavailable'
 }

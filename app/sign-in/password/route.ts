@@ -4,11 +4,12 @@ import { foreignForm, seeOther } from '#app/(operator)/form-answers.ts'
 import { operatorCookies } from '#app/(operator)/operator-cookies.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { BROWSER_SECONDS, OPERATOR_SESSION_SECONDS, readBrowser } from '#lib/auth/operator.ts'
-import { signInOperator } from '#lib/auth/operator-sign-in.ts'
+import { drawTry, signInOperator } from '#lib/auth/operator-sign-in.ts'
 import { readForm } from '#lib/http/body.ts'
 import { clientOf } from '#lib/http/client-address.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { resource } from '#lib/http/resource.ts'
+import { takeTurn } from '#lib/http/turns.ts'
 import { service } from '#lib/server/services.ts'
 import { problemOf } from './problem.ts'
 
@@ -20,18 +21,26 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
     POST: async (request) => {
       const { settings, database, now } = await service()
       const { operator, publicUrl } = settings
-      const names = operatorCookies(publicUrl)
-      const jar = await cookies()
-      const browser = jar.get(names.browser)?.value
-      // Strangers at the operator's address cannot use up the tries of a browser that has signed in before.
-      if (!operator || !(await readBrowser(operator, browser, now()))) requireRequestLeft(request.headers)
       if (!isOwnForm(request.headers, publicUrl)) return foreignForm(publicUrl)
       if (!operator) return seeOther('/sign-in')
       const { password, to } = await readForm(request, form)
       const back = isOwnPage(to) ? to : '/overview'
-      const from = { browser, client: clientOf(request.headers) }
-      const made = await signInOperator(database, operator, { password, from }, now()).catch(problemOf)
-      if (typeof made === 'string') return seeOther(`/sign-in?${made}&to=${encodeURIComponent(back)}`)
+      const names = operatorCookies(publicUrl)
+      const jar = await cookies()
+      const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
+      const isDrawn = drawTry()
+      const signIn = async () => {
+        // Strangers at the operator's address cannot use up the tries of a browser that has signed in before.
+        const isKnown = await readBrowser(operator, from.browser, now())
+        if (!isKnown && !isDrawn) requireRequestLeft(request.headers, 'password')
+        return await signInOperator({ settings: operator, database, now: now() }, { password, from, isDrawn })
+      }
+      const made = await signIn().catch(problemOf)
+      if (typeof made === 'string') {
+        // A client that tries again at once would fill each turn with redirections.
+        await takeTurn('refusal')
+        return seeOther(`/sign-in?${made}&to=${encodeURIComponent(back)}`)
+      }
       const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
       jar.set(names.session, made.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })
       jar.set(names.browser, made.browser, { ...terms, maxAge: BROWSER_SECONDS })
