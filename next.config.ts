@@ -1,5 +1,12 @@
 import type { NextConfig } from 'next'
 
+/** All but the interface and the targets of forms. Next takes letters of either case, but its routes do not: /API is a page. */
+const PAGES = {
+  source: '/((?!(?-i:api(?:/|$)|sign-in/password/?$|sign-out/?$|invite/email/?$|invite/sign-in/?$)).*)',
+  destination: '/',
+  statusCode: 303,
+} as const
+
 const config: NextConfig = {
   poweredByHeader: false,
   typedRoutes: true,
@@ -8,7 +15,7 @@ const config: NextConfig = {
   skipTrailingSlashRedirect: true,
   // Keeps PGlite's WebAssembly out of the public assets, and the SDK and what speaks to sockets out of the bundler.
   serverExternalPackages: ['@electric-sql/pglite', '@stellar/stellar-sdk', '@vercel/postgres', 'pg', 'ws'],
-  // Before it asks proxy.ts about a request, Next holds so much of its body in memory. Pages take no body.
+  // Before it asks proxy.ts about a request, Next holds so much of its body in memory, and logs a line if it is more.
   experimental: { proxyClientMaxBodySize: 1 },
   // Files that are read, not imported: the viewer of /docs.
   outputFileTracingIncludes: {
@@ -16,6 +23,11 @@ const config: NextConfig = {
   },
   // For an image: a folder that runs without npm. `next start` serves the ordinary build and warns of this one.
   ...(process.env.BUILD_STANDALONE && { output: 'standalone' }),
+  // Pages take no body. Next redirects before it asks proxy.ts, and reads nothing: a stranger fills no log with bodies.
+  redirects: async () => [
+    { ...PAGES, has: [{ type: 'header', key: 'content-length', value: '0*[1-9].*' }] },
+    { ...PAGES, has: [{ type: 'header', key: 'transfer-encoding' }] },
+  ],
   headers: async () => [
     {
       source: '/:path*',

@@ -1,11 +1,19 @@
 import { setImmediate } from 'node:timers/promises'
 import { Refusal } from './refusal.ts'
 
+const MEBIBYTE = 1024 * 1024
+
 /**
- * What waits in each line, and how much of it may: pages and files by number, bodies by bytes, which are held in memory.
- * A refusal is never refused itself.
+ * What waits in each line, and how much of it may: pages by number, bodies by bytes, which are held in memory. Files are in
+ * memory once for all, and a refusal is never refused itself.
  */
-const MOST_WAITING = { page: 256, file: 256, refusal: Number.POSITIVE_INFINITY, body: 32 * 1024 * 1024 }
+const MOST_WAITING = {
+  page: 256,
+  file: Number.POSITIVE_INFINITY,
+  refusal: Number.POSITIVE_INFINITY,
+  'small body': 32 * MEBIBYTE,
+  body: 32 * MEBIBYTE,
+}
 
 type Kind = keyof typeof MOST_WAITING
 

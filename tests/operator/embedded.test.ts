@@ -150,3 +150,43 @@ test('the address of a form leads back to its page, and takes no other method an
   const large = await enter({ password: 'x'.repeat(300_000) })
   expect(large.status).toBe(413)
 })
+
+test.each(['/', '/sign-in', '/overview', '/nowhere', '/sign-out/x', '/API/me'])(
+  'a body for the page %s is read by nothing, and leads to the first page',
+  async (path) => {
+    const chunked = { 'Transfer-Encoding': 'chunked' }
+    for (const headers of [{}, chunked]) {
+      const answer = await rawRequest(base, path, { method: 'POST', headers, body: 'x'.repeat(100_000) })
+      expect([answer.status, answer.headers.location, answer.text]).toEqual([303, '/', '/'])
+    }
+  },
+)
+
+test.each([
+  ['GET', 200],
+  ['HEAD', 200],
+  ['POST', 405],
+  ['OPTIONS', 204],
+] as const)('what is said to be compressed is, or is empty: %s', async (method, status) => {
+  const [, path = ''] =
+    /src="(\/docs\/[0-9a-f]{16}\/swagger-ui-bundle\.js)"/.exec((await rawRequest(base, '/docs')).text) ?? []
+  for (const asked of [path, path.replace(/[0-9a-f]{16}/, '0'.repeat(16))]) {
+    const response = await fetch(`${base}${asked}`, { method, redirect: 'manual' })
+    const text = await response.text()
+    const isStale = asked !== path && (method === 'GET' || method === 'HEAD')
+    expect([response.status, response.headers.get('content-encoding')]).toEqual([isStale ? 307 : status, 'gzip'])
+    expect(text.length > 0).toBe(method === 'GET' && !isStale)
+  }
+})
+
+test('strangers at the operator’s address do not shut out the right password from a new browser', async () => {
+  const enterWith = async (password: string) => (await enter({ password })).headers.location
+  const flood = await Promise.all(Array.from({ length: 400 }, () => enterWith('wrong')))
+  expect(flood).toContain('/sign-in?problem=wait&seconds=1&to=%2Foverview')
+  // The page that asks for the password is still there.
+  expect((await rawRequest(base, '/sign-in')).status).toBe(200)
+  // Of ten tries one is drawn: two hundred without any are no chance.
+  let place: unknown
+  for (let tries = 0; tries < 200 && place !== '/overview'; tries += 1) place = await enterWith(PASSWORD)
+  expect(place).toBe('/overview')
+})

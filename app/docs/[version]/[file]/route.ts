@@ -1,8 +1,11 @@
 import { viewerFile } from '#lib/api/viewer/files.ts'
 import { resource, routeNotFound } from '#lib/http/resource.ts'
 
-/** The scripts and styles of the viewer. Their path carries a version, so that browsers keep them. */
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<RouteContext<'/docs/[version]/[file]'>>(
+/**
+ * The scripts and styles of the viewer. Their path carries a version, so that browsers keep them. Next answers the other
+ * methods, without a body: what is said of these paths in next.config.ts (gzip) would not be true of it.
+ */
+export const { GET } = resource<RouteContext<'/docs/[version]/[file]'>>(
   {
     GET: async (request, { params }) => {
       const { version, file } = await params
