@@ -14,6 +14,7 @@ import {
   removeBatch,
 } from '#lib/directory/batches.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
+import { pageQuery } from '#lib/http/paging.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { answerPage, operation } from './operation.ts'
 import { refreshTransfersOf } from './payouts.ts'
@@ -70,15 +71,18 @@ export const BATCH_OPERATIONS = [
     description:
       'Payouts keep the order of their instructions. Looking also settles what the ledger has decided meanwhile.',
     parameters,
+    query: { schema: pageQuery, example: PAGE_EXAMPLE },
     answer: {
-      description: 'The batch',
+      description: 'The batch with up to 1,000 of its payouts, or as many as `limit` says',
       schema: batchWithPayoutsShape,
       example: { ...completed, payouts: [PAYOUT_EXAMPLE] },
+      paged: true,
     },
     refusals: ['batch-not-found'],
     handle: async (context) => {
       await refreshTransfersOf(context)
-      return await findBatch(context, context.params.id)
+      const { batch, payouts } = await findBatch(context, { ...context.params, ...context.query })
+      return answerPage(context.request, payouts, { ...batch, payouts: payouts.items })
     },
   }),
   operation({

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -6,14 +6,14 @@ import { transactFor } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { rowsOf } from '#lib/db/rows.ts'
-import { type Page, pageRequest } from '#lib/http/paging.ts'
+import { cutPage, type Page, type pageQuery, pageRequest, rowsToRead } from '#lib/http/paging.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { BATCH_MOVES, holdBatches, PAYOUT_MOVES } from './batch-progress.ts'
 import { isId } from './ids.ts'
 import { contains, listQuery, openList } from './lists.ts'
 import { refuseDissolved, requireMember } from './organisations.ts'
-import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
+import { PAYOUT_COLUMNS, type Payout, payoutShape, presentPayout } from './payouts/payouts.ts'
 import type { Employer, EmployerContext } from './user.ts'
 
 export const newBatch = z.object({ name: plainText('name', 200) })
@@ -98,16 +98,23 @@ export async function listBatches(
 /** What reading an employer's batches takes. */
 type ReadContext = Pick<EmployerContext, 'db'> & { employer: Pick<Employer, 'organisation'> }
 
+const IN_ORDER = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
+
 /**
- * A batch and its payouts, in the order of their instructions.
+ * A batch and a page of its payouts, in the order of their instructions. A batch can have as many as there are contractors.
  * @throws Refusal `batch-not-found`
  */
-export async function findBatch({ db, employer }: ReadContext, id: string): Promise<BatchWithPayouts> {
+export async function findBatch(
+  { db, employer }: ReadContext,
+  { id, ...query }: z.output<typeof pageQuery> & { id: string },
+): Promise<{ batch: Batch; payouts: Page<Payout> }> {
   const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id)) : []
   if (!batch) throw batchNotFound()
-  const inOrder = db.select(PAYOUT_COLUMNS).from(payouts).where(eq(payouts.batch, id)).orderBy(asc(payouts.sequence))
-  const rows = await rowsOf(db, PAYOUT_COLUMNS, inOrder).execute(employer.organisation)
-  return { ...presentBatch(batch), payouts: rows.map(presentPayout) }
+  const page = pageRequest(query)
+  const isListed = and(eq(payouts.batch, id), page.after && gt(payouts.sequence, page.after.sequence))
+  const inOrder = db.select(IN_ORDER).from(payouts).where(isListed).orderBy(payouts.sequence).limit(rowsToRead(page))
+  const { items, next } = cutPage(await rowsOf(db, IN_ORDER, inOrder).execute(employer.organisation), page)
+  return { batch: presentBatch(batch), payouts: { items: items.map(presentPayout), next } }
 }
 
 /**

@@ -131,6 +131,38 @@ describe('GET /batches', () => {
   })
 })
 
+describe('GET /batches/{id}', () => {
+  test('payouts page by page, in the order of their instructions', async () => {
+    const payees = await Promise.all(Array.from({ length: 7 }, (_, index) => ada.engage(`payee ${index}`)))
+    const { id, payouts } = await ada.prepare(payees, { draft: true })
+    expect(payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map((payee) => payee.id))
+    const pages: BatchWithPayouts['payouts'][] = []
+    for (let link: string | undefined = '?limit=3'; link; ) {
+      const page: Awaited<ReturnType<typeof ada.ask<BatchWithPayouts>>> = await ada.ask('GET', `/batches/${id}${link}`)
+      expect(page.body.payoutCount).toBe(7)
+      pages.push(page.body.payouts)
+      link = page.link
+    }
+    expect(pages.map((page) => page.length)).toEqual([3, 3, 1])
+    expect(pages.flat()).toEqual(payouts)
+  })
+
+  test('of a large batch a thousand payouts, and the way to the others', async () => {
+    const payees = await Promise.all(Array.from({ length: 1_001 }, (_, index) => ada.engage(`one of many ${index}`)))
+    const { id } = await ada.prepare(payees, { draft: true })
+    const first = await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)
+    const second = await ada.ask<BatchWithPayouts>('GET', `/batches/${id}${first.link}`)
+    const payouts = [...first.body.payouts, ...second.body.payouts]
+    expect([first.body.payouts.length, second.link]).toEqual([1_000, undefined])
+    expect(payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map((payee) => payee.id))
+  })
+
+  test.each(['limit=0', 'limit=501', 'cursor=x'])('%s: 400', async (query) => {
+    const { id } = await create()
+    expect((await ada.ask('GET', `/batches/${id}?${query}`)).status).toBe(400)
+  })
+})
+
 describe('POST /batches/{id}/instructions', () => {
   test('one payout each, in their order, with the address of the contractor at that time', async () => {
     const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((name) => ada.engage(name)))

@@ -3548,7 +3548,12 @@ export interface operations {
     };
     getBatch: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description how many at most */
+                limit?: number;
+                /** @description where to go on: from the Link header of the page before */
+                cursor?: string;
+            };
             header?: never;
             path: {
                 /** @description id of the batch */
@@ -3558,9 +3563,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The batch */
+            /** @description The batch with up to 1,000 of its payouts, or as many as `limit` says */
             200: {
                 headers: {
+                    /** @description The next page, if there is one (RFC 8288) */
+                    Link?: string;
+                    /** @description How many there are in all, when `limit` is given */
+                    "X-Total-Count"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3609,6 +3618,23 @@ export interface operations {
                         completedAt?: string;
                         payouts: components["schemas"]["Payout"][];
                     };
+                };
+            };
+            /**
+             * @description A field is missing or malformed; the message names it.
+             *
+             *     - `cursor-invalid`: The field cursor cannot be used.
+             *     - `limit-invalid`: The field limit cannot be used.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {unknown} */
+                        code?: "cursor-invalid" | "limit-invalid";
+                    } & components["schemas"]["Refusal"];
                 };
             };
             /**
