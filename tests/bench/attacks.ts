@@ -7,7 +7,10 @@ import { load } from './load.ts'
 export interface Target {
   base: string
   session: string
+  /** the seed of the account that the session is of */
+  seed: string
   batch: string
+  largeBatch: string
 }
 
 /** One client that means harm, and goes on until its thread is ended. */
@@ -40,10 +43,9 @@ const withSession = ({ session }: Target) => ({ ...JSON_TYPE, Authorization: `Be
 
 const rowsOfNames = (count: number) => JSON.stringify({ rows: Array.from({ length: count }, () => ({ name: 'n' })) })
 
-/** As large a transaction as the service decodes, of another account than the caller's. */
-function largeTransaction(): string {
-  const key = Keypair.random()
-  const args = [xdr.ScVal.scvVec(Array.from({ length: 30_000 }, () => xdr.ScVal.scvVoid()))]
+/** A signed call with an argument of so many values. */
+function transactionOf(key: Keypair, values: number): string {
+  const args = [xdr.ScVal.scvVec(Array.from({ length: values }, () => xdr.ScVal.scvVoid()))]
   const contract = 'CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE'
   const transaction = new TransactionBuilder(new Account(key.publicKey(), '1'), {
     fee: '100',
@@ -78,24 +80,41 @@ export const ATTACKS: readonly Attack[] = [
     }),
   },
   {
+    name: '100 at once: imports of 20,000 rows',
+    run: flood(100, (target) => ['POST', '/api/contractors/bulk', withSession(target), rowsOfNames(20_000)]),
+  },
+  {
+    name: '100 at once: POST /contractors',
+    run: flood(100, (target) => ['POST', '/api/contractors', withSession(target), '{"name":"n"}']),
+  },
+  {
+    name: '100 at once: PATCH /me',
+    run: flood(100, (target) => ['PATCH', '/api/me', withSession(target), '{"orgName":"n"}']),
+  },
+  {
     name: '4 at once: imports of 2,000 rows',
     run: flood(4, (target) => ['POST', '/api/contractors/bulk', withSession(target), rowsOfNames(2_000)]),
   },
   {
-    name: '4 at once: imports of 20,000 rows',
-    run: flood(4, (target) => ['POST', '/api/contractors/bulk', withSession(target), rowsOfNames(20_000)]),
-  },
-  {
-    name: '100 at once: 130,000 bad instructions',
-    run: flood(100, (target) => {
+    name: '300 at once: 130,000 bad instructions',
+    run: flood(300, (target) => {
       const body = `{"instructions":[${Array(130_000).fill('0').join(',')}]}`
       return ['POST', `/api/batches/${target.batch}/instructions`, withSession(target), body]
     }),
   },
   {
     name: '100 at once: transactions of 160 KB',
+    // As large as the service decodes, of another account than the caller's.
     run: flood(100, (target) => {
-      return ['POST', '/api/transfer', withSession(target), JSON.stringify({ signedXDR: largeTransaction() })]
+      const signedXDR = transactionOf(Keypair.random(), 30_000)
+      return ['POST', '/api/transfer', withSession(target), JSON.stringify({ signedXDR })]
+    }),
+  },
+  {
+    name: '100 at once: transfers that are refused (422)',
+    run: flood(100, (target) => {
+      const signedXDR = transactionOf(Keypair.fromSecret(target.seed), 1)
+      return ['POST', '/api/transfer', withSession(target), JSON.stringify({ signedXDR })]
     }),
   },
   {
@@ -112,6 +131,10 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: '100 at once: lists of 1,000 payouts',
     run: flood(100, (target) => ['GET', '/api/payouts', withSession(target)]),
+  },
+  {
+    name: '100 at once: a batch of 50,000 payouts',
+    run: flood(100, (target) => ['GET', `/api/batches/${target.largeBatch}`, withSession(target)]),
   },
   { name: '10,000 half-sent bodies', run: (target) => sendHalves(target, 10_000) },
 ]

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { Keypair } from '@stellar/stellar-sdk'
 import { ATTACKS, type Target } from './attacks.ts'
 import { type LoadReport, load, percentile, residentMbOf } from './load.ts'
 import { startPollingService } from './polling.ts'
@@ -21,15 +22,17 @@ const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
  * @param only the attacks whose name has this in it
  */
 export async function measureHostile(databaseUrl: string, only = ''): Promise<void> {
-  const service = await startPollingService(databaseUrl, { variables: { TRUST_PROXY: '1' } })
-  const { base, session, otherSession, batch } = service
+  const service = await startPollingService(databaseUrl, {
+    variables: { TRUST_PROXY: '1', SPONSOR_SEED: Keypair.random().secret() },
+  })
+  const { base, session, seed, otherSession, batch, largeBatch } = service
   const row = (cells: string[]) => console.log(cells.map((cell, index) => cell.padEnd(index ? 18 : 42)).join(''))
   const times = ({ times: all }: LoadReport) =>
     `${percentile(all, 0.5).toFixed(0)}, ${percentile(all, 0.99).toFixed(0)} ms`
   try {
     row(['with this running', '/me p50, p99', 'PATCH /me', '/health', 'answers', 'memory', `p99 < ${GOAL_MS} ms`])
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only))) {
-      const attack = attackWith(name, { base, session, batch })
+      const attack = attackWith(name, { base, session, seed, batch, largeBatch })
       await rest(1_000)
       const bearer = { headers: { Authorization: `Bearer ${session}` } }
       const patch = {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import { mintSession } from '#lib/auth/session.ts'
 import { startServing } from '#lib/cli/serve.ts'
 import { openStore } from '#lib/db/connection.ts'
@@ -11,6 +11,9 @@ import { startFloor } from './floor.ts'
 import { cpuMsOf, load } from './load.ts'
 
 const BATCHES = 10_000
+const MOST_CONTRACTORS = 50_000
+/** Organisations of others, and how many contractors each has. */
+const STRANGERS = { organisations: 10, contractors: 8_900 }
 const ROUNDS = 7
 /** Rounds in which the code is compiled, and that do not count. */
 const WARMING_UP = 3
@@ -23,14 +26,18 @@ export interface PollingService {
   base: string
   pid: number
   session: string
+  /** the seed of the account that the session is of */
+  seed: string
   /** a session of somebody else */
   otherSession: string
   organisation: string
   batch: string
+  /** a batch with a payout for each of the most contractors that an organisation can have */
+  largeBatch: string
   close(): Promise<void>
 }
 
-/** Starts the service on the database at `databaseUrl`, which gets an employer with 10,000 batches and payouts. */
+/** Starts the service on the database at `databaseUrl`, which gets an employer with 10,000 batches and payouts, and others with 89,000 contractors. */
 export async function startPollingService(
   databaseUrl: string,
   { port = SERVICE_PORT, variables = {}, output = 'ignore' as 'ignore' | number } = {},
@@ -46,7 +53,8 @@ export async function startPollingService(
     OPERATOR_PASSWORD: 'the password of the benchmark',
   }
   const serving = await startServing(base, { ...configuration, ...variables }, output)
-  const identity = { kind: 'ledger', sub: Keypair.random().publicKey() } as const
+  const account = Keypair.random()
+  const identity = { kind: 'ledger', sub: account.publicKey() } as const
   const origin = `http://localhost:${port}`
   const sessions = { secret: SECRET, issuer: origin, audience: `${origin}/api`, ttl: 3600 }
   const session = await mintSession(sessions, identity, new Date())
@@ -55,7 +63,7 @@ export async function startPollingService(
   const headers = { Authorization: `Bearer ${session}` }
   const found = await fetch(`${base}/api/me`, { headers })
     .then((answer) => answer.json() as Promise<{ employer: { orgId: string } }>)
-    .then(async ({ employer }) => ({ organisation: employer.orgId, batch: await fill(databaseUrl, employer.orgId) }))
+    .then(async ({ employer }) => ({ organisation: employer.orgId, ...(await fill(databaseUrl, employer.orgId)) }))
     .catch(async (error: unknown) => {
       await serving.stop()
       throw error
@@ -64,6 +72,7 @@ export async function startPollingService(
     base,
     pid: serving.pid,
     session,
+    seed: account.secret(),
     otherSession,
     ...found,
     close: async () => {
@@ -73,10 +82,14 @@ export async function startPollingService(
   }
 }
 
-/** Resolves to the id of one of the batches. */
-async function fill(databaseUrl: string, organisation: string): Promise<string> {
+/** Resolves to the ids of one of the batches and of the large one. */
+async function fill(databaseUrl: string, organisation: string): Promise<{ batch: string; largeBatch: string }> {
   const store = openStore({ url: databaseUrl })
   const db = await store.database()
+  const idOf = async (statement: SQL) => {
+    const { rows } = (await db.execute(statement)) as unknown as { rows: { id: string }[] }
+    return rows[0]?.id ?? ''
+  }
   await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at)
     VALUES (${organisation}, 'payee', 'ready', now())`)
   await db.execute(sql`INSERT INTO batches (organisation, name, status, payout_count, created_at)
@@ -84,10 +97,25 @@ async function fill(databaseUrl: string, organisation: string): Promise<string> 
   await db.execute(sql`INSERT INTO payouts (organisation, batch, contractor, status, encrypted_amount, created_at)
     SELECT b.organisation, b.id, c.id, 'ready', 'sealed', b.created_at
     FROM batches b JOIN contractors c USING (organisation) WHERE organisation = ${organisation}`)
+  const largeBatch = await idOf(sql`INSERT INTO batches (organisation, name, status, payout_count, created_at)
+    VALUES (${organisation}, 'the large one', 'ready', ${MOST_CONTRACTORS}, now() - interval '1 year') RETURNING id`)
+  // They are removed again, so that there is room for more.
+  await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at, created_at, deleted_at)
+    SELECT ${organisation}, 'payee ' || n, 'ready', now(), now() - interval '1 year', now()
+    FROM generate_series(2, ${MOST_CONTRACTORS}::int) n`)
+  await db.execute(sql`INSERT INTO payouts (organisation, batch, contractor, status, encrypted_amount, created_at)
+    SELECT organisation, ${largeBatch}, id, 'ready', 'sealed', now() - interval '1 year'
+    FROM contractors WHERE organisation = ${organisation}`)
+  const { organisations, contractors } = STRANGERS
+  await db.execute(sql`WITH others AS (
+      INSERT INTO organisations (name) SELECT 'other ' || n FROM generate_series(1, ${organisations}::int) n RETURNING id
+    ) INSERT INTO contractors (organisation, name, status, email, email_folded, invite_expires_at)
+    SELECT id, 'payee', 'invited', n || '@example.org', n || '@example.org', now() + interval '1 day'
+    FROM others, generate_series(1, ${contractors}::int) n`)
   await db.execute(sql`ANALYZE`)
-  const found = await db.execute(sql`SELECT id FROM batches WHERE organisation = ${organisation} LIMIT 1`)
+  const batch = await idOf(sql`SELECT id FROM batches WHERE organisation = ${organisation} LIMIT 1`)
   await store.close()
-  return (found as unknown as { rows: { id: string }[] }).rows[0]?.id ?? ''
+  return { batch, largeBatch }
 }
 
 /** What frontends poll, beside a bare application of the same Next that verifies the session and runs one statement. */
