@@ -1,7 +1,7 @@
-import { Asset, contract, xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Asset, contract } from '@stellar/stellar-sdk'
+import { beforeAll, expect, test } from 'vitest'
 import { enrol, openTestNetwork as openDeployment } from '#lib/cli/participants.ts'
-import { issuer, keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
+import { issuer, keypair, passphrase, shareNetwork } from './network-fixture.ts'
 
 /** What a client made from a contract's spec has, by the names in that spec. */
 type Methods<Name extends string> = Record<
@@ -12,14 +12,11 @@ type Methods<Name extends string> = Record<
 const holder = keypair('holder')
 const friend = keypair('friend')
 
-let network: TestNetwork
-
+const network = shareNetwork({ closeMs: 50, now: Date.now })
 beforeAll(async () => {
-  network = await openTestNetwork({ closeMs: 50, now: Date.now })
   await network.server.requestAirdrop(holder.publicKey())
   await network.server.requestAirdrop(friend.publicKey())
 })
-afterAll(() => network.stop())
 
 const options = (contractId: string) => ({
   contractId,
@@ -55,9 +52,9 @@ test('an authorisation entry of another account is signed and honoured', async (
   expect(sent.getTransactionResponse?.status).toBe('SUCCESS')
 })
 
-test('the confidential token by an explicit spec', async () => {
+test('the confidential token by the spec in its code', async () => {
   const deployment = await openDeployment(`${network.devnet.url}/deployment.json`)
-  const client = new contract.Client(tokenSpec(), options(deployment.token)) as contract.Client &
+  const client = (await contract.Client.from(options(deployment.token))) as contract.Client &
     Methods<'merge' | 'confidential_balance'>
   await expect(
     client.confidential_balance({ account: holder.publicKey() }).then(({ result }) => result),
@@ -76,14 +73,3 @@ test('the asset contract of the test USDC is the one that classic payments use',
   expect((await client.name({})).result).toBe(`USDC:${issuer.publicKey()}`)
   expect((await client.decimals({})).result).toBe(7)
 })
-
-function tokenSpec(): contract.Spec {
-  const account = new xdr.ScSpecFunctionInputV0({
-    doc: '',
-    name: 'account',
-    type: xdr.ScSpecTypeDef.scSpecTypeAddress(),
-  })
-  const declare = (name: string, outputs: xdr.ScSpecTypeDef[]) =>
-    xdr.ScSpecEntry.scSpecEntryFunctionV0(new xdr.ScSpecFunctionV0({ doc: '', name, inputs: [account], outputs }))
-  return new contract.Spec([declare('merge', []), declare('confidential_balance', [xdr.ScSpecTypeDef.scSpecTypeVal()])])
-}

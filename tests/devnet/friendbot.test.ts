@@ -1,21 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { Account, Asset, StrKey } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeGenesis } from '#lib/devnet/apply/genesis.ts'
-import { devnetKeys } from '#lib/devnet/apply/keys.ts'
-import { openLedger } from '#lib/devnet/apply/ledger.ts'
-import { openProofs } from '#lib/devnet/host/proofs.ts'
+import { expect, test } from 'vitest'
+import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/devnet.ts'
 import { openFriendbot } from '#lib/devnet/services/friendbot.ts'
-import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/transaction/ledger-room.ts'
-import { keypair, openTestNetwork, passphrase, type TestNetwork } from './network-fixture.ts'
+import { keypair, openBareLedger, openTestNetwork, passphrase, root, shareNetwork } from './network-fixture.ts'
 
-let network: TestNetwork
-
-beforeAll(async () => {
-  network = await openTestNetwork({ closeMs: 50, now: Date.now })
-})
-afterAll(() => network.stop())
-
+const network = shareNetwork({ closeMs: 50, now: Date.now })
 const XLM_10_000 = 100_000_000_000n
 const ask = (query: string, init?: RequestInit) => fetch(`${network.devnet.friendbotUrl}${query}`, init)
 
@@ -49,19 +39,8 @@ test('twenty at once', async () => {
 })
 
 test('the same address twice in one ledger: one is made, the other is told so', async () => {
-  const keys = devnetKeys(passphrase)
-  const proofs = await openProofs('stand-in')
-  const ledger = openLedger({
-    limits: NETWORK_LEDGER_LIMITS,
-    closeMs: 5000,
-    memory: 0,
-    directory: null,
-    passphrase,
-    verify: proofs.verify,
-    now: () => 0,
-    genesis: (context) => makeGenesis(context, keys, proofs.keys).entries,
-  })
-  const fund = openFriendbot(ledger, keys.root)
+  const ledger = openBareLedger()
+  const fund = openFriendbot(ledger, root)
   const both = Promise.allSettled([0, 1].map(() => fund(keypair('raced').publicKey())))
   await setImmediate()
   ledger.close()

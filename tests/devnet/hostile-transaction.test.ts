@@ -12,23 +12,30 @@ import {
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Deployment, makeGenesis } from '#lib/devnet/apply/genesis.ts'
 import { devnetKeys } from '#lib/devnet/apply/keys.ts'
-import { type Ledger, openLedger } from '#lib/devnet/apply/ledger.ts'
+import type { Ledger } from '#lib/devnet/apply/ledger.ts'
 import { codeKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { loadWhenNeeded } from '#lib/devnet/host/proofs.ts'
 import { verificationKeyKey } from '#lib/devnet/host/verifier-registry.ts'
 import { readAccount, withBalance, writeAccount } from '#lib/devnet/state/account.ts'
 import { accountKey } from '#lib/devnet/state/ledger-key.ts'
-import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/transaction/ledger-room.ts'
 import { STAND_IN_KEYS } from '#lib/prover/stand-in.ts'
 import type { Verify } from '#lib/prover/verifier.ts'
 import { captureLog } from '../support/console.ts'
-import { issuer, keypair, openTestNetwork, passphrase, perturb, root } from './network-fixture.ts'
+import {
+  hashOf,
+  issuer,
+  keypair,
+  openBareLedger,
+  openTestNetwork,
+  passphrase,
+  perturb,
+  root,
+} from './network-fixture.ts'
 
 const NATIVE = Asset.native().contractId(passphrase)
 const hostile = keypair('hostile')
 const honest = keypair('honest')
 const pay = () => Operation.payment({ destination: issuer.publicKey(), asset: Asset.native(), amount: '1' })
-const hashOf = (transaction: Transaction) => Buffer.from(transaction.hash()).toString('hex')
 
 /** A list in a list, and so on: 12 bytes for each. */
 function nest(depth: number): xdr.ScVal {
@@ -96,13 +103,7 @@ describe('a fault of the ledger’s own', () => {
     verify = () => {
       throw new Error('unreachable')
     }
-    ledger = openLedger({
-      directory: null,
-      passphrase,
-      limits: NETWORK_LEDGER_LIMITS,
-      closeMs: 1_000,
-      memory: 0,
-      now: Date.now,
+    ledger = openBareLedger({
       verify: (...given) => verify(...given),
       genesis: (context) => {
         const made = makeGenesis(context, devnetKeys(passphrase), STAND_IN_KEYS)
@@ -226,6 +227,7 @@ describe('a fault of the ledger’s own', () => {
     expect(logged.join()).toContain(hashOf(broken))
     expect(logged.join()).not.toContain(hashOf(sound))
   })
+
   test('while its validity is judged again drops and bans it, too', () => {
     const [broken, sound] = [build(root, pay()), build(issuer, pay())]
     expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])

@@ -1,10 +1,8 @@
-import { Asset, Operation } from '@stellar/stellar-sdk'
+import { Operation } from '@stellar/stellar-sdk'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { codeOf, keypair, openTestNetwork, perturb, root, type TestNetwork } from './network-fixture.ts'
+import { keypair, openTestNetwork, pay, perturb, root, type TestNetwork } from './network-fixture.ts'
 
 const payer = keypair('payer')
-const pay = () => Operation.payment({ destination: root.publicKey(), asset: Asset.native(), amount: '1' })
-const hashOf = (transaction: { hash(): Uint8Array }) => Buffer.from(transaction.hash()).toString('hex')
 
 let network: TestNetwork
 
@@ -12,7 +10,7 @@ describe('a node that is two ledgers behind', () => {
   beforeEach(async () => {
     network = await openTestNetwork({ lag: [2] })
     const make = Operation.createAccount({ destination: payer.publicKey(), startingBalance: '100' })
-    await network.server.sendTransaction(await network.build(root, make))
+    await network.send(await network.build(root, make))
     for (let ledger = 0; ledger < 4; ledger += 1) network.close()
   })
   afterEach(() => network.stop())
@@ -21,14 +19,14 @@ describe('a node that is two ledgers behind', () => {
     const { sequence } = await network.server.getLatestLedger()
     const before = (await network.account(payer)).balance
     const transaction = await network.build(payer, pay())
-    expect(codeOf(await network.server.sendTransaction(transaction))).toBe('PENDING')
+    expect(await network.send(transaction)).toBe('PENDING')
     for (let ledger = 0; ledger < 2; ledger += 1) {
       network.close()
-      expect((await network.server.getTransaction(hashOf(transaction))).status).toBe('NOT_FOUND')
+      expect((await network.find(transaction)).status).toBe('NOT_FOUND')
       expect((await network.account(payer)).balance).toBe(before)
     }
     network.close()
-    const found = await network.server.getTransaction(hashOf(transaction))
+    const found = await network.find(transaction)
     expect(found).toMatchObject({ status: 'SUCCESS', ledger: sequence + 3, latestLedger: sequence + 3 })
     expect((await network.account(payer)).balance).toBeLessThan(before)
     expect((await network.server.getHealth()).latestLedger).toBe(sequence + 3)
@@ -37,12 +35,12 @@ describe('a node that is two ledgers behind', () => {
   test('refuses the next sequence number until it has seen the last', async () => {
     const first = await network.build(payer, pay())
     const second = perturb(first, { seqNum: BigInt(first.sequence) + 1n }, payer)
-    await network.server.sendTransaction(first)
+    await network.send(first)
     network.close()
-    expect(codeOf(await network.server.sendTransaction(second))).toBe('txBadSeq')
+    expect(await network.send(second)).toBe('txBadSeq')
     network.close()
     network.close()
-    expect(codeOf(await network.server.sendTransaction(second))).toBe('PENDING')
+    expect(await network.send(second)).toBe('PENDING')
   })
 })
 

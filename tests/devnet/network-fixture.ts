@@ -1,16 +1,23 @@
 import { createHash } from 'node:crypto'
+import type { Account, FeeBumpTransaction, Transaction } from '@stellar/stellar-sdk'
 import {
-  type Account,
-  type FeeBumpTransaction,
+  Address,
+  Asset,
+  Contract,
   Keypair,
+  nativeToScVal,
   Operation,
   rpc,
-  type Transaction,
+  SorobanDataBuilder,
   TransactionBuilder,
   xdr,
 } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { makeGenesis } from '#lib/devnet/apply/genesis.ts'
 import { devnetKeys } from '#lib/devnet/apply/keys.ts'
-import { type Devnet, type DevnetOptions, startDevnet } from '#lib/devnet/devnet.ts'
+import { type Ledger, openLedger } from '#lib/devnet/apply/ledger.ts'
+import { type Devnet, type DevnetOptions, NETWORK_LEDGER_LIMITS, startDevnet } from '#lib/devnet/devnet.ts'
+import { STAND_IN_KEYS, verifyStandIn } from '#lib/prover/stand-in.ts'
 
 export const passphrase = 'Standalone Network ; February 2017'
 export const { root, issuer } = devnetKeys(passphrase)
@@ -30,6 +37,11 @@ export interface TestNetwork {
   draft(source: Keypair, operations: xdr.Operation[], fee?: string): Promise<Transaction>
   /** A signed transaction of one source. */
   build(source: Keypair, ...operations: xdr.Operation[]): Promise<Transaction>
+  /** A contract call of `source` as its simulation prepared it, not signed. */
+  prepare(source: Keypair, operation: xdr.Operation): Promise<Transaction>
+  /** Sends, and gives the code of the refusal or the status. */
+  send(transaction: Transaction | FeeBumpTransaction): Promise<string>
+  find(transaction: Transaction | FeeBumpTransaction): Promise<rpc.Api.GetTransactionResponse>
   /** Sends, closes a ledger and reads the outcome. */
   settle(transaction: Transaction | FeeBumpTransaction): Promise<rpc.Api.GetTransactionResponse>
   /** Makes accounts with 100 XLM each, in one transaction of the root account. */
@@ -59,6 +71,7 @@ export async function openTestNetwork(options: Partial<DevnetOptions> = {}): Pro
     transaction.sign(source)
     return transaction
   }
+  const find: TestNetwork['find'] = (transaction) => server.getTransaction(hashOf(transaction))
   const settle = async (transaction: Transaction | FeeBumpTransaction) => {
     const sent = await server.sendTransaction(transaction)
     if (sent.status !== 'PENDING') throw new Error(`${sent.status} ${codeOf(sent)}`)
@@ -72,6 +85,13 @@ export async function openTestNetwork(options: Partial<DevnetOptions> = {}): Pro
     close,
     draft,
     build,
+    prepare: async (source, operation) => {
+      const prepared = await server.prepareTransaction(await draft(source, [operation]))
+      if ('feeSource' in prepared) throw new Error('not a plain transaction')
+      return prepared
+    },
+    send: async (transaction) => codeOf(await server.sendTransaction(transaction)),
+    find,
     settle,
     async found(...accounts) {
       const make = (account: Keypair) =>
@@ -82,6 +102,78 @@ export async function openTestNetwork(options: Partial<DevnetOptions> = {}): Pro
     account: (id) => server.getAccountEntry(id.publicKey()),
     stop: devnet.close,
   }
+}
+
+/** A network that opens before the first test of a file, and stops after the last. */
+export function shareNetwork(options: Partial<DevnetOptions> = {}): TestNetwork {
+  const network = {} as TestNetwork
+  beforeAll(async () => void Object.assign(network, await openTestNetwork(options)))
+  afterAll(() => network.stop())
+  return network
+}
+
+/** Accounts of these names with 100 XLM each, new ones for every test. */
+export function foundAccounts<Name extends string>(network: TestNetwork, ...names: Name[]): Record<Name, Keypair> {
+  const accounts = {} as Record<Name, Keypair>
+  let count = 0
+  beforeEach(async () => {
+    count += 1
+    for (const name of names) accounts[name] = keypair(`${name} ${count}`)
+    await network.found(...names.map((name) => accounts[name]))
+  })
+  return accounts
+}
+
+/** A ledger without a network around it, which closes only on command. */
+export function openBareLedger(options: Partial<Parameters<typeof openLedger>[0]> = {}): Ledger {
+  return openLedger({
+    limits: NETWORK_LEDGER_LIMITS,
+    closeMs: 5000,
+    memory: 0,
+    directory: null,
+    passphrase,
+    verify: verifyStandIn,
+    now: () => 0,
+    genesis: (context) => makeGenesis(context, devnetKeys(passphrase), STAND_IN_KEYS).entries,
+    ...options,
+  })
+}
+
+export const hashOf = (transaction: { hash(): Uint8Array }): string => Buffer.from(transaction.hash()).toString('hex')
+
+/** A payment of XLM to the root account. */
+export const pay = (amount = '1', source?: Keypair): xdr.Operation =>
+  Operation.payment({
+    destination: root.publicKey(),
+    asset: Asset.native(),
+    amount,
+    ...(source && { source: source.publicKey() }),
+  })
+
+/** A transfer of XLM by contract call. */
+export function callTransfer(from: Keypair, to: Keypair, stroops: bigint): xdr.Operation {
+  const [sender, recipient] = [from, to].map((account) => new Address(account.publicKey()).toScVal())
+  if (!sender || !recipient) throw new Error('a transfer has two parties')
+  const native = new Contract(Asset.native().contractId(passphrase))
+  return native.call('transfer', sender, recipient, nativeToScVal(stroops, { type: 'i128' }))
+}
+
+/** What a contract call declares. */
+export function sorobanDataOf(transaction: Transaction): xdr.SorobanTransactionData {
+  const envelope = transaction.toEnvelope()
+  if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.ext.type !== 'sorobanData') throw new Error('no call')
+  return envelope.v1.tx.ext.sorobanData
+}
+
+/** The call with its declaration changed. */
+export function declare(
+  transaction: Transaction,
+  change: (builder: SorobanDataBuilder) => SorobanDataBuilder,
+  fields: Parameters<typeof perturb>[1] = {},
+  ...signers: Keypair[]
+): Transaction {
+  const data = change(new SorobanDataBuilder(sorobanDataOf(transaction))).build()
+  return perturb(transaction, { ...fields, ext: xdr.TransactionExt.sorobanData(data) }, ...signers)
 }
 
 /** The result code of a refused submission, inner one of a fee bump included: `txFeeBumpInnerFailed txBadSeq`. */

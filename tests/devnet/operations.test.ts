@@ -1,24 +1,16 @@
 import { Asset, type Keypair, Operation, type rpc, scValToNative, type xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { issuer, keypair, openTestNetwork, resultCodes, root, type TestNetwork } from './network-fixture.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { foundAccounts, issuer, keypair, pay, resultCodes, shareNetwork } from './network-fixture.ts'
 
 const usdc = new Asset('USDC', issuer.publicKey())
 const unknown = new Asset('NONE', keypair('no issuer').publicKey())
 
-let network: TestNetwork
+const network = shareNetwork()
+const accounts = foundAccounts(network, 'holder', 'other')
 let holder: Keypair
 let other: Keypair
-let count = 0
-
-beforeAll(async () => {
-  network = await openTestNetwork()
-})
-afterAll(() => network.stop())
-beforeEach(async () => {
-  count += 1
-  holder = keypair(`holder ${count}`)
-  other = keypair(`other ${count}`)
-  await network.found(holder, other)
+beforeEach(() => {
+  ;({ holder, other } = accounts)
 })
 
 const settle = async (source: Keypair, ...operations: xdr.Operation[]) =>
@@ -37,14 +29,15 @@ const trust = (asset = usdc, limit?: string) =>
 const balanceOf = async (account: Keypair) => (await network.server.getTrustline(account.publicKey(), usdc)).balance
 
 test('createAccount', async () => {
-  const make = (startingBalance: string, to = keypair(`new ${count}`)) =>
+  const made = keypair('made')
+  const make = (startingBalance: string, to = made) =>
     Operation.createAccount({ destination: to.publicKey(), startingBalance })
   expect(await outcome(holder, make('1', other))).toBe('txFailed createAccountAlreadyExist')
   expect(await outcome(holder, make('0.9999999'))).toBe('txFailed createAccountLowReserve')
   expect(await outcome(holder, make('99.9'))).toBe('txFailed createAccountUnderfunded')
   const found = await settle(holder, make('1'))
   if (found.status !== 'SUCCESS') throw new Error(found.status)
-  const account = await network.account(keypair(`new ${count}`))
+  const account = await network.account(made)
   expect(account.balance).toBe(10_000_000n)
   expect(account.seqNum).toBe(BigInt(found.ledger) << 32n)
   expect(account.ext.type).toBe('v0')
@@ -140,8 +133,8 @@ test('one failed operation undoes the others, yet each has its result', async ()
   const found = await settle(holder, send(other, '1'), send(keypair('nobody'), '1'), send(other, '2'))
   if (found.status !== 'FAILED') throw new Error(found.status)
   const { result } = found.resultXdr
-  const codes =
-    result.type === 'txFailed' ? result.results.map((one) => one.type === 'opInner' && one.tr.value.type) : []
+  const results = result.type === 'txFailed' ? result.results : []
+  const codes = results.map((one) => one.type === 'opInner' && one.tr.value.type)
   expect(codes).toEqual(['paymentSuccess', 'paymentNoDestination', 'paymentSuccess'])
   expect((await network.account(other)).balance).toBe(1_000_000_000n)
   expect((await network.account(holder)).balance).toBe(1_000_000_000n - 300n)
@@ -160,7 +153,7 @@ test('classic payments tell of themselves as their asset contract would (CAP-67)
 })
 
 test('the first use of a sequence number is remembered (CAP-21)', async () => {
-  const found = await settle(holder, send(root, '1'))
+  const found = await settle(holder, pay())
   if (found.status !== 'SUCCESS') throw new Error(found.status)
   const { ext } = await network.account(holder)
   const v2 = ext.type === 'v1' && ext.v1.ext.type === 'v2' ? ext.v1.ext.v2.ext : undefined

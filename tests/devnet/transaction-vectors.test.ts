@@ -1,32 +1,21 @@
 import { readFileSync } from 'node:fs'
-import {
-  Account,
-  Address,
-  Asset,
-  Contract,
-  type FeeBumpTransaction,
-  type Keypair,
-  nativeToScVal,
-  Operation,
-  type rpc,
-  SorobanDataBuilder,
-  scValToNative,
-  type Transaction,
-  TransactionBuilder,
-  xdr,
-} from '@stellar/stellar-sdk'
+import type { FeeBumpTransaction, Keypair, rpc, Transaction } from '@stellar/stellar-sdk'
+import { Account, Operation, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
 import { NETWORK_LEDGER_LIMITS } from '#lib/devnet/devnet.ts'
 import { sequenceUse } from '#lib/devnet/state/account.ts'
 import { accountId } from '#lib/devnet/state/ledger-key.ts'
 import { nonRefundableFee } from '#lib/devnet/transaction/fees.ts'
 import {
+  callTransfer,
   codeOf,
+  declare,
   keypair,
   openTestNetwork,
   passphrase,
+  pay,
   perturb,
-  root,
+  sorobanDataOf,
   type TestNetwork,
   wrap,
 } from './network-fixture.ts'
@@ -132,7 +121,7 @@ function check(
   if (step.feeCharged !== undefined) expect(String(charged)).toBe(step.feeCharged)
   if (step.offerNeeded !== undefined) {
     if ('innerTransaction' in transaction) throw new Error('a fee bump has no resource fee')
-    expect(String((charged ?? 0n) - dataOf(transaction).resourceFee)).toBe(step.offerNeeded)
+    expect(String((charged ?? 0n) - sorobanDataOf(transaction).resourceFee)).toBe(step.offerNeeded)
   }
   if (!step.diagnostic) return
   const body = sent.diagnosticEvents?.[0]?.event.body.v0
@@ -152,7 +141,7 @@ async function find(
   step: Extract<Step, { find: string }>,
   transaction: Transaction | FeeBumpTransaction,
 ): Promise<void> {
-  const found = await network.server.getTransaction(Buffer.from(transaction.hash()).toString('hex'))
+  const found = await network.find(transaction)
   expect(found.status).toBe(step.status)
   if (found.status === 'NOT_FOUND') return
   if (step.feeCharged !== undefined) expect(String(found.resultXdr.feeCharged)).toBe(step.feeCharged)
@@ -172,7 +161,7 @@ async function make(network: TestNetwork, draft: Draft): Promise<Transaction | F
     .addOperation(operationOf(kind, source))
     .setTimeout(0)
     .build()
-  const called = kind === 'call' ? declare(await network.server.prepareTransaction(plain), draft) : plain
+  const called = kind === 'call' ? withDeclared(await network.server.prepareTransaction(plain), draft) : plain
   const now = Math.floor(network.clock.now / 1000)
   const bounds = new xdr.TimeBounds({
     minTime: minTime === undefined ? 0n : BigInt(now + minTime),
@@ -185,38 +174,24 @@ async function make(network: TestNetwork, draft: Draft): Promise<Transaction | F
 }
 
 function operationOf(kind: Draft['kind'], source: Keypair): xdr.Operation {
-  if (kind === 'payment') {
-    return Operation.payment({ destination: root.publicKey(), asset: Asset.native(), amount: '1' })
-  }
+  if (kind === 'payment') return pay()
   if (kind === 'bumpSequence') return Operation.bumpSequence({ bumpTo: '5', source: keypair('other').publicKey() })
-  const self = Address.fromString(source.publicKey()).toScVal()
-  const native = new Contract(Asset.native().contractId(passphrase))
-  return native.call('transfer', self, self, nativeToScVal(1n, { type: 'i128' }))
+  return callTransfer(source, source, 1n)
 }
 
 /** The call with what the vector declares for it, and a resource fee that covers that unless the vector says one. */
-function declare(prepared: Transaction | FeeBumpTransaction, draft: Draft): Transaction {
+function withDeclared(prepared: Transaction | FeeBumpTransaction, draft: Draft): Transaction {
   if ('innerTransaction' in prepared) throw new Error('not a plain transaction')
-  const { resources } = dataOf(prepared)
-  const builder = new SorobanDataBuilder(dataOf(prepared)).setResources(
-    draft.instructions ?? resources.instructions,
-    draft.diskReadBytes ?? resources.diskReadBytes,
-    draft.writeBytes ?? resources.writeBytes,
-  )
-  if (draft.readOnly) builder.setReadOnly(draft.readOnly.map(keyOf))
-  const declared = builder.build()
+  const { resources } = sorobanDataOf(prepared)
+  const { instructions, diskReadBytes, writeBytes } = { ...resources, ...draft }
+  const declared = declare(prepared, (data) => {
+    const set = data.setResources(instructions, diskReadBytes, writeBytes)
+    return draft.readOnly ? set.setReadOnly(draft.readOnly.map(keyOf)) : set
+  })
   // Room for signatures, and for rent and events.
-  const enough = nonRefundableFee(declared.resources, prepared.toEnvelope().toXdr().length + 400) + 50_000n
-  const resourceFee = draft.resourceFee === undefined ? enough : BigInt(draft.resourceFee)
-  const sorobanData = new xdr.SorobanTransactionData({ ...declared, resourceFee })
-  const fee = Number(resourceFee) + (draft.offer ?? 100)
-  return perturb(prepared, { ext: xdr.TransactionExt.sorobanData(sorobanData), fee })
-}
-
-function dataOf(transaction: Transaction): xdr.SorobanTransactionData {
-  const envelope = transaction.toEnvelope()
-  if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.ext.type !== 'sorobanData') throw new Error('no call')
-  return envelope.v1.tx.ext.sorobanData
+  const size = prepared.toEnvelope().toXdr().length + 400
+  const resourceFee = draft.resourceFee ?? Number(nonRefundableFee(sorobanDataOf(declared).resources, size)) + 50_000
+  return declare(declared, (data) => data.setResourceFee(resourceFee), { fee: resourceFee + (draft.offer ?? 100) })
 }
 
 function keyOf(name: 'data' | 'nativeLine' | 'payer'): xdr.LedgerKey {

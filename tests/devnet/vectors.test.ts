@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { Address, Asset, Contract, nativeToScVal, Operation, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Asset, Operation, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { accountKey } from '#lib/devnet/state/ledger-key.ts'
 import * as host from './host-fixture.ts'
-import { keypair, openTestNetwork, passphrase, perturb, type TestNetwork } from './network-fixture.ts'
+import { callTransfer, hashOf, keypair, passphrase, perturb, shareNetwork } from './network-fixture.ts'
 
 /** Requests and what the real network answers, each with the place in its sources that says so. */
 function readVectors<Vector>(name: string): (Vector & { name: string; source: string })[] {
@@ -90,12 +90,11 @@ interface HttpVector {
 
 describe('the RPC', () => {
   const payer = keypair('payer')
+  const network = shareNetwork()
   const pay = (amount: string) => Operation.payment({ destination: payer.publicKey(), asset: Asset.native(), amount })
-  let network: TestNetwork
   let known: Record<string, string>
 
   beforeAll(async () => {
-    network = await openTestNetwork()
     await network.found(payer)
     for (const amount of ['1', '2']) await network.settle(await network.build(payer, pay(amount)))
     const last = await network.build(payer, pay('3'))
@@ -103,8 +102,6 @@ describe('the RPC', () => {
     const setting = (id: xdr.ConfigSettingId) =>
       xdr.LedgerKey.configSetting(new xdr.LedgerKeyConfigSetting({ configSettingId: id })).toXdr('base64')
     const native = Asset.native().contractId(passphrase)
-    const self = Address.fromString(payer.publicKey()).toScVal()
-    const move = new Contract(native).call('transfer', self, self, nativeToScVal(1n, { type: 'i128' }))
     const own = accountKey(payer.publicKey())
     const ttl = new xdr.LedgerKeyTtl({ keyHash: new Uint8Array(32) })
     known = {
@@ -115,13 +112,12 @@ describe('the RPC', () => {
       $parallel: setting(xdr.ConfigSettingId.configSettingContractParallelComputeV0),
       $bandwidth: setting(xdr.ConfigSettingId.configSettingContractBandwidthV0),
       $payment: (await network.draft(payer, [pay('1')])).toXdr(),
-      $paid: Buffer.from(last.hash()).toString('hex'),
+      $paid: hashOf(last),
       $native: native,
-      $call: (await network.draft(payer, [move])).toXdr(),
+      $call: (await network.draft(payer, [callTransfer(payer, payer, 1n)])).toXdr(),
       $spent: perturb(last, { fee: 101 }, payer).toXdr(),
     }
   })
-  afterAll(() => network.stop())
 
   const post = async (body: string, contentType = 'application/json') =>
     await fetch(network.devnet.rpcUrl, { method: 'POST', headers: { 'content-type': contentType }, body })
@@ -135,6 +131,7 @@ describe('the RPC', () => {
     expect(response.status).toBe(200)
     expect(answer).toMatchObject(filled({ id: 7, ...(result && { result }), ...(error && { error }) }))
     expect('error' in answer).toBe(error !== undefined)
+    if (/"json"/.test(JSON.stringify(params))) expect(JSON.stringify(answer)).not.toMatch(/Xdr":/)
     for (const name of absent) expect(answer.result).not.toHaveProperty(name)
   })
 
