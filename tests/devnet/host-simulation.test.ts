@@ -1,5 +1,5 @@
 import { Account, Asset, Memo, Operation, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { eventBytes } from '#lib/devnet/host/resources.ts'
 import { type SimulationParams, simulateTransaction } from '#lib/devnet/rpc/simulation.ts'
 import { eventsFee, nonRefundableFee, rentFee } from '#lib/devnet/transaction/fees.ts'
@@ -23,11 +23,12 @@ import { depositRequest, fund, mergeRequest, registerRequest, transferRequest } 
 
 const WITHOUT_ACCOUNT = 'GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF'
 
-function funded(): Network {
-  const network = openNetwork()
+/** Employer and contractor are registered; the employer has something to spend. */
+let network: Network
+beforeEach(() => {
+  network = openNetwork()
   fund(network, employer, contractor)
-  return network
-}
+})
 
 function envelope(
   request: Request,
@@ -40,32 +41,33 @@ function envelope(
   return (change.memo ? builder.addMemo(change.memo) : builder).build()
 }
 
-function simulate(network: Network, params: SimulationParams): rpc.Api.SimulateTransactionResponse {
+function simulate(params: SimulationParams): rpc.Api.SimulateTransactionResponse {
   const body = simulateTransaction({ state: network.state, ledger, params })
   // What a client reads has gone over the wire.
   const raw = JSON.parse(JSON.stringify({ ...body, latestLedger: ledger.sequence }))
   return rpc.parseRawSimulation(raw)
 }
 
-function success(network: Network, params: SimulationParams): rpc.Api.SimulateTransactionSuccessResponse {
-  const answer = simulate(network, params)
+function success(params: SimulationParams): rpc.Api.SimulateTransactionSuccessResponse {
+  const answer = simulate(params)
   if (!rpc.Api.isSimulationSuccess(answer)) throw new Error(JSON.stringify(answer))
   return answer
 }
 
-function errorOf(network: Network, params: SimulationParams): string {
-  const answer = simulate(network, params)
+function errorOf(params: SimulationParams): string {
+  const answer = simulate(params)
   return rpc.Api.isSimulationError(answer) ? answer.error : ''
 }
 
 const transactionOf = (request: Request) => envelope(request).toXdr()
+const transfer = (proof?: Uint8Array) =>
+  transferRequest(network, { from: employer, to: contractor, ...(proof && { proof }) })
 
 describe('a simulated call', () => {
   it('answers what a client needs, and leaves the state as it is', () => {
-    const network = funded()
-    const request = transferRequest(network, { from: employer, to: contractor })
+    const request = transfer()
     const before = network.state.changes()
-    const answer = success(network, { transaction: transactionOf(request) })
+    const answer = success({ transaction: transactionOf(request) })
     expect(network.state.changes()).toEqual(before)
     expect(answer.result?.retval.type).toBe('scvVoid')
     expect(answer.result?.auth).toHaveLength(1)
@@ -76,10 +78,9 @@ describe('a simulated call', () => {
   })
 
   it('names a resource fee that is the minimum, near what the test network charged for a transfer', () => {
-    const network = funded()
     const fee = () => {
-      const transaction = transactionOf(transferRequest(network, { from: employer, to: contractor }))
-      const { transactionData, minResourceFee } = success(network, { transaction })
+      const transaction = transactionOf(transfer())
+      const { transactionData, minResourceFee } = success({ transaction })
       const { resourceFee, resources } = transactionData.build()
       expect(minResourceFee).toBe(String(resourceFee))
       expect(resources.instructions).toBe(117_936_000)
@@ -96,10 +97,9 @@ describe('a simulated call', () => {
   })
 
   it('pays for what is then needed: the assembled transaction fits, with twenty signatures', () => {
-    const network = funded()
     const request = depositRequest(network, employer, contractor, 5n)
     const tx = envelope(request)
-    const answer = success(network, { transaction: tx.toXdr() })
+    const answer = success({ transaction: tx.toXdr() })
     const assembled = rpc.assembleTransaction(tx, answer).build()
     const bytes = Buffer.from(assembled.toXdr(), 'base64').length + 20 * 72
     const { resources, resourceFee } = answer.transactionData.build()
@@ -116,10 +116,9 @@ describe('a simulated call', () => {
   })
 
   it('reads with an empty readWrite and no entry to sign', () => {
-    const network = funded()
     const request = { ...mergeRequest(network, employer), name: 'confidential_balance' }
     const transaction = envelope(request, { source: WITHOUT_ACCOUNT }).toXdr()
-    const answer = success(network, { transaction })
+    const answer = success({ transaction })
     const { footprint, writeBytes, diskReadBytes } = answer.transactionData.build().resources
     expect(footprint.readWrite).toEqual([])
     expect([writeBytes, diskReadBytes]).toEqual([0, 0])
@@ -129,8 +128,7 @@ describe('a simulated call', () => {
   })
 
   it('tells what a new account would look like', () => {
-    const network = openNetwork()
-    const answer = success(network, { transaction: transactionOf(registerRequest(network, stranger, 5n)) })
+    const answer = success({ transaction: transactionOf(registerRequest(network, stranger, 5n)) })
     const [change] = answer.stateChanges ?? []
     expect(change?.type).toBe('created')
     expect(change?.before).toBeNull()
@@ -141,11 +139,10 @@ describe('a simulated call', () => {
   })
 
   it('needs no account, no sequence number and no signature, and looks inside a fee bump', () => {
-    const network = funded()
-    const request = transferRequest(network, { from: employer, to: contractor })
+    const request = transfer()
     const tx = envelope(request)
     const bump = TransactionBuilder.buildFeeBumpTransaction(stranger, '100', tx, passphrase)
-    const answer = success(network, { transaction: bump.toXdr() })
+    const answer = success({ transaction: bump.toXdr() })
     expect(answer.result?.auth[0]?.credentials.type).toBe('sorobanCredentialsSourceAccount')
   })
 
@@ -154,57 +151,53 @@ describe('a simulated call', () => {
     [10_000, 50_000],
     [2_000_000, 2_000_000],
   ])('adds the leeway that was asked for (%s)', (instructionLeeway, added) => {
-    const network = funded()
     const request = { ...mergeRequest(network, employer), name: 'is_spender', args: [g(employer), g(contractor)] }
     const resourceConfig = instructionLeeway === undefined ? {} : { instructionLeeway }
-    const answer = success(network, { transaction: transactionOf(request), resourceConfig })
+    const answer = success({ transaction: transactionOf(request), resourceConfig })
     expect(answer.transactionData.build().resources.instructions).toBe(600_000 + added)
   })
 })
 
 describe('authorisation in a simulation', () => {
-  const merge = (network: Network): Request => ({ ...mergeRequest(network, contractor), source: employer })
+  const merge = (): Request => ({ ...mergeRequest(network, contractor), source: employer })
 
   it.each([
     [undefined, 'sorobanCredentialsAddress'],
     [true, 'sorobanCredentialsAddressV2'],
     [false, 'sorobanCredentialsAddress'],
   ])('is recorded with the credentials that were asked for (%s)', (useUpgradedAuth, type) => {
-    const network = funded()
     const params = useUpgradedAuth === undefined ? {} : { useUpgradedAuth }
-    const answer = success(network, { transaction: transactionOf(merge(network)), ...params })
+    const answer = success({ transaction: transactionOf(merge()), ...params })
     expect(answer.result?.auth.map(({ credentials }) => credentials.type)).toEqual([type])
     const { readWrite } = answer.transactionData.build().resources.footprint
     expect(readWrite).toHaveLength(2)
   })
 
   it('is enforced when the operation carries entries', () => {
-    const network = funded()
-    const request = merge(network)
+    const request = merge()
     const recorded = record(network, request)
     if (!recorded.ok) throw new Error(recorded.error)
     const transaction = envelope(request, { auth: recorded.auth }).toXdr()
-    expect(errorOf(network, { transaction })).toMatch(/^HostError: Error\(Auth, InvalidAction\)\n\nEvent log/)
+    expect(errorOf({ transaction })).toMatch(/^HostError: Error\(Auth, InvalidAction\)\n\nEvent log/)
     const own = { ...request, source: contractor }
     const mine = record(network, own)
     const signed = envelope(own, { auth: mine.ok ? mine.auth : [] }).toXdr()
-    expect(success(network, { transaction: signed }).result?.auth).toHaveLength(1)
-    expect(success(network, { transaction: signed, authMode: 'enforce' }).result?.auth).toHaveLength(1)
+    expect(success({ transaction: signed }).result?.auth).toHaveLength(1)
+    expect(success({ transaction: signed, authMode: 'enforce' }).result?.auth).toHaveLength(1)
   })
 
   it('is what authMode says', () => {
-    const network = funded()
-    const request = merge(network)
+    const request = merge()
     const transaction = transactionOf(request)
-    expect(errorOf(network, { transaction, authMode: 'enforce' })).toContain('Error(Auth, InvalidAction)')
-    expect(errorOf(network, { transaction, authMode: 'record' })).toBe('')
-    expect(errorOf(network, { transaction, authMode: 'record_allow_nonroot' })).toBe('')
-    expect(errorOf(network, { transaction, authMode: 'guess' })).toBe(
+    expect(errorOf({ transaction, authMode: 'enforce' })).toContain('Error(Auth, InvalidAction)')
+    expect(errorOf({ transaction, authMode: 'record' })).toBe('')
+    expect(errorOf({ transaction, authMode: 'record_allow_nonroot' })).toBe('')
+    expect(errorOf({ transaction, authMode: 'guess' })).toBe(
       "optional 'authMode' must be one of enforce,record,record_allow_nonroot when included",
     )
     const recorded = record(network, request)
     const carrying = envelope(request, { auth: recorded.ok ? recorded.auth : [] }).toXdr()
-    expect(errorOf(network, { transaction: carrying, authMode: 'record' })).toBe(
+    expect(errorOf({ transaction: carrying, authMode: 'record' })).toBe(
       "cannot set authMode to 'record' with an auth footprint",
     )
   })
@@ -212,9 +205,8 @@ describe('authorisation in a simulation', () => {
 
 describe('a simulation that fails', () => {
   it('prints the error as the host does, with its events', () => {
-    const network = funded()
-    const request = transferRequest(network, { from: employer, to: contractor, proof: new Uint8Array(14_592) })
-    const answer = simulate(network, { transaction: transactionOf(request) })
+    const request = transfer(new Uint8Array(14_592))
+    const answer = simulate({ transaction: transactionOf(request) })
     if (!rpc.Api.isSimulationError(answer)) throw new Error('succeeded')
     const { token } = network.contracts
     expect(answer.error).toBe(
@@ -224,8 +216,7 @@ describe('a simulation that fails', () => {
   })
 
   it('tells of every call that it went through, newest first', () => {
-    const network = funded()
-    const error = errorOf(network, { transaction: transactionOf(depositRequest(network, stranger, contractor, 1n)) })
+    const error = errorOf({ transaction: transactionOf(depositRequest(network, stranger, contractor, 1n)) })
     const { token, underlying } = network.contracts
     expect(error.split('\n').slice(3, 5)).toEqual([
       `   0: [Diagnostic Event] contract:${token}, topics:[error, Error(Contract, #13)], data:"escalating error to VM trap from failed host function call: call"`,
@@ -234,7 +225,6 @@ describe('a simulation that fails', () => {
   })
 
   it('shows the events that were taken back as such', () => {
-    const network = funded()
     const tight = { instructions: 7_000_000, diskReadBytes: 10_000, writeBytes: 1 }
     const deposit = depositRequest(network, employer, contractor, 5n)
     const recorded = record(network, deposit)
@@ -244,7 +234,7 @@ describe('a simulation that fails', () => {
     expect(result.diagnostics.some(({ inSuccessfulContractCall }) => inSuccessfulContractCall)).toBe(false)
   })
 
-  const merge = () => mergeRequest(openNetwork(), employer)
+  const merge = () => mergeRequest(network, employer)
   const classic = Operation.payment({ destination: WITHOUT_ACCOUNT, asset: Asset.native(), amount: '1' })
   const build = (operations: xdr.Operation[]) => {
     const source = new Account(WITHOUT_ACCOUNT, '0')
@@ -264,14 +254,13 @@ describe('a simulation that fails', () => {
       'Transaction contains a memo. Soroban transactions do not support memos.',
     ],
   ])('says so about %s', (_, transaction, error) => {
-    expect(errorOf(openNetwork(), { transaction: transaction() })).toBe(error)
+    expect(errorOf({ transaction: transaction() })).toBe(error)
   })
 })
 
 it('signs with what was assembled: recorded footprint and entry are enough to apply', () => {
-  const network = funded()
-  const request = transferRequest(network, { from: employer, to: contractor })
-  const { transactionData, result } = success(network, { transaction: transactionOf(request) })
+  const request = transfer()
+  const { transactionData, result } = success({ transaction: transactionOf(request) })
   const { resources } = transactionData.build()
   const applied = enforce(network, request, { auth: result?.auth ?? [], footprint: resources.footprint, resources })
   expect(label(applied)).toBe('')
