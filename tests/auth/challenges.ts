@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { Account, Keypair, Memo, Operation, Transaction, TransactionBuilder, type xdr } from '@stellar/stellar-sdk'
+import { Account, Keypair, Memo, Operation, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { buildChallenge, type Sep10Settings } from '#lib/auth/sep10/challenge.ts'
 import type { SessionSettings } from '#lib/auth/session.ts'
 
@@ -79,3 +79,30 @@ export const nonceOperation = (source?: string) =>
 
 export const webAuthDomain = (value: string | null = sep10.webAuthDomain, source = sep10.signer.publicKey()) =>
   Operation.manageData({ source, name: 'web_auth_domain', value })
+
+/** A challenge, taken apart. */
+function openChallenge(text: string) {
+  const envelope = xdr.TransactionEnvelope.fromXdr(text, 'base64')
+  if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.cond.type !== 'precondTime') throw new Error('no challenge')
+  return { ...envelope.v1, timeBounds: envelope.v1.tx.cond.value }
+}
+
+/** The challenge with its signatures put through `change`. */
+export function withSignatures(
+  text: string,
+  change: (signatures: xdr.DecoratedSignature[]) => xdr.DecoratedSignature[],
+): string {
+  const { tx, signatures } = openChallenge(text)
+  const changed = new xdr.TransactionV1Envelope({ tx, signatures: change([...signatures]) })
+  return xdr.TransactionEnvelope.envelopeTypeTx(changed).toXdr('base64')
+}
+
+/** The same transaction in the envelope form of before protocol 13. */
+export function asV0(text: string): string {
+  const { tx, signatures, timeBounds } = openChallenge(text)
+  const { fee, seqNum, memo, operations } = tx
+  const sourceAccountEd25519 = sep10.signer.rawPublicKey()
+  const ext = xdr.TransactionV0Ext.v0()
+  const v0 = new xdr.TransactionV0({ sourceAccountEd25519, fee, seqNum, timeBounds, memo, operations, ext })
+  return xdr.TransactionEnvelope.envelopeTypeTxV0(new xdr.TransactionV0Envelope({ tx: v0, signatures })).toXdr('base64')
+}

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import Provider from 'oidc-provider'
+import { type LocalServer, serveLocally } from '../support/local-server.ts'
 import { freePort } from '../support/port.ts'
 
 /** The resource that access tokens are for: the audience that the service expects. */
@@ -34,23 +34,16 @@ export async function openOidcServer(redirects: readonly string[] = []): Promise
   const port = await freePort()
   const issuer = `http://127.0.0.1:${port}`
   let keys = 0
-  let server: Server | undefined
+  let server: LocalServer | undefined
   let provider = createProvider(issuer, await signingKey(keys), redirects)
   return {
     issuer,
     start: async () => {
-      const listener = createServer((request, response) => provider.callback()(request, response))
-      await new Promise<void>((resolve) => listener.listen(port, '127.0.0.1', resolve))
-      server = listener
+      server = await serveLocally((request, response) => provider.callback()(request, response), port)
     },
     stop: async () => {
-      const listener = server
+      await server?.close()
       server = undefined
-      if (!listener) return
-      await new Promise<void>((resolve) => {
-        listener.close(() => resolve())
-        listener.closeAllConnections()
-      })
     },
     rotate: async () => {
       keys += 1

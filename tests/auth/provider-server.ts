@@ -1,5 +1,5 @@
-import { createServer } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import { serveLocally } from '../support/local-server.ts'
 
 export interface TestProvider {
   /** Address of the server, without a path. */
@@ -13,8 +13,7 @@ export interface TestProvider {
 
 /** An HTTP server of documents, to stand for a provider's discovery and keys. */
 export async function startTestProvider(): Promise<TestProvider> {
-  const provider: TestProvider = { origin: '', documents: new Map(), requests: [], close: async () => undefined }
-  const listener = createServer((request, response) => {
+  const listening = await serveLocally((request, response) => {
     const path = request.url ?? '/'
     provider.requests.push(path)
     const document = provider.documents.get(path)
@@ -24,15 +23,12 @@ export async function startTestProvider(): Promise<TestProvider> {
     response.statusCode = document ? (document.status ?? 200) : 404
     response.end(typeof document?.body === 'string' ? document.body : JSON.stringify(document?.body ?? {}))
   })
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  const address = listener.address()
-  if (typeof address !== 'object' || !address) throw new Error('not listening')
-  provider.origin = `http://127.0.0.1:${address.port}`
-  provider.close = () =>
-    new Promise((resolve) => {
-      listener.close(() => resolve())
-      listener.closeAllConnections()
-    })
+  const provider: TestProvider = {
+    origin: listening.url,
+    documents: new Map(),
+    requests: [],
+    close: listening.close,
+  }
   return provider
 }
 

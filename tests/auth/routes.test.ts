@@ -1,5 +1,4 @@
-import { createServer } from 'node:http'
-import { Account, MuxedAccount, Networks, Transaction, WebAuth } from '@stellar/stellar-sdk'
+import { Networks, Transaction, WebAuth } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import * as idp from '#app/api/auth/idp/route.ts'
 import * as challenge from '#app/api/auth/sep10/challenge/route.ts'
@@ -7,22 +6,21 @@ import * as verify from '#app/api/auth/sep10/verify/route.ts'
 import { verifySession } from '#lib/auth/session.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/devnet.ts'
 import { accountEntry, type FakeRpc, signerKey } from '../support/fake-rpc.ts'
+import { type LocalServer, serveLocally } from '../support/local-server.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { pair } from './challenges.ts'
 
 const [alice, bob] = [pair('alice'), pair('bob')]
 const address = alice.publicKey()
-const listener = createServer()
+let listener: LocalServer
 let service: TestService<'fake'>
 let fake: FakeRpc
 let issuer: string
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  const bound = listener.address()
-  if (typeof bound !== 'object' || !bound) throw new Error('not listening')
-  issuer = `http://127.0.0.1:${bound.port}/idp`
-  listener.on('request', identityIssuer({ issuer, audience: 'payroll', key: await generateIdentityKey() }))
+  const key = await generateIdentityKey()
+  listener = await serveLocally((...asked) => identityIssuer({ issuer, audience: 'payroll', key })(...asked))
+  issuer = `${listener.url}/idp`
   service = await openTestService({
     ledger: 'fake',
     variables: {
@@ -37,10 +35,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service?.close()
-  await new Promise<void>((resolve) => {
-    listener.close(() => resolve())
-    listener.closeAllConnections()
-  })
+  await listener.close()
 })
 beforeEach(() => {
   fake.accounts.clear()
@@ -82,19 +77,10 @@ describe('GET /auth/sep10/challenge', () => {
     expect(read.clientAccountID).toBe(address)
   })
 
-  const muxed = new MuxedAccount(new Account(address, '0'), '7').accountId()
-  test.each([
-    ['', 'account required'],
-    ['?account=', 'account required'],
-    ['?account=nonsense', 'account must be'],
-    [`?account=${muxed}`, 'account must be'],
-    [`?account=${pair('route server').publicKey()}`, "the server's own"],
-    [`?account=${address}&memo=1`, 'memo'],
-    [`?account=${address}&home_domain=evil.example`, 'home_domain'],
-  ])('400 to %s', async (query, message) => {
-    const response = await ask(query)
+  test('400 to what cannot have one', async () => {
+    const response = await ask(`?account=${address}&home_domain=evil.example`)
     expect(response.status).toBe(400)
-    expect(await response.json()).toEqual({ error: expect.stringContaining(message), code: expect.any(String) })
+    expect(await response.json()).toEqual({ error: expect.stringContaining('home_domain'), code: expect.any(String) })
   })
 })
 
@@ -136,10 +122,6 @@ describe('POST /auth/sep10/verify', () => {
   test.each<[string, unknown, number, string]>([
     ['nothing', '', 400, 'transaction required'],
     ['{}', {}, 400, 'transaction required'],
-    ['an object', { transaction: {} }, 400, 'transaction required'],
-    ['an empty object in a list', { transaction: [{}] }, 400, 'transaction required'],
-    ['null', { transaction: null }, 400, 'transaction required'],
-    ['a list for a body', [], 400, 'transaction required'],
     ['an empty text', { transaction: '' }, 400, 'transaction required'],
     ['garbage', { transaction: 'garbage' }, 400, 'invalid challenge'],
     ['a NUL', { transaction: '\u0000' }, 400, 'invalid challenge'],

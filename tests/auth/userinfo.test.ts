@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
 import { captureLog } from '../support/console.ts'
+import { serveLocally } from '../support/local-server.ts'
 import { NOW, NOW_SECONDS } from './challenges.ts'
 import { type ProviderKey, providerKey } from './provider-server.ts'
 
@@ -13,7 +14,7 @@ let endpoint: string | undefined
 let userinfo: (request: IncomingMessage, response: ServerResponse) => void
 let asked: (string | undefined)[]
 
-const listener = createServer((request, response) => {
+const answer: RequestListener = (request, response) => {
   const json = (body: object) => response.end(JSON.stringify(body))
   if (request.url?.endsWith('/openid-configuration')) {
     json({ issuer, jwks_uri: `${origin}/jwks`, userinfo_endpoint: endpoint })
@@ -22,22 +23,14 @@ const listener = createServer((request, response) => {
     asked.push(request.headers.authorization)
     userinfo(request, response)
   } else response.writeHead(404).end()
-})
+}
 
 beforeAll(async () => {
   key = await providerKey('k1')
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  const bound = listener.address()
-  if (typeof bound !== 'object' || !bound) throw new Error('not listening')
-  origin = `http://127.0.0.1:${bound.port}`
+  const listening = await serveLocally(answer)
+  origin = listening.url
+  return listening.close
 })
-afterAll(
-  () =>
-    new Promise<void>((resolve) => {
-      listener.close(() => resolve())
-      listener.closeAllConnections()
-    }),
-)
 beforeEach(() => {
   captureLog()
   tenant += 1
@@ -86,21 +79,21 @@ test.each([undefined, 'http://id.example/me', 'nonsense', 7])('is not asked at %
 })
 
 describe('the user comes in without an email', () => {
-  const answer = (body: unknown, status = 200) => {
-    return (_request: IncomingMessage, response: ServerResponse) =>
+  const saying =
+    (body: unknown, status = 200): RequestListener =>
+    (_request, response) =>
       void response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body))
-  }
   test.each<[string, typeof userinfo]>([
-    ['of another user', answer({ ...VERIFIED, sub: 'user-2' })],
-    ['of nobody', answer({ ...VERIFIED, sub: undefined })],
-    ['that is not verified', answer({ ...VERIFIED, email_verified: false })],
-    ['verified as text', answer({ ...VERIFIED, email_verified: 'true' })],
-    ['that is no address', answer({ ...VERIFIED, email: 'ann' })],
-    ['refused', answer({ error: 'invalid_token' }, 401)],
-    ['with status 500', answer(VERIFIED, 500)],
-    ['that is no JSON', answer('eyJhbGciOi.J.x')],
-    ['that is a list', answer([VERIFIED])],
-    ['without end', answer({ ...VERIFIED, filler: 'x'.repeat(600_000) })],
+    ['of another user', saying({ ...VERIFIED, sub: 'user-2' })],
+    ['of nobody', saying({ ...VERIFIED, sub: undefined })],
+    ['that is not verified', saying({ ...VERIFIED, email_verified: false })],
+    ['verified as text', saying({ ...VERIFIED, email_verified: 'true' })],
+    ['that is no address', saying({ ...VERIFIED, email: 'ann' })],
+    ['refused', saying({ error: 'invalid_token' }, 401)],
+    ['with status 500', saying(VERIFIED, 500)],
+    ['that is no JSON', saying('eyJhbGciOi.J.x')],
+    ['that is a list', saying([VERIFIED])],
+    ['without end', saying({ ...VERIFIED, filler: 'x'.repeat(600_000) })],
     ['elsewhere', (_request, response) => response.writeHead(302, { location: '/me2' }).end()],
     ['hung up on', (request) => request.socket.destroy()],
   ])('from an answer %s', async (_what, respond) => {

@@ -1,34 +1,26 @@
-import { createServer, type Server } from 'node:http'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { decodeProtectedHeader, type JWK } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
 import { verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/services/identity.ts'
+import { type LocalServer, serveLocally } from '../support/local-server.ts'
 
 let key: JWK
-let listener: Server
+let listener: LocalServer
 let issuer: string
 
 async function serve(port: number): Promise<void> {
-  listener = createServer()
-  await new Promise<void>((resolve) => listener.listen(port, '127.0.0.1', resolve))
-  const address = listener.address()
-  if (typeof address !== 'object' || !address) throw new Error('not listening')
-  issuer = `http://127.0.0.1:${address.port}/idp`
-  listener.on('request', identityIssuer({ issuer, audience: 'payroll', key }))
+  listener = await serveLocally((...asked) => identityIssuer({ issuer, audience: 'payroll', key })(...asked), port)
+  issuer = `${listener.url}/idp`
 }
-const stop = () =>
-  new Promise<void>((resolve) => {
-    listener.close(() => resolve())
-    listener.closeAllConnections()
-  })
 
 beforeAll(async () => {
   key = await generateIdentityKey()
   await serve(0)
 })
-afterAll(stop)
+afterAll(() => listener.close())
 
 const ask = (body: string) =>
   fetch(`${issuer}/token`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
@@ -95,18 +87,16 @@ describe('the test issuer', () => {
     ['a request line that is no path', 'GET // HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['a body that breaks off', 'POST /idp/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"sub"'],
   ])('survives %s', async (_name, bytes) => {
-    const socket = connect(Number(new URL(issuer).port), '127.0.0.1')
-    socket.write(bytes)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    socket.destroy()
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    const socket = connect(listener.port, '127.0.0.1')
+    socket.end(bytes)
+    await once(socket.resume(), 'close')
     expect((await fetch(`${issuer}/jwks`)).status).toBe(200)
   })
 
   test('with the same key its tokens outlive a restart', async () => {
     const token = await tokenFor({ sub: 'carol' })
     const { port } = new URL(issuer)
-    await stop()
+    await listener.close()
     await serve(Number(port))
     const { identity } = await verifyAccessToken(provider(), token, new Date())
     expect(identity.sub).toBe('carol')

@@ -1,4 +1,5 @@
-import { createServer, request } from 'node:http'
+import { request } from 'node:http'
+import { serveLocally } from './local-server.ts'
 
 /** One address in front of several instances. */
 export interface Balancer {
@@ -13,7 +14,7 @@ export interface Balancer {
 /** @param random a number from 0 up to `below`, seeded */
 export async function startBalancer(random: (below: number) => number): Promise<Balancer> {
   let instances: readonly string[] = []
-  const server = createServer((incoming, outgoing) => {
+  const server = await serveLocally((incoming, outgoing) => {
     if (instances.length === 0) return void outgoing.writeHead(502).end()
     const chosen = random(instances.length)
     const target = instances[chosen] ?? ''
@@ -27,21 +28,14 @@ export async function startBalancer(random: (below: number) => number): Promise<
     onward.on('error', () => outgoing.destroy())
     incoming.pipe(onward)
   })
-  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
-  const address = server.address()
-  if (typeof address !== 'object' || !address) throw new Error('not listening')
   const balancer: Balancer = {
-    url: `http://localhost:${address.port}`,
+    url: `http://localhost:${server.port}`,
     given: [],
     spread: (to) => {
       instances = to
       balancer.given = to.map(() => 0)
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close: server.close,
   }
   return balancer
 }

@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { readBody, serveLocally } from './local-server.ts'
 
 /** One JSON-RPC call on its way through the proxy. */
 export interface Call {
@@ -39,10 +39,9 @@ export interface FaultProxy {
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const calls = new Map<string, number>()
   let decide: ((call: Call) => Fault | Promise<Fault>) | null = null
-  const sockets = new Set<Socket>()
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readAll(request)
+    const body = String(await readBody(request))
     const { id, method, params } = JSON.parse(body) as { id: unknown; method: string; params: Record<string, unknown> }
     const earlier = calls.get(method) ?? 0
     calls.set(method, earlier + 1)
@@ -71,33 +70,15 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     }
   }
 
-  const server = createServer((request, response) => {
+  const server = await serveLocally((request, response) => {
     handle(request, response).catch(() => response.destroy())
   })
-  // A PGlite that opens in the same process stops it for seconds.
-  server.keepAliveTimeout = 60_000
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  if (typeof address !== 'object' || !address) throw new Error('no address')
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: server.url,
     calls,
     rule: (next) => {
       decide = next
     },
-    close: () => {
-      for (const socket of sockets) socket.destroy()
-      return new Promise((resolve) => server.close(() => resolve()))
-    },
+    close: server.close,
   }
-}
-
-async function readAll(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks).toString('utf8')
 }
