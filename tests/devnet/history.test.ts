@@ -1,5 +1,5 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { openExpiry } from '#lib/devnet/state/expiry.ts'
 import { openHistory, RETENTION_LEDGERS } from '#lib/devnet/state/history.ts'
 import { memoryJournal } from '#lib/devnet/state/journal.ts'
@@ -83,6 +83,20 @@ test('close times are whole seconds and never go back', async () => {
   expect(times.every(Number.isInteger)).toBe(true)
   expect(new Set(times).size).toBe(3)
   await network.stop()
+})
+
+test.each([
+  [31, '31s'],
+  [65, '1m5s'],
+  [3_600, '1h0m0s'],
+])('a node whose last ledger is %d seconds old says so', async (seconds, told) => {
+  const network = await openTestNetwork()
+  onTestFinished(network.stop)
+  network.clock.now += seconds * 1_000
+  await expect(network.server.getHealth()).rejects.toMatchObject({
+    code: -32603,
+    message: `latency (${told}) since last known ledger closed is too high (>30s)`,
+  })
 })
 
 test('a port that is taken is named, and nothing stays locked', async () => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Asset, Operation, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { Asset, Contract, Operation, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { accountKey } from '#lib/devnet/state/ledger-key.ts'
 import * as host from './host-fixture.ts'
@@ -75,7 +75,7 @@ interface RpcVector {
   params: unknown
   result?: object
   error?: object
-  /** fields that the result does not have */
+  /** fields that the result does not have, or paths to them */
   absent?: string[]
 }
 
@@ -115,6 +115,8 @@ describe('the RPC', () => {
       $paid: hashOf(last),
       $native: native,
       $call: (await network.draft(payer, [callTransfer(payer, payer, 1n)])).toXdr(),
+      $making: (await network.draft(payer, [callTransfer(payer, keypair('newcomer'), 10_000_000n)])).toXdr(),
+      $reading: (await network.draft(payer, [new Contract(native).call('name')])).toXdr(),
       $spent: perturb(last, { fee: 101 }, payer).toXdr(),
     }
   })

@@ -1,11 +1,15 @@
 import { StrKey, xdr } from '@stellar/stellar-sdk'
 import type { EventRecord } from '../state/record.ts'
-import { invalidParams, isObject } from './json-rpc.ts'
+import { invalidParams, isObject, type Params } from './json-rpc.ts'
 
 const MAX_FILTERS = 5
 const MAX_CONTRACTS = 5
-const MAX_TOPIC_LISTS = 5
+const MAX_TOPICS = 5
 const MAX_SEGMENTS = 4
+
+/** In place of a segment: any one, and any number of them at the end. */
+const ANY = '*'
+const REST = '**'
 
 /** One filter: every part that is there must match; several filters are alternatives. */
 export interface EventFilter {
@@ -14,17 +18,16 @@ export interface EventFilter {
   readonly topics: readonly (readonly string[])[]
 }
 
+/** @throws -32602 */
 export function readFilters(filters: unknown): EventFilter[] {
-  if (filters === undefined || filters === null) return []
-  if (!Array.isArray(filters)) throw invalidParams('filters must be an array')
-  if (filters.length > MAX_FILTERS) throw invalidParams('maximum 5 filters per request')
-  return filters.map((filter, index) => {
-    if (!isObject(filter)) throw invalidParams(`filter ${index + 1} invalid: not an object`)
-    return {
-      types: readTypes(filter.type),
-      contracts: readContracts(filter.contractIds),
-      topics: readTopics(filter.topics),
-    }
+  const given = readList(filters)
+  if (given.length > MAX_FILTERS) throw invalidParams('maximum 5 filters per request')
+  return given.map((filter, index) => {
+    if (!isObject(filter)) throw invalidParams('invalid parameters')
+    const { types, contracts, topics } = readParts(filter)
+    const fault = partsFault(types, contracts, topics)
+    if (fault !== undefined) throw invalidParams(`filter ${index + 1} invalid: ${fault}`)
+    return { types: new Set(types), contracts: new Set(contracts), topics }
   })
 }
 
@@ -49,43 +52,57 @@ function matchesOne(event: EventRecord, { types, contracts, topics }: EventFilte
 }
 
 function matchesTopics(topics: readonly string[], pattern: readonly string[]): boolean {
-  const isOpen = pattern.at(-1) === '**'
+  const isOpen = pattern.at(-1) === REST
   const fixed = isOpen ? pattern.slice(0, -1) : pattern
   if (isOpen ? topics.length < fixed.length : topics.length !== fixed.length) return false
-  return fixed.every((segment, index) => segment === '*' || segment === topics[index])
+  return fixed.every((segment, index) => segment === ANY || segment === topics[index])
 }
 
-function readTypes(type: unknown): Set<string> {
-  if (type === undefined || type === null || type === '') return new Set()
-  if (typeof type !== 'string') throw invalidParams('filter type invalid')
-  const types = type.split(',')
-  if (types.every((one) => one === 'contract' || one === 'system')) return new Set(types)
-  throw invalidParams('filter type invalid: if set, type must be either "system", "contract"')
+/** What is of another type is refused before anything is judged. */
+function readParts({ type, contractIds, topics }: Params) {
+  const types = type ?? ''
+  if (typeof types !== 'string') throw invalidParams('invalid parameters')
+  return {
+    types: types === '' ? [] : types.split(','),
+    contracts: readList(contractIds).map(readText),
+    topics: readList(topics).map((topic) => readList(topic).map(readSegment)),
+  }
 }
 
-function readContracts(ids: unknown): Set<string> {
-  if (ids === undefined || ids === null) return new Set()
-  if (!Array.isArray(ids)) throw invalidParams('contractIds must be an array')
-  if (ids.length > MAX_CONTRACTS) throw invalidParams('maximum 5 contract IDs per filter')
-  if (ids.every((id) => typeof id === 'string' && StrKey.isValidContract(id))) return new Set(ids)
-  throw invalidParams('contract ID invalid')
+function readList(value: unknown): unknown[] {
+  const list = value ?? []
+  if (!Array.isArray(list)) throw invalidParams('invalid parameters')
+  return list
 }
 
-function readTopics(lists: unknown): string[][] {
-  if (lists === undefined || lists === null) return []
-  if (!Array.isArray(lists)) throw invalidParams('topics must be an array')
-  if (lists.length > MAX_TOPIC_LISTS) throw invalidParams('maximum 5 topics per filter')
-  return lists.map(readSegments)
+function readText(value: unknown): string {
+  if (typeof value !== 'string') throw invalidParams('invalid parameters')
+  return value
 }
 
-function readSegments(list: unknown): string[] {
-  if (!Array.isArray(list)) throw invalidParams('topic must be an array')
-  const segments = list.length - (list.at(-1) === '**' ? 1 : 0)
-  if (list.length === 0) throw invalidParams('topic must have at least one segment')
-  if (segments > MAX_SEGMENTS) throw invalidParams('topic cannot have more than 4 segments')
-  return list.map((segment, index) => {
-    if (segment === '*' || (segment === '**' && index === list.length - 1)) return segment
-    if (typeof segment === 'string' && xdr.ScVal.validateXdr(segment, 'base64')) return segment
-    throw invalidParams(`topic segment ${index + 1} is not a base64 ScVal`)
-  })
+function readSegment(value: unknown): string {
+  const segment = readText(value)
+  if (segment === ANY || segment === REST || xdr.ScVal.validateXdr(segment, 'base64')) return segment
+  throw invalidParams('invalid parameters')
+}
+
+function partsFault(types: string[], contracts: string[], topics: string[][]): string | undefined {
+  if (!types.every((type) => type === 'contract' || type === 'system')) {
+    return "filter type invalid: if set, type must be either 'system' or 'contract'"
+  }
+  if (contracts.length > MAX_CONTRACTS) return 'maximum 5 contract IDs per filter'
+  if (topics.length > MAX_TOPICS) return 'maximum 5 topics per filter'
+  const unknown = contracts.findIndex((id) => !StrKey.isValidContract(id))
+  if (unknown >= 0) return `contract ID ${unknown + 1} invalid`
+  const faults = topics.map((topic, index) => [index + 1, topicFault(topic)] as const)
+  const [place, fault] = faults.find(([, found]) => found !== undefined) ?? []
+  return fault === undefined ? undefined : `topic ${place} invalid: ${fault}`
+}
+
+function topicFault(topic: readonly string[]): string | undefined {
+  if (topic.length === 0) return 'topic must have at least 1 segment'
+  const segments = topic.at(-1) === REST ? topic.slice(0, -1) : topic
+  const early = segments.indexOf(REST)
+  if (early >= 0) return `segment ${early + 1} invalid: wildcard '**' is only allowed as the last segment`
+  return segments.length > MAX_SEGMENTS ? 'topic cannot have more than 4 segments' : undefined
 }

@@ -5,17 +5,21 @@ import type { History } from '../state/history.ts'
 import type { EventRecord } from '../state/record.ts'
 import { concerns, matches, readFilters } from './event-filters.ts'
 import { invalidParams, invalidRequest, type Params } from './json-rpc.ts'
-import { type Page, readLedger, readPage } from './paging.ts'
+import { limitFault, type Page, readLedger, readPage } from './paging.ts'
 import { formatXdr, readFormat } from './xdr-format.ts'
 
 /** Ledgers that one call looks at, at most. */
 const SCAN_LEDGERS = 10_000
 
 export function getEvents({ history }: Ledger, params: Params): object {
+  const page = readPage(params, 100)
+  const position = page.cursor === undefined ? undefined : readPosition(page.cursor)
   const format = readFormat(params)
-  const page = readPage(params, { initial: 100, maximum: 10_000, tooMany: invalidParams })
+  const fault = rangeFault(page, params) ?? limitFault(page, 10_000)
+  if (fault !== undefined) throw invalidParams(fault)
   const filters = readFilters(params.filters)
-  const { start, after } = startOf(page, params, history)
+  const start = within(position?.ledger ?? page.startLedger ?? 0, history)
+  const after = position?.id ?? ''
   const latest = history.latest()
   const oldest = history.oldest()
   const endLedger = readLedger(params, 'endLedger') ?? latest.sequence + 1
@@ -43,19 +47,20 @@ function inJson({ topic, value, ...event }: EventRecord): object {
   return { ...event, ...formatXdr('json', { topic: { type, xdr: topic }, value: { type, xdr: value } }) }
 }
 
-/** Ids sort as text: they have a fixed width. */
-function startOf({ startLedger, cursor }: Page, params: Params, history: History): { start: number; after: string } {
-  if (cursor !== undefined) {
-    if (startLedger !== undefined || readLedger(params, 'endLedger') !== undefined) {
-      throw invalidParams('ledger ranges and cursor cannot both be set')
-    }
-    const [, toid, index] = /^(\d{1,19})-(\d{1,10})$/.exec(cursor) ?? []
-    if (toid === undefined || index === undefined) throw invalidParams(`invalid cursor: invalid event id ${cursor}`)
-    const start = within(Number(BigInt(toid) >> 32n), history)
-    return { start, after: `${toid.padStart(19, '0')}-${index.padStart(10, '0')}` }
-  }
-  if (startLedger === undefined) throw invalidParams('startLedger must be positive')
-  return { start: within(startLedger, history), after: '' }
+function rangeFault({ startLedger, cursor }: Page, params: Params): string | undefined {
+  const endLedger = readLedger(params, 'endLedger')
+  if (cursor === undefined) return startLedger === undefined ? 'startLedger must be positive' : undefined
+  const isBoth = startLedger !== undefined || endLedger !== undefined
+  return isBoth ? 'ledger ranges and cursor cannot both be set' : undefined
+}
+
+/** The ledger of a cursor, and the id that it is. Ids sort as text: they have a fixed width. */
+function readPosition(cursor: string): { ledger: number; id: string } {
+  const [, toid, index] = /^(\d+)-(\d+)$/.exec(cursor) ?? []
+  if (toid === undefined || index === undefined) throw invalidParams('invalid parameters')
+  if (BigInt(toid) >= 2n ** 63n || BigInt(index) >= 2n ** 32n) throw invalidParams('invalid parameters')
+  const [place, event] = [BigInt(toid), BigInt(index)].map(String) as [string, string]
+  return { ledger: Number(BigInt(toid) >> 32n), id: `${place.padStart(19, '0')}-${event.padStart(10, '0')}` }
 }
 
 function within(ledger: number, history: History): number {

@@ -5,9 +5,9 @@ import { PROTOCOL_VERSION } from '../apply/header.ts'
 import type { Ledger } from '../apply/ledger.ts'
 import { type History, RETENTION_LEDGERS } from '../state/history.ts'
 import type { LedgerRecord } from '../state/record.ts'
-import { invalidParams, invalidRequest, type Params, RpcError } from './json-rpc.ts'
-import { readCursor, readPage, startOf } from './paging.ts'
-import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
+import { invalidParams, type Params, RpcError } from './json-rpc.ts'
+import { readCursor, readLedgerPage } from './paging.ts'
+import { formatXdr, type XdrFormat } from './xdr-format.ts'
 
 /** Seconds after which a node that closed no ledger calls itself unhealthy. */
 const MAX_LATENCY = 30
@@ -17,7 +17,10 @@ export function getHealth(ledger: Ledger): object {
   const oldest = ledger.history.oldest()
   const age = ledger.now() - latest.closeTime
   if (age > MAX_LATENCY) {
-    throw new RpcError(-32603, `latency (${age}s) since last known ledger closed is too high (>${MAX_LATENCY}s)`)
+    throw new RpcError(
+      -32603,
+      `latency (${duration(age)}) since last known ledger closed is too high (>${MAX_LATENCY}s)`,
+    )
   }
   return {
     status: 'healthy',
@@ -27,6 +30,13 @@ export function getHealth(ledger: Ledger): object {
     oldestLedgerCloseTime: oldest.closeTime,
     ledgerRetentionWindow: RETENTION_LEDGERS,
   }
+}
+
+/** Seconds in Go's words: 1h0m5s. */
+function duration(seconds: number): string {
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60)]
+  const parts = [hours > 0 ? `${hours}h` : '', minutes > 0 ? `${minutes % 60}m` : '', `${seconds % 60}s`]
+  return parts.join('')
 }
 
 export function getNetwork(ledger: Ledger, friendbotUrl: string): object {
@@ -43,28 +53,26 @@ export function getVersionInfo(): object {
   }
 }
 
-export function getLatestLedger({ history }: Ledger, params: Params): object {
+/** In base64, whatever format is asked for. */
+export function getLatestLedger({ history }: Ledger): object {
   const latest = history.latest()
   return {
     id: latest.hash,
     protocolVersion: PROTOCOL_VERSION,
     sequence: latest.sequence,
     closeTime: String(latest.closeTime),
-    ...formatXdr(readFormat(params), {
-      header: { type: xdr.LedgerHeader, xdr: latest.header },
-      metadata: { type: xdr.LedgerCloseMeta, xdr: metadataOf(latest, history) },
-    }),
+    headerXdr: latest.header,
+    metadataXdr: metadataOf(latest, history),
   }
 }
 
 /** A page of busy ledgers is a hundred megabytes: between two of them the network goes on. */
 export async function getLedgers(ledger: Ledger, params: Params): Promise<object> {
   const { history } = ledger
-  const format = readFormat(params)
-  const page = readPage(params, { initial: 50, maximum: 200, tooMany: invalidRequest })
+  const page = readLedgerPage(params, history)
   const latest = history.latest()
   const oldest = history.oldest()
-  const start = startOf(page, history) ?? Number(readCursor(page.cursor ?? '', 'ledger')) + 1
+  const start = page.cursor === undefined ? (page.startLedger ?? 0) : Number(readCursor(page.cursor, 'ledger')) + 1
   if (start < oldest.sequence || start > latest.sequence) {
     throw invalidParams(
       `cursor ('${page.cursor}') must be between the oldest ledger: ${oldest.sequence} and the latest ledger: ${latest.sequence} for this rpc instance`,
@@ -74,7 +82,7 @@ export async function getLedgers(ledger: Ledger, params: Params): Promise<object
   const ledgers: object[] = []
   for (let sequence = start; sequence <= end; sequence += 1) {
     const record = history.ledger(sequence)
-    if (record) ledgers.push(describeLedger(record, history, format))
+    if (record) ledgers.push(describeLedger(record, history, page.format))
     await setImmediate()
   }
   return {
@@ -92,6 +100,8 @@ function describeLedger(record: LedgerRecord, history: History, format: XdrForma
     hash: record.hash,
     sequence: record.sequence,
     ledgerCloseTime: String(record.closeTime),
+    // In JSON the real server leaves these two there, empty.
+    ...(format === 'json' && { headerXdr: '', metadataXdr: '' }),
     ...formatXdr(format, {
       header: { type: xdr.LedgerHeaderHistoryEntry, xdr: headerEntry(record).toXdr('base64') },
       metadata: { type: xdr.LedgerCloseMeta, xdr: metadataOf(record, history) },

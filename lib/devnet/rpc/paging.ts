@@ -1,5 +1,6 @@
 import type { History } from '../state/history.ts'
 import { invalidParams, invalidRequest, isObject, type Params } from './json-rpc.ts'
+import { formatFault, readFormat, type XdrFormat } from './xdr-format.ts'
 
 export interface Page {
   readonly startLedger: number | undefined
@@ -7,20 +8,19 @@ export interface Page {
   readonly limit: number
 }
 
-/** startLedger, or a pagination cursor; the limit has a default and a maximum of the method's own. */
-export function readPage(
-  params: Params,
-  limits: { initial: number; maximum: number; tooMany: (message: string) => Error },
-): Page {
+/** startLedger, or a pagination cursor, and a limit. */
+export function readPage(params: Params, initialLimit: number): Page {
   const pagination = params.pagination ?? {}
   if (!isObject(pagination)) throw invalidParams('invalid parameters')
   const { cursor } = pagination
   if (cursor !== undefined && cursor !== null && typeof cursor !== 'string') throw invalidParams('invalid parameters')
-  const asked = pagination.limit ?? 0
-  if (!isCount(asked)) throw invalidParams('invalid parameters')
-  if (asked > limits.maximum) throw limits.tooMany(`limit must not exceed ${limits.maximum}`)
-  const limit = asked === 0 ? limits.initial : asked
-  return { startLedger: readLedger(params, 'startLedger'), cursor: cursor || undefined, limit }
+  const limit = pagination.limit ?? 0
+  if (!isCount(limit)) throw invalidParams('invalid parameters')
+  return { startLedger: readLedger(params, 'startLedger'), cursor: cursor ?? undefined, limit: limit || initialLimit }
+}
+
+export function limitFault({ limit }: Page, maximum: number): string | undefined {
+  return limit > maximum ? `limit must not exceed ${maximum}` : undefined
 }
 
 export function readLedger(params: Params, name: 'startLedger' | 'endLedger'): number | undefined {
@@ -30,19 +30,27 @@ export function readLedger(params: Params, name: 'startLedger' | 'endLedger'): n
   return value
 }
 
-/** The ledger at which a page of getTransactions or getLedgers begins. */
-export function startOf({ startLedger, cursor }: Page, history: History): number | undefined {
+/**
+ * What getTransactions and getLedgers are asked for.
+ * @throws -32600 with everything that is wrong
+ */
+export function readLedgerPage(params: Params, history: History): Page & { format: XdrFormat } {
+  const given = readPage(params, 50)
+  const page = { ...given, cursor: given.cursor || undefined }
+  const faults = [startFault(page, history) ?? limitFault(page, 200), formatFault(params)]
+  const text = faults.filter((fault) => fault !== undefined).join('\n')
+  if (text !== '') throw invalidRequest(text)
+  return { ...page, format: readFormat(params) }
+}
+
+function startFault({ startLedger = 0, cursor }: Page, history: History): string | undefined {
   if (cursor !== undefined) {
-    if (startLedger !== undefined) throw invalidRequest('startLedger and cursor cannot both be set')
-    return undefined
+    return startLedger === 0 ? undefined : `startLedger (${startLedger}) and cursor (${cursor}) cannot both be set`
   }
   const oldest = history.oldest().sequence
   const latest = history.latest().sequence
-  const start = startLedger ?? 0
-  if (start >= oldest && start <= latest) return start
-  throw invalidRequest(
-    `start ledger (${start}) must be between the oldest ledger: ${oldest} and the latest ledger: ${latest} for this rpc instance`,
-  )
+  if (startLedger >= oldest && startLedger <= latest) return undefined
+  return `start ledger (${startLedger}) must be between the oldest ledger: ${oldest} and the latest ledger: ${latest} for this rpc instance`
 }
 
 /** A decimal cursor, read and refused as Go's strconv does it: getTransactions has 64 bits and a sign, getLedgers neither. */

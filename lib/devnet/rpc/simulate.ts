@@ -5,7 +5,7 @@ import type { StateChange } from '../host/state-change.ts'
 import { invalidParams, type Params } from './json-rpc.ts'
 import { simulatedState } from './simulated-state.ts'
 import { type SimulationAnswer, simulateTransaction } from './simulation.ts'
-import { formatXdr, readFormat, toJson } from './xdr-format.ts'
+import { formatFault, formatXdr, toJson } from './xdr-format.ts'
 
 const requestSchema = z.object({
   transaction: z.string().nullish(),
@@ -15,10 +15,11 @@ const requestSchema = z.object({
 })
 
 export function simulate(ledger: Ledger, params: Params): object {
-  const format = readFormat(params)
   const request = requestSchema.safeParse(params)
   if (!request.success) throw invalidParams('invalid parameters')
   const { transaction, authMode, useUpgradedAuth, resourceConfig } = request.data
+  const fault = formatFault(params)
+  if (fault !== undefined) return { error: fault, latestLedger: 0 }
   const answer = simulateTransaction({
     state: simulatedState(ledger.state),
     ledger: ledger.context(),
@@ -31,7 +32,7 @@ export function simulate(ledger: Ledger, params: Params): object {
   })
   // The real server gives up on what it cannot read before it has asked for a ledger.
   const latestLedger = answer.error !== undefined && !answer.events ? 0 : ledger.history.latest().sequence
-  return { latestLedger, ...(format === 'json' ? inJson(answer) : answer) }
+  return { latestLedger, ...(params.xdrFormat === 'json' ? inJson(answer) : answer) }
 }
 
 function inJson({ events, transactionData, results, stateChanges, ...rest }: SimulationAnswer): object {
@@ -45,7 +46,7 @@ function inJson({ events, transactionData, results, stateChanges, ...rest }: Sim
       results: results.map((result) =>
         formatXdr('json', {
           returnValue: { type: xdr.ScVal, xdr: result.xdr },
-          auth: { type: xdr.SorobanAuthorizationEntry, xdr: result.auth },
+          auth: { type: xdr.SorobanAuthorizationEntry, xdr: result.auth.length > 0 ? result.auth : undefined },
         }),
       ),
     }),
@@ -53,7 +54,14 @@ function inJson({ events, transactionData, results, stateChanges, ...rest }: Sim
   }
 }
 
+/** What is not there is null in base64, and the real server leaves that in JSON, too. */
 function changeInJson({ type, key, before, after }: StateChange): object {
-  const entry = (value: string | null) => (value === null ? null : toJson(xdr.LedgerEntry, value))
-  return { type, keyJson: toJson(xdr.LedgerKey, key), beforeJson: entry(before), afterJson: entry(after) }
+  return {
+    type,
+    keyJson: toJson(xdr.LedgerKey, key),
+    before: null,
+    after: null,
+    ...(before !== null && { beforeJson: toJson(xdr.LedgerEntry, before) }),
+    ...(after !== null && { afterJson: toJson(xdr.LedgerEntry, after) }),
+  }
 }

@@ -3,8 +3,8 @@ import type { Ledger } from '../apply/ledger.ts'
 import type { Found, History } from '../state/history.ts'
 import { UnreadableEnvelope } from '../transaction/envelope-decoding.ts'
 import { diagnosticEvent, envelopeResult, plainResult } from '../transaction/results.ts'
-import { invalidParams, invalidRequest, type Params } from './json-rpc.ts'
-import { readCursor, readPage, startOf } from './paging.ts'
+import { invalidParams, type Params } from './json-rpc.ts'
+import { readCursor, readLedgerPage } from './paging.ts'
 import { formatXdr, readFormat, type XdrFormat } from './xdr-format.ts'
 
 /** base64 characters of the largest envelope that is decoded at all: 1 MiB of XDR */
@@ -34,11 +34,8 @@ export function sendTransaction(ledger: Ledger, params: Params): object {
 
 /** By the hash of the envelope or, of a fee bump, that of the transaction inside. */
 export function getTransaction({ history }: Ledger, params: Params): object {
-  const { hash } = params
   const format = readFormat(params)
-  if (typeof hash !== 'string' || !/^[0-9a-fA-F]{64}$/.test(hash)) {
-    throw invalidParams('unexpected hash length or encoding: a transaction hash is 64 hex digits')
-  }
+  const hash = readHash(params.hash ?? '')
   const latest = history.latest()
   const oldest = history.oldest()
   const range = {
@@ -55,17 +52,31 @@ export function getTransaction({ history }: Ledger, params: Params): object {
   return { ...describe(found, history, format), txHash: hash, createdAt: String(found.ledger.closeTime), ...range }
 }
 
+/** A hash of 64 hexadecimal digits, refused in Go's words. @throws -32602 */
+function readHash(hash: unknown): string {
+  if (typeof hash !== 'string') throw invalidParams('invalid parameters')
+  const { length } = Buffer.from(hash)
+  if (Math.floor(length / 2) !== 32) throw invalidParams(`unexpected hash length (${length})`)
+  const [other] = Buffer.from(hash.replace(/[0-9a-fA-F]/g, ''))
+  if (other !== undefined) {
+    const code = other.toString(16).toUpperCase().padStart(4, '0')
+    throw invalidParams(`incorrect hash: encoding/hex: invalid byte: U+${code} '${String.fromCharCode(other)}'`)
+  }
+  if (length > 64) throw invalidParams('incorrect hash: encoding/hex: odd length hex string')
+  return hash
+}
+
 export function getTransactions({ history }: Ledger, params: Params): object {
-  const format = readFormat(params)
-  const page = readPage(params, { initial: 50, maximum: 200, tooMany: invalidRequest })
-  const start = startOf(page, history)
+  const page = readLedgerPage(params, history)
+  const { cursor, startLedger = 0, format } = page
   // The operation in a cursor says nothing: a page begins after its transaction.
-  const after = start === undefined ? readCursor(page.cursor ?? '', 'transaction') : toid(start, 0)
+  const after = cursor === undefined ? toid(startLedger, 0) : readCursor(cursor, 'transaction')
   const seen = after | 0xfffn
   const latest = history.latest()
   const oldest = history.oldest()
   const found: Found[] = []
   let sequence = Number(after >> 32n)
+  if (sequence < 0) throw invalidParams('cursor ledger sequence cannot be negative')
   if (sequence < oldest.sequence) {
     throw invalidParams(`database does not contain metadata for ledger: ${sequence}`)
   }

@@ -8,10 +8,18 @@ interface XdrType {
 }
 
 /** The format that a request asks for. @throws -32602 for any other than these two */
-export function readFormat({ xdrFormat }: Params): XdrFormat {
-  if (xdrFormat === undefined || xdrFormat === null || xdrFormat === '' || xdrFormat === 'base64') return 'base64'
-  if (xdrFormat === 'json') return 'json'
-  throw invalidParams(`expected xdrFormat to be one of base64,json, got: ${String(xdrFormat).slice(0, 100)}`)
+export function readFormat(params: Params): XdrFormat {
+  const fault = formatFault(params)
+  if (fault !== undefined) throw invalidParams(fault)
+  return params.xdrFormat === 'json' ? 'json' : 'base64'
+}
+
+/** What is wrong with the format that a request asks for. */
+export function formatFault({ xdrFormat }: Params): string | undefined {
+  const format = xdrFormat ?? ''
+  if (typeof format !== 'string') throw invalidParams('invalid parameters')
+  if (format === '' || format === 'base64' || format === 'json') return undefined
+  return `got '${format.slice(0, 100)}': expected base64, json for optional 'xdrFormat'`
 }
 
 /**
