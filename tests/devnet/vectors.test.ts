@@ -133,7 +133,8 @@ describe('the RPC', () => {
     expect(response.status).toBe(200)
     expect(answer).toMatchObject(filled({ id: 7, ...(result && { result }), ...(error && { error }) }))
     expect('error' in answer).toBe(error !== undefined)
-    if (/"json"/.test(JSON.stringify(params))) expect(JSON.stringify(answer)).not.toMatch(/Xdr":/)
+    const isInJson = method !== 'getLatestLedger' && /"json"/.test(JSON.stringify(params))
+    if (isInJson) expect(JSON.stringify(answer)).not.toMatch(/Xdr":"./)
     for (const name of absent) expect(answer.result).not.toHaveProperty(name)
   })
 
