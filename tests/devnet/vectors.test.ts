@@ -134,7 +134,7 @@ describe('the RPC', () => {
     expect(answer).toMatchObject(filled({ id: 7, ...(result && { result }), ...(error && { error }) }))
     expect('error' in answer).toBe(error !== undefined)
     const isInJson = method !== 'getLatestLedger' && /"json"/.test(JSON.stringify(params))
-    if (isInJson) expect(JSON.stringify(answer)).not.toMatch(/Xdr":"./)
+    if (isInJson) expect(JSON.stringify(answer)).not.toMatch(/Xdr":"[^"]/)
     for (const name of absent) expect(answer.result).not.toHaveProperty(name)
   })
 

@@ -53,7 +53,7 @@ export function getVersionInfo(): object {
   }
 }
 
-/** In base64, whatever format is asked for. */
+/** Its XDR is in base64: the method knows no format. */
 export function getLatestLedger({ history }: Ledger): object {
   const latest = history.latest()
   return {
