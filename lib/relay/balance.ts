@@ -15,7 +15,7 @@ import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealin
  * @throws Refusal `not-found` when the channel is not registered, `conflict` when its history has been lost
  */
 export async function openBalance(relay: Relay, channel: Channel, amount: bigint): Promise<Opening | undefined> {
-  const kept = await findChannel(await relay.database(), relay.token, channel.address)
+  const kept = await findChannel(relay, channel.address)
   if (kept?.sealedOpening) {
     const opening = await unsealOpening(relay.key, channel.address, kept.sealedOpening).catch(forgotten)
     if (opening && opening.value >= amount) return opening
@@ -34,11 +34,11 @@ const forgotten = () => undefined
 
 /** The channel's balance by the ledger's events, since it was last read if that still joins on. Kept, sealed. */
 export async function readBalance(relay: Relay, channel: Channel): Promise<SyncedBalance> {
-  const { database, token, key } = relay
+  const { key } = relay
   const { address } = channel
   const account = { address, vk: channel.keys.vk }
   const deployment = await relay.deployment()
-  const kept = await findChannel(await database(), token, address)
+  const kept = await findChannel(relay, address)
   const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance).catch(forgotten) : undefined
   const balance = await syncBalance(deployment, account, since).catch((error: unknown) => {
     // A cursor that the RPC no longer has, or a ledger that was reset: from the beginning, if that is still there.
@@ -51,7 +51,7 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
     sealBalance(to, address, balance),
     sealOpening(to, address, balance.spendable),
   ])
-  await keepBalance(await database(), token, address, { sealedBalance, sealedOpening, readAt: relay.now() })
+  await keepBalance(relay, address, { sealedBalance, sealedOpening, readAt: relay.now() })
   return balance
 }
 

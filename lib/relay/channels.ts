@@ -1,6 +1,7 @@
-import { and, eq, isNull, notInArray, or, sql } from 'drizzle-orm'
+import { and, eq, gte, isNull, notInArray, or, sql } from 'drizzle-orm'
 import { type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import type { Relay } from './relay.ts'
 
 /** What the database has of a channel; openings and balances are sealed. */
 export type ChannelRecord = typeof relayChannels.$inferSelect
@@ -14,23 +15,23 @@ export const isSeenLately = (seenAt: Date, now: Date): boolean => now.getTime() 
 export const isChannel = (token: string, address: string) =>
   and(eq(relayChannels.token, token), eq(relayChannels.address, address))
 
-/** Says that a relay which runs has the keys of these channels. A channel that is new is unfit until it is checked. */
-export async function announceChannels(
-  db: Database,
-  token: string,
-  addresses: readonly string[],
-  now: Date,
-): Promise<void> {
+/** Where the relays of a token keep what they know of channels. */
+type Keeping = Pick<Relay, 'database' | 'token'>
+
+/** Says that the relay runs, and has the keys of its channels. A channel that is new is unfit until it is checked. */
+export async function announceChannels({ database, token, channels, now }: Relay): Promise<void> {
+  const seenAt = now()
+  // In the order of addresses, as everybody who locks several does.
+  const addresses = channels.map(({ address }) => address).toSorted()
   if (addresses.length === 0) return
-  await db
+  await (await database())
     .insert(relayChannels)
-    // In the order of addresses, as everybody who locks several does.
-    .values(addresses.toSorted().map((address) => ({ token, address, seenAt: now, problem: 'account' as const })))
-    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: { seenAt: now } })
+    .values(addresses.map((address) => ({ token, address, seenAt, problem: 'account' as const })))
+    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: { seenAt } })
 }
 
-export async function findChannel(db: Database, token: string, address: string): Promise<ChannelRecord | undefined> {
-  const [found] = await db.select().from(relayChannels).where(isChannel(token, address))
+export async function findChannel({ database, token }: Keeping, address: string): Promise<ChannelRecord | undefined> {
+  const [found] = await (await database()).select().from(relayChannels).where(isChannel(token, address))
   return found
 }
 
@@ -38,52 +39,70 @@ export function findChannels(db: Database, token: string): Promise<ChannelRecord
   return db.select().from(relayChannels).where(eq(relayChannels.token, token)).orderBy(relayChannels.address)
 }
 
-/** Keeps what a channel owns, sealed. */
-export async function keepBalance(
-  db: Database,
-  token: string,
-  address: string,
-  sealed: { sealedBalance: string; sealedOpening: string; readAt: Date },
-): Promise<void> {
-  await db.update(relayChannels).set(sealed).where(isChannel(token, address))
-}
-
 /**
- * Has the next check read a channel's balance. What opens it stays: a node that lags may have spoken, and where the events
- * are lost nothing else opens the balance.
+ * Keeps what a channel owns, sealed. A `readAt` of null has the next check read it anew. What opens the balance stays then:
+ * a node that lags may have spoken, and where the events are lost nothing else opens it.
  */
-export async function requestReading(db: Database, token: string, address: string): Promise<void> {
-  await db.update(relayChannels).set({ readAt: null }).where(isChannel(token, address))
+export async function keepBalance(
+  { database, token }: Keeping,
+  address: string,
+  balance: Pick<ChannelRecord, 'readAt'> & Partial<Pick<ChannelRecord, 'sealedBalance' | 'sealedOpening'>>,
+): Promise<void> {
+  await (await database()).update(relayChannels).set(balance).where(isChannel(token, address))
 }
 
 /** Notes what is wrong with a channel, or that nothing is. */
 export async function noteProblem(
-  db: Database,
-  token: string,
+  { database, token }: Keeping,
   address: string,
   problem: ChannelProblem | null,
 ): Promise<void> {
-  await db
+  await (await database())
     .update(relayChannels)
     .set({ problem })
     .where(and(isChannel(token, address), sql`${relayChannels.problem} IS DISTINCT FROM ${problem}`))
 }
 
 /** Whether a channel of a relay that runs, other than those in `unable`, may have enough for an item. */
-export async function isAnyAble(db: Database, token: string, unable: readonly string[], now: Date): Promise<boolean> {
-  const since = new Date(now.getTime() - STALE_AFTER)
-  const [able] = await db
+export async function isAnyAble(
+  { database, token, now }: Keeping & Pick<Relay, 'now'>,
+  unable: readonly string[],
+): Promise<boolean> {
+  const since = new Date(now().getTime() - STALE_AFTER)
+  const [able] = await (await database())
     .select({ address: relayChannels.address })
     .from(relayChannels)
     .where(
       and(
         eq(relayChannels.token, token),
-        sql`${relayChannels.seenAt} >= ${since.toISOString()}::timestamptz`,
+        gte(relayChannels.seenAt, since),
         // What a channel owns whose history is lost, a later check may tell. The other faults leave it nothing to pay with.
         or(isNull(relayChannels.problem), eq(relayChannels.problem, 'history')),
-        unable.length > 0 ? notInArray(relayChannels.address, [...unable]) : undefined,
+        notInArray(relayChannels.address, [...unable]),
       ),
     )
     .limit(1)
   return able !== undefined
+}
+
+/** How the relays of a database are, as everything that has the database can find out. */
+export interface RelayState {
+  /** whether any relay runs */
+  isRunning: boolean
+  /** channels of which a relay that runs has the key */
+  channels: number
+  /** what is wrong with some of them: `G…: registration` */
+  problems: string[]
+  /** whether any channel can pay at all */
+  canPay: boolean
+}
+
+export async function readRelayState(db: Database, token: string, now: Date): Promise<RelayState> {
+  const channels = (await findChannels(db, token)).filter(({ seenAt }) => isSeenLately(seenAt, now))
+  return {
+    isRunning: channels.length > 0,
+    channels: channels.length,
+    problems: channels.flatMap(({ address, problem }) => (problem === null ? [] : [`${address}: ${problem}`])),
+    canPay: channels.some(({ problem }) => problem === null),
+  }
 }

@@ -54,8 +54,7 @@ export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, addr
  */
 export async function checkChannels(relay: Relay): Promise<void> {
   const { token, channels } = relay
-  const db = await relay.database()
-  const known = new Map((await findChannels(db, token)).map((record) => [record.address, record]))
+  const known = new Map((await findChannels(await relay.database(), token)).map((record) => [record.address, record]))
   const problems = await diagnoseAll(
     relay,
     channels.map(({ address }) => address),
@@ -64,10 +63,10 @@ export async function checkChannels(relay: Relay): Promise<void> {
     if (relay.signal.aborted) return
     const record = known.get(channel.address)
     const problem = problems[index]
-    if (problem || !record) await noteProblem(db, token, channel.address, problem ?? null)
+    if (problem || !record) await noteProblem(relay, channel.address, problem ?? null)
     else if (record.itemJob === null && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
     else if (record.problem !== 'balance' && record.problem !== 'history') {
-      await noteProblem(db, token, channel.address, null)
+      await noteProblem(relay, channel.address, null)
     }
   }
 }
@@ -86,5 +85,5 @@ async function checkBalance(relay: Relay, channel: Channel, record: ChannelRecor
   const isLost = !balance && !(await opensBalance(relay, channel, record))
   const isEmpty = balance && balance.spendable.value + balance.receiving.value === 0n
   const problem = isLost ? 'history' : isEmpty ? 'balance' : null
-  await noteProblem(await relay.database(), relay.token, channel.address, problem)
+  await noteProblem(relay, channel.address, problem)
 }

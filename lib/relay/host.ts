@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { announceChannels } from './channels.ts'
@@ -60,7 +63,7 @@ export async function startHost(
       server.closeAllConnections()
       server.close()
       await relay.queue.close()
-      await inTime(Promise.all(running))
+      await Promise.race([Promise.all(running), setTimeout(CLOSE_DEADLINE_MS, undefined, { ref: false })])
     },
   }
 }
@@ -68,19 +71,12 @@ export async function startHost(
 /** How long the end of a relay waits for the steps under way (ms): a prover that hangs must not keep the process. */
 const CLOSE_DEADLINE_MS = 8_000
 
-async function inTime(ending: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<void>()
-  const timer = setTimeout(late.resolve, CLOSE_DEADLINE_MS)
-  await Promise.race([ending, late.promise])
-  clearTimeout(timer)
-}
-
 /** Takes messages as soon as that can be done; resolves when the relay has ended and no item is in hand. */
 async function work(relay: Relay): Promise<void> {
   const handle = openWorker(relay)
   const inHand = new Set<Promise<void>>()
   await keepTrying(relay, 'queue', async () => {
-    await announce(relay)
+    await announceChannels(relay)
     await checkChannels(relay).catch((error: unknown) => log('info', 'channels', { failure: describeFailure(error) }))
     await relay.queue.work(concurrencyOf(relay), async (message) => {
       const handling = handle(message)
@@ -88,32 +84,20 @@ async function work(relay: Relay): Promise<void> {
       await handling.finally(() => inHand.delete(handling))
     })
   })
-  await new Promise<void>((resolve) => {
-    if (relay.signal.aborted) resolve()
-    else relay.signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  if (!relay.signal.aborted) await once(relay.signal, 'abort')
   await Promise.allSettled([...inHand])
 }
 
 /** Says that the relay runs, and does its chores, over and over. */
 async function keepUp(relay: Relay): Promise<void> {
   while (await rest(relay, relay.times.chores)) {
-    for (const chore of [announce, checkChannels, resumeItems]) {
+    for (const chore of [announceChannels, checkChannels, resumeItems]) {
       if (relay.signal.aborted) return
       await chore(relay).catch((error: unknown) => {
         log('info', 'chore', { chore: chore.name, failure: describeFailure(error) })
       })
     }
   }
-}
-
-async function announce({ database, token, channels, now }: Relay): Promise<void> {
-  await announceChannels(
-    await database(),
-    token,
-    channels.map(({ address }) => address),
-    now(),
-  )
 }
 
 /** What a relay says of itself to anybody. */
@@ -130,15 +114,9 @@ function pages(relay: Relay, network: string): Record<string, unknown> {
   }
 }
 
-function listen(server: Server, port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, () => {
-      const address = server.address()
-      if (typeof address !== 'object' || !address) return reject(new Error('no address'))
-      resolve(`http://localhost:${address.port}`)
-    })
-  })
+async function listen(server: Server, port: number): Promise<string> {
+  await once(server.listen(port), 'listening')
+  return `http://localhost:${(server.address() as AddressInfo).port}`
 }
 
 const RETRY_SECONDS = 2
@@ -157,16 +135,5 @@ async function keepTrying(relay: Relay, name: string, attempt: () => Promise<voi
 }
 
 /** Resolves after so many seconds to true, or to false as soon as the relay ends. */
-function rest({ signal }: Relay, seconds: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve(false)
-    const end = (goesOn: boolean) => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', abort)
-      resolve(goesOn)
-    }
-    const abort = () => end(false)
-    const timer = setTimeout(() => end(true), seconds * 1000)
-    signal.addEventListener('abort', abort, { once: true })
-  })
-}
+const rest = ({ signal }: Relay, seconds: number): Promise<boolean> =>
+  setTimeout(seconds * 1000, true, { signal }).catch(() => false)

@@ -1,9 +1,9 @@
 import { asc, eq, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { type Holding, releaseChannel } from './holding.ts'
 import { type Item, isAt, isOpen } from './items.ts'
-import { isDecided } from './submission.ts'
 
 /** What it takes to end an item. */
 export type Ending = Pick<Holding, 'database' | 'queue' | 'now'>
@@ -100,7 +100,12 @@ async function isFree(tx: Database, item: Item, next: ItemStatus): Promise<boole
     .for('update')
   if (!held) return false
   if (held.status !== 'signed' || held.innerHash === null) return true
-  return await isDecided(tx, held.innerHash, next)
+  // History cannot tell: no later look will.
+  if (next === 'unknown') return true
+  // A hash that the sponsor does not know was never recorded, and one that was replaced will never apply.
+  const transfer = (await findTransferOfHash(tx, held.innerHash))?.transfer
+  const isReplaced = transfer?.status === 'succeeded' && transfer.applied !== held.innerHash
+  return !transfer || isReplaced || transfer.status === 'failed' || transfer.status === 'expired'
 }
 
 /** A transaction that ends an item locks its job first: two that end the last two items see each other's. */

@@ -1,19 +1,19 @@
 import { z } from 'zod'
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import { isUnreachable } from '#lib/db/connection.ts'
+import { type Database, isUnreachable } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
+import { type RefusalReason, SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
+import { sponsorChannel } from '#lib/sponsor/transfer.ts'
 import { isOfTheMoment } from '#lib/sponsor/verification.ts'
 import { isBehindAll } from '#lib/stellar/network.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import { isAnyAble, noteProblem, requestReading } from './channels.ts'
+import { isAnyAble, keepBalance, noteProblem } from './channels.ts'
 import { checkChannels } from './diagnosis.ts'
 import { endUnknown, failItem, payItem, returnItem } from './item-ending.ts'
-import { findItem, type Item } from './items.ts'
+import { confirmItem, findItem, type Item } from './items.ts'
 import type { Channel, Relay } from './relay.ts'
 import { type Proved, signItem } from './signing.ts'
-import { submitItem } from './submission.ts'
 
 /**
  * What a step has come to. `done`: the item has ended, or is another worker's. `free`: the item has no channel any more,
@@ -66,13 +66,30 @@ const nameOf = ({ job, position, channel, innerHash }: Item) => ({
   hash: innerHash ?? undefined,
 })
 
+/** How long a step waits for the ledger (ms) before its worker looks whether it may go on. */
+const PATIENCE_MS = 2_000
+
+/** Has the stored transfer of an item sponsored, as often as it takes: it is one and the same transfer each time. */
 async function submit(relay: Relay, item: Item): Promise<Outcome> {
-  const submitted = await submitItem(relay, item)
-  switch (submitted.kind) {
+  const { channel, signedXdr: signedXDR, quotaAccount } = item
+  if (channel === null || signedXDR === null) throw new Error('a signed item has no transfer')
+  const { sponsor } = relay
+  const context = { db: await relay.database(), sponsor, submission: sponsor.submission, patience: PATIENCE_MS }
+  const confirm = (tx: Database) => confirmItem(tx, item, relay.now())
+  const submitted = await sponsorChannel(context, { channel, quotaAccount, signedXDR, confirm }).catch(
+    (error: unknown) => {
+      if (error instanceof SponsorRefusal) return error
+      if (error instanceof Refusal && error.code === 'conflict') return 'moved'
+      throw error
+    },
+  )
+  if (submitted === 'moved') return 'done'
+  if (submitted instanceof SponsorRefusal) return await answerRefusal(relay, item, submitted)
+  switch (submitted.status) {
     case 'open':
+    // A refusal by the network decides nothing: the transfer may still come until its time is over.
+    case 'refused':
       return 'wait'
-    case 'moved':
-      return 'done'
     case 'succeeded':
       await payItem(relay, item, submitted.hash)
       log('info', 'item paid', nameOf(item))
@@ -81,10 +98,8 @@ async function submit(relay: Relay, item: Item): Promise<Outcome> {
       await endUnknown(relay, item, submitted.hash)
       log('error', 'item unknown', nameOf(item))
       return 'done'
-    case 'refused':
-      return await answerRefusal(relay, item, submitted.reason, submitted.message)
     case 'failed':
-      log('info', 'item to be paid again', { ...nameOf(item), status: 'failed', code: submitted.code })
+      log('info', 'item to be paid again', { ...nameOf(item), status: 'failed', code: submitted.resultCode })
       return await payAgain(relay, item, submitted.hash)
     case 'expired':
       log('info', 'item to be paid again', { ...nameOf(item), status: 'expired' })
@@ -112,7 +127,7 @@ const PASSING: ReadonlySet<RefusalReason> = new Set([
   'no-account',
 ])
 
-async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, message: string): Promise<Outcome> {
+async function answerRefusal(relay: Relay, item: Item, { reason, message }: SponsorRefusal): Promise<Outcome> {
   // Short while other transfers are open, or until the sponsor is filled up: the item is as good as before.
   if (reason === 'float' || reason === 'another-open') return 'wait'
   if (PASSING.has(reason)) return await giveBack(relay, item)
@@ -123,7 +138,7 @@ async function answerRefusal(relay: Relay, item: Item, reason: RefusalReason, me
 
 /** The RPC does not see the channel's balance as it is known here: either may be behind. */
 async function readAnew(relay: Relay, item: Item): Promise<Outcome> {
-  if (item.channel !== null) await requestReading(await relay.database(), relay.token, item.channel)
+  if (item.channel !== null) await keepBalance(relay, item.channel, { readAt: null })
   return await giveBack(relay, item)
 }
 
@@ -135,7 +150,7 @@ async function giveBack(relay: Relay, item: Item, hash?: string): Promise<Outcom
 
 /** The channel is at fault, and pays nothing until a check finds it well: the item is for the others. */
 async function leaveChannel(relay: Relay, item: Item, problem: ChannelProblem): Promise<Outcome> {
-  await noteProblem(await relay.database(), relay.token, item.channel ?? '', problem)
+  await noteProblem(relay, item.channel ?? '', problem)
   log('info', 'channel unfit', { ...nameOf(item), problem })
   return (await returnItem(relay, item)) ? 'free' : 'done'
 }
@@ -143,7 +158,7 @@ async function leaveChannel(relay: Relay, item: Item, problem: ChannelProblem): 
 /** The channel has not enough, which is no fault of its own. When no other may have enough, that speaks against the item. */
 async function passOn(relay: Relay, item: Item): Promise<Outcome> {
   const tried = [...item.unable, item.channel ?? '']
-  const isNoneAble = async () => !(await isAnyAble(await relay.database(), relay.token, tried, relay.now()))
+  const isNoneAble = async () => !(await isAnyAble(relay, tried))
   if (await isNoneAble()) {
     // A channel that owned nothing may have been paid since it was checked.
     await checkChannels(relay)

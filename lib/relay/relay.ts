@@ -1,11 +1,21 @@
+import { Address, type Keypair } from '@stellar/stellar-sdk'
+import { eq, sql } from 'drizzle-orm'
+import { batchItems } from '#drizzle/schema/relay.ts'
+import { ConfigurationError } from '#lib/config/environment.ts'
 import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/http/refusal.ts'
+import { log } from '#lib/observability/log.ts'
+import { ProverFault } from '#lib/prover/circuits.ts'
 import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
-import type { Holder } from '#lib/wallet/keys.ts'
-import type { ShowProgress } from './progress.ts'
+import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
+import { requireSameKeys } from '#lib/wallet/verification-keys.ts'
 import type { ItemQueue } from './queue.ts'
+import type { ItemId } from './sealing.ts'
 
 /** What a relay works with. Any number of relays may share a database, a private key, and channels. */
 export interface Relay {
@@ -68,4 +78,93 @@ export const RELAY_TIMES: RelayTimes = {
 /** An account that pays. */
 export interface Channel extends Holder {
   address: string
+}
+
+/** Puts a relay together. Asks neither ledger nor database yet. */
+export function openRelay(
+  given: Omit<Relay, 'deployment' | 'channels' | 'times' | 'showProgress'> & {
+    prover: Prover
+    /** the keys of the accounts that pay */
+    signers: readonly Keypair[]
+    times?: Partial<RelayTimes>
+  },
+): Relay {
+  const { prover, signers, times, ...rest } = given
+  return {
+    ...rest,
+    channels: signers.map((signer) => ({ ...openHolder(signer, rest.token), address: signer.publicKey() })),
+    times: { ...RELAY_TIMES, ...times },
+    showProgress: openProgress(),
+    deployment: askOnce(() => readDeployment(rest.network, rest.token, discreet(prover))),
+  }
+}
+
+/** Asks when the answer is first needed, and keeps it; a failure is not kept. */
+export function askOnce<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  let known: Promise<Answer> | undefined
+  return () => {
+    known ??= ask().catch((error: unknown) => {
+      known = undefined
+      throw error
+    })
+    return known
+  }
+}
+
+/** A prover knows the amounts, and the message of a foreign one may tell them: only that it failed gets into the log. */
+function discreet(prover: Prover): Prover {
+  return {
+    ...prover,
+    prove: (statement) =>
+      prover.prove(statement).catch((error: unknown) => {
+        if (error instanceof ProverFault) throw error
+        throw new Error(`the prover failed: ${error instanceof Error ? error.name : typeof error}`)
+      }),
+  }
+}
+
+/**
+ * The token keeps the registry of auditors and the verifier that it was made with in its instance storage.
+ * @throws ConfigurationError if the verifier would take no proof of this prover
+ */
+async function readDeployment(network: Network, token: string, prover: Prover): Promise<Deployment> {
+  const instance = await readInstance(network.server, token)
+  const auditor = settingOf(instance, 'Auditor')
+  if (auditor?.type !== 'scvAddress') {
+    throw new Refusal('not-wired', 'the configured contract does not name its auditors as a confidential token does')
+  }
+  const deployed = { rpc: network.server, passphrase: network.passphrase, token }
+  if (prover.verificationKeys) {
+    const verifier = settingOf(instance, 'Verifier')
+    if (verifier?.type !== 'scvAddress') {
+      throw new ConfigurationError('CONFIDENTIAL_TOKEN', 'the contract names no verifier of proofs')
+    }
+    await requireSameKeys(deployed, Address.fromScVal(verifier).toString(), prover)
+  }
+  return { ...deployed, auditor: Address.fromScVal(auditor).toString(), prover }
+}
+
+/** Runs the work that proves an item's transfer, and says which of how many it is, and how long the rest may take. */
+export type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
+
+/** The estimate is the mean of the last proofs of this process, each new one weighing as much as all before it. */
+export function openProgress(): ShowProgress {
+  let mean: number | undefined
+  return async (db, { job, position }, work) => {
+    const [counted] = await db
+      .select({
+        total: sql<number>`count(*)::int`,
+        unsigned: sql<number>`count(*) FILTER (WHERE ${batchItems.status} IN ('queued', 'taken'))::int`,
+      })
+      .from(batchItems)
+      .where(eq(batchItems.job, job))
+    const { total = 0, unsigned = 0 } = counted ?? {}
+    const left = mean === undefined ? undefined : `about ${Math.ceil((mean * unsigned) / 1000)} s left`
+    log('info', 'proving', { job, item: position, progress: `proving ${position + 1} of ${total}`, left })
+    const began = performance.now()
+    const result = await work()
+    const took = performance.now() - began
+    mean = mean === undefined ? took : (mean + took) / 2
+    return result
+  }
 }

@@ -1,17 +1,15 @@
 import { z } from 'zod'
-import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { type Faucet, fund } from '#lib/funding/faucet.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
-import type { Deployment } from '#lib/wallet/deployment.ts'
 import { readBalance } from './balance.ts'
 import { announceChannels, noteProblem } from './channels.ts'
 import { diagnose } from './diagnosis.ts'
 import { submitOwnCall } from './own-call.ts'
-import type { Channel, Relay } from './relay.ts'
+import { askOnce, type Channel, type Relay } from './relay.ts'
 
 /** What a channel is given by default. */
 export const CHANNEL_FUNDS = 1_000_000_0000000n
@@ -43,8 +41,7 @@ export async function prepareChannels(
   say: (channel: string, step: string) => void,
   needs = NEEDS,
 ): Promise<void> {
-  const addresses = relay.channels.map(({ address }) => address)
-  await announceChannels(await relay.database(), relay.token, addresses, relay.now())
+  await announceChannels(relay)
   await Promise.all(relay.channels.map((channel) => prepareChannel(relay, faucet, channel, say, needs)))
 }
 
@@ -57,10 +54,8 @@ export async function prepareChannel(
   { auditorId, funds }: ChannelNeeds = NEEDS,
 ): Promise<void> {
   const { address } = channel
-  const note = async (problem: ChannelProblem | null) =>
-    noteProblem(await relay.database(), relay.token, address, problem)
   let problem = await diagnose(relay, address)
-  if (problem) await note(problem)
+  if (problem) await noteProblem(relay, address, problem)
   if (problem === 'account') {
     say(address, 'asking friendbot for an account')
     await requestXlm(relay, address)
@@ -75,26 +70,18 @@ export async function prepareChannel(
     )
   }
   await fillUp(relay, faucet, channel, say, funds)
-  await note(null)
+  await noteProblem(relay, address, null)
   say(address, 'ready')
 }
 
 /** A relay that says of each registration which of how many it is; those of the channels that are registered are not counted. */
 export function announceRegistrations(relay: Relay, say: (line: string) => void): Relay {
   const addresses = relay.channels.map(({ address }) => address)
-  let announced: Promise<Deployment> | undefined
-  const announce = async () => {
-    const deployment = await relay.deployment()
+  const deployment = askOnce(async () => {
+    const deployed = await relay.deployment()
     const registered = await readConfidentialAccounts(relay.network.server, relay.token, addresses)
-    return { ...deployment, prover: announceProofs(deployment.prover, addresses.length - registered.size, say) }
-  }
-  const deployment = () => {
-    announced ??= announce().catch((error: unknown) => {
-      announced = undefined
-      throw error
-    })
-    return announced
-  }
+    return { ...deployed, prover: announceProofs(deployed.prover, addresses.length - registered.size, say) }
+  })
   return { ...relay, deployment }
 }
 

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { readRelayState } from '#lib/relay/state.ts'
+import { readRelayState } from '#lib/relay/channels.ts'
 import { paysForAnything } from '#lib/sponsor/policy.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import type { Service } from './services.ts'

@@ -6,7 +6,7 @@ import { Channels } from '#app/(operator)/jobs/channels.tsx'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { listChannels } from '#lib/operator/channels.ts'
-import { readRelayState } from '#lib/relay/state.ts'
+import { readRelayState } from '#lib/relay/channels.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')

@@ -41,7 +41,8 @@ test('the table of moves names every status, and nothing leads out of the final 
 describe('a channel', () => {
   test('may have enough for an item while a relay that runs has announced it, unless it was tried', async () => {
     await makeChannels('A', 'B')
-    const isAble = (unable: string[], now = LATER) => isAnyAble(db, 'token', unable, now)
+    const isAble = (unable: string[], now = LATER) =>
+      isAnyAble({ database: async () => db, token: 'token', now: () => now }, unable)
     const { seenAt } = (await channelOf('A')) ?? {}
     const last = new Date(Number(seenAt) + STALE_AFTER)
     expect([await isAble([]), await isAble(['A']), await isAble(['A', 'B'])]).toEqual([true, true, false])
