@@ -1,17 +1,20 @@
 import { Keypair } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
+import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { envelopes, quotas, transfers } from '#drizzle/schema/transfers.ts'
 import { DirectoryInUse, dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
-import { openStore, transact } from '#lib/db/connection.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, openStore, transact } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
+import { EVERYBODY } from '#lib/sponsor/quota.ts'
 import { runCommand } from './command.ts'
-import { hasBatch, plannedBatches, seedBatches } from './seed/batches.ts'
-import { type DiaryEntry, recordDiary } from './seed/diary.ts'
-import { seedDirectory } from './seed/directory.ts'
-import { openSource } from './seed/random.ts'
-import { refusalsOf, seedJobs, seedQuotas } from './seed/relay.ts'
+import { BID, composeRecords, type Records, type SeededTransfer } from './seed/records.ts'
+import { openSource } from './seed/source.ts'
 import { TODAY } from './seed/story.ts'
-import { seedTransfers } from './seed/transfers.ts'
 
 const USAGE = `Usage: npm run seed -- [--more N]
 
@@ -40,28 +43,67 @@ async function seed(given: string): Promise<void> {
   const store = openStore(DATABASE_URL ? { url: DATABASE_URL } : { directory: dataPath(DATA_DIR, 'database') })
   try {
     const db = await store.database()
-    const [first] = TODAY
-    if (first && (await hasBatch(db, first.name))) throw new Error('This service has been seeded before.')
-    const sponsor = await sponsorOf(configuration)
+    const seeded = await db
+      .select({ id: batches.id })
+      .from(batches)
+      .where(eq(batches.name, TODAY[0]?.name ?? ''))
+    if (seeded.length > 0) throw new Error('This service has been seeded before.')
     const now = new Date()
-    const source = openSource('seed')
-    const organisations = await seedDirectory(db, source, now, more)
-    const planned = plannedBatches(organisations, source, more)
-    const diary: DiaryEntry[] = []
-    const paid = await seedBatches(db, organisations, planned, source, now, diary)
-    const relayed = organisations[1] ? await seedJobs(db, organisations[1], source, now) : []
-    const transfers = [...paid, ...relayed].sort((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
-    const fees = await transact(db, (tx) => seedTransfers(tx, sponsor, source, transfers))
-    await recordDiary(db, [...diary, ...refusalsOf(organisations, source, now)])
-    await seedQuotas(db, transfers, fees, now)
+    const sponsor = await sponsorOf(configuration)
+    const records = composeRecords({ source: openSource('seed'), sponsor, now, more })
+    await transact(db, (tx) => insertRecords(tx, records, now))
+    const { organisations, batches: made, transfers } = records
     console.log(
-      `Seeded ${organisations.length} organisations, ${planned.length} batches and ${transfers.length} transfers.`,
+      `Seeded ${organisations.length} organisations, ${made.length} batches and ${transfers.length} transfers.`,
     )
     console.log(`Start the service with npm start and open ${configuration.PUBLIC_URL}/overview.`)
   } finally {
     await store.close()
     unlock()
   }
+}
+
+/** Writes everything, in the order in which one refers to the other. */
+async function insertRecords(tx: Database, records: Records, now: Date): Promise<void> {
+  const moved = records.transfers.map((transfer, index) => {
+    const ledger = transfer.hash ? 1_000 + index : null
+    return { ...transfer, sequenceNumber: BigInt(index + 1), ledger }
+  })
+  for (const part of partsOf(records.organisations)) await tx.insert(organisations).values(part)
+  for (const part of partsOf(records.identities)) await tx.insert(identities).values(part)
+  for (const part of partsOf(records.contractors)) await tx.insert(contractors).values(part)
+  for (const part of partsOf(records.batches)) await tx.insert(batches).values(part)
+  for (const part of partsOf(records.payouts)) await tx.insert(payouts).values(part)
+  for (const part of partsOf(records.jobs)) await tx.insert(batchJobs).values(part)
+  for (const part of partsOf(records.items)) await tx.insert(batchItems).values(part)
+  for (const part of partsOf(moved)) await tx.insert(transfers).values(part)
+  for (const part of partsOf(records.transfers.map(envelopeOf))) await tx.insert(envelopes).values(part)
+  for (const quota of quotasOf(records.transfers, now)) await tx.insert(quotas).values(quota).onConflictDoNothing()
+  // The audit log is read in the order in which it was written.
+  const byTime = records.diary.toSorted((one, other) => one.at.getTime() - other.at.getTime())
+  for (const [time, entries] of Map.groupBy(byTime, ({ at }) => at.getTime())) {
+    await recordAudit(tx, new Date(time), ...entries.map(({ entry }) => entry))
+  }
+}
+
+/** An open transfer can never be decided here: the ledger never saw it, and its time has not passed. */
+const FAR_MS = 365 * 86_400_000
+
+/** What was signed for a transfer. There is nothing to send: the ledger has never heard of it. */
+function envelopeOf({ id = '', innerHash, outerHash, status, createdAt }: SeededTransfer) {
+  const maxTime = Math.floor((createdAt.getTime() + (status === 'open' ? FAR_MS : 300_000)) / 1000)
+  const sent = { recordedAt: createdAt, firstSentAt: createdAt, lastSentAt: createdAt }
+  return { innerHash, outerHash, transfer: id, signed: null, bid: BID, maxTime, ...sent }
+}
+
+/** What the transfers of today used of the quotas. */
+function quotasOf(made: readonly SeededTransfer[], now: Date) {
+  const day = now.toISOString().slice(0, 10)
+  const today = made.filter(({ quotaDay }) => quotaDay === day)
+  const counts = Map.groupBy(today, ({ account, quotaAccount }) => quotaAccount ?? account)
+  return [...counts, [EVERYBODY, today] as const].map(([account, own]) => {
+    return { account, day, count: own.length, used: own.reduce((sum, { feeCharged }) => sum + (feeCharged ?? 0n), 0n) }
+  })
 }
 
 /** The sponsor whose spending is shown: the configured one, or the one that an embedded service has. */

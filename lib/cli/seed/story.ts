@@ -1,4 +1,5 @@
 import type { BatchStatus, ContractorStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
+import type { Source } from './source.ts'
 
 /** The organisations of a seeded service, the emails or wallets of their users, and how their batches are called. */
 export const ORGANISATIONS = [
@@ -36,7 +37,8 @@ export const CONTRACTOR_STATUSES_AT_THE_END: readonly ContractorStatus[] = [
 
 /** A batch of the last hours: what its payouts are, and how long ago (minutes) it began. */
 export interface StoryBatch {
-  organisation: 0 | 1 | 2
+  /** which of ORGANISATIONS */
+  organisation: number
   name: string
   status: BatchStatus
   minutes: number
@@ -79,3 +81,31 @@ export const TODAY: readonly StoryBatch[] = [
     payouts: [...times(8, 'paid'), 'canceled'],
   },
 ]
+
+const DAY_MINUTES = 24 * 60
+
+/** The batches of a week, of today, and `more` small ones that came before. */
+export function planBatches(source: Source, more: number): StoryBatch[] {
+  const week = Array.from({ length: 7 * ORGANISATIONS.length }, (_, index): StoryBatch => {
+    const organisation = index % ORGANISATIONS.length
+    const days = 1 + Math.floor(index / ORGANISATIONS.length)
+    return {
+      organisation,
+      name: `${ORGANISATIONS[organisation]?.batch}, ${days === 1 ? 'yesterday' : `${days} days ago`}`,
+      status: 'completed',
+      minutes: days * DAY_MINUTES + source.number(600) - 300,
+      payouts: times(5 + source.number(6), 'paid'),
+    }
+  })
+  const small = Array.from({ length: more }, (_, index): StoryBatch => {
+    const hasFailed = index % 500 === 499
+    return {
+      organisation: 0,
+      name: `Small batch ${index + 1}`,
+      status: hasFailed ? 'failed' : 'completed',
+      minutes: 10 * DAY_MINUTES + index,
+      payouts: [hasFailed ? 'failed' : 'paid'],
+    }
+  })
+  return [...small, ...week, ...TODAY].sort((one, other) => other.minutes - one.minutes)
+}

@@ -7,6 +7,7 @@ export interface Source {
   number(below: number): number
   /** 64 hex digits */
   hash(): string
+  uuid(): string
   address(): string
 }
 
@@ -19,6 +20,10 @@ export function openSource(text: string): Source {
   return {
     number: (below) => next().readUInt32BE(0) % below,
     hash: () => next().toString('hex'),
+    uuid: () =>
+      next()
+        .toString('hex')
+        .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5'),
     address: () => Keypair.fromRawEd25519Seed(next()).publicKey(),
   }
 }

@@ -1,0 +1,250 @@
+import type {
+  batches,
+  ContractorStatus,
+  contractors,
+  identities,
+  organisations,
+  PayoutStatus,
+  payouts,
+} from '#drizzle/schema/directory.ts'
+import type { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import type { transfers } from '#drizzle/schema/transfers.ts'
+import type { AuditEntry } from '#lib/db/audit-log.ts'
+import type { Source } from './source.ts'
+import { CONTRACTOR_STATUSES_AT_THE_END, ORGANISATIONS, PEOPLE, planBatches, type StoryBatch } from './story.ts'
+
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+
+/** What the network charges for a confidential transfer, in stroops, more or less. */
+const FEE = 229_000n
+export const BID = 2n * FEE + 200n
+
+/** What the records are made of. */
+export interface Seeding {
+  source: Source
+  /** who pays the fees, G… */
+  sponsor: string
+  now: Date
+  /** so many further contractors and small batches */
+  more: number
+}
+
+/** An organisation of the seed, its account on the ledger, and whom it can pay. */
+interface Employer {
+  id: string
+  /** how its batches are called */
+  batch: string
+  account: string
+  payees: Contractor[]
+}
+
+type Contractor = typeof contractors.$inferInsert & { id: string }
+export type SeededTransfer = typeof transfers.$inferInsert & { createdAt: Date; innerHash: string; outerHash: string }
+
+/** The rows of every table, and the entries of the audit log with their times. */
+const emptyRecords = () => ({
+  organisations: [] as (typeof organisations.$inferInsert)[],
+  identities: [] as (typeof identities.$inferInsert)[],
+  contractors: [] as Contractor[],
+  batches: [] as (typeof batches.$inferInsert)[],
+  payouts: [] as (typeof payouts.$inferInsert)[],
+  jobs: [] as (typeof batchJobs.$inferInsert)[],
+  items: [] as (typeof batchItems.$inferInsert)[],
+  transfers: [] as SeededTransfer[],
+  diary: [] as { at: Date; entry: AuditEntry }[],
+})
+export type Records = ReturnType<typeof emptyRecords>
+
+/** Makes all records, in memory. */
+export function composeRecords(seeding: Seeding): Records {
+  const { source, more } = seeding
+  const records = emptyRecords()
+  const employers = ORGANISATIONS.map((story, index) => addOrganisation(records, seeding, { ...story, index }))
+  for (const batch of planBatches(source, more)) {
+    const employer = employers[batch.organisation]
+    if (employer) addBatch(records, seeding, employer, batch)
+  }
+  const [, relayed] = employers
+  if (relayed) for (const hours of [2, 27, 51]) addJob(records, seeding, relayed, hours)
+  addRefusals(records, seeding, employers)
+  records.transfers.sort((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
+  return records
+}
+
+function addOrganisation(
+  records: Records,
+  { source, now, more }: Seeding,
+  { name, user, batch, index }: { name: string; user: string; batch: string; index: number },
+): Employer {
+  const createdAt = new Date(now.getTime() - (9 - index) * DAY_MS)
+  const [id, account] = [source.uuid(), source.address()]
+  records.organisations.push({ id, name, createdAt })
+  records.identities.push(
+    user === 'wallet'
+      ? { kind: 'ledger', sub: account, organisation: id, createdAt }
+      : { kind: 'idp', sub: `seed|${user}`, issuer: 'seed', email: user, organisation: id, createdAt },
+  )
+  const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
+  const count = PEOPLE.length + (index === 0 ? more : 0)
+  const people = Array.from({ length: count }, (_, place): Contractor => {
+    const called = PEOPLE[place] ?? `Contractor ${place + 1}`
+    const status: ContractorStatus = CONTRACTOR_STATUSES_AT_THE_END[place - ready] ?? 'ready'
+    const email = `${called.toLowerCase().replaceAll(' ', '.')}@contractors.example`
+    return {
+      id: source.uuid(),
+      organisation: id,
+      name: called,
+      status,
+      email,
+      emailFolded: email,
+      address: status === 'invited' ? null : source.address(),
+      pvk: status === 'ready' ? source.hash() + source.hash() : null,
+      inviteVersion: 1,
+      inviteExpiresAt: new Date(createdAt.getTime() + 14 * DAY_MS),
+      inviteAcceptedAt: status === 'ready' ? createdAt : null,
+      createdAt: new Date(createdAt.getTime() + place * 1_000),
+    }
+  })
+  records.contractors.push(...people)
+  return { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
+}
+
+const OUTCOMES = { paid: 'succeeded', failed: 'failed', pending: 'open' } as const
+
+function addBatch(records: Records, seeding: Seeding, employer: Employer, story: StoryBatch): void {
+  const { source, now } = seeding
+  const { name, status, minutes, payouts: statuses } = story
+  const [id, organisation] = [source.uuid(), employer.id]
+  const began = now.getTime() - minutes * MINUTE_MS
+  const [made, ended] = [new Date(began - 5 * MINUTE_MS), new Date(began + statuses.length * 6_000)]
+  const isStarted = status !== 'draft' && status !== 'ready'
+  const count = (wanted: PayoutStatus) => statuses.filter((one) => one === wanted).length
+  records.batches.push({
+    id,
+    organisation,
+    name,
+    status,
+    payoutCount: statuses.length - count('canceled'),
+    settledCount: count('paid'),
+    failedCount: count('failed'),
+    createdAt: made,
+    startedAt: isStarted ? new Date(began) : null,
+    completedAt: status === 'completed' ? ended : null,
+  })
+  for (const [index, payoutStatus] of statuses.entries()) {
+    const payee = employer.payees[index % employer.payees.length]
+    if (!payee) continue
+    const payout = source.uuid()
+    const createdAt = new Date(began + index * 6_000)
+    const settledAt = new Date(createdAt.getTime() + 1_500 + source.number(4_500))
+    const outcome = payoutStatus in OUTCOMES ? OUTCOMES[payoutStatus as keyof typeof OUTCOMES] : undefined
+    // An account has one open transfer at most.
+    const account = outcome === 'open' ? source.address() : employer.account
+    const moved = { account, recipient: payee.address ?? '', organisation, payout, createdAt, settledAt }
+    const transfer = outcome && addTransfer(records, seeding, { ...moved, outcome })
+    records.payouts.push({
+      id: payout,
+      organisation,
+      batch: id,
+      contractor: payee.id,
+      status: payoutStatus,
+      address: payee.address,
+      encryptedAmount: 'sealed by the seed',
+      transfer: transfer?.id,
+      txHash: payoutStatus === 'paid' ? transfer?.hash : null,
+      error: payoutStatus === 'failed' ? 'transfer failed on the ledger: contract error 3506' : null,
+      createdAt: new Date(began - 4 * MINUTE_MS),
+      paidAt: payoutStatus === 'paid' ? settledAt : null,
+    })
+    if (payoutStatus === 'paid') payee.lastPaidAt = settledAt
+  }
+  const tell = (at: Date, action: AuditEntry['action']) => {
+    const actor = { kind: 'ledger' as const, sub: employer.account }
+    records.diary.push({ at, entry: { organisation, actor, action, subject: { kind: 'batch', id } } })
+  }
+  tell(made, 'batch.created')
+  tell(made, 'batch.instructed')
+  if (status !== 'draft') tell(made, 'batch.locked')
+  if (isStarted) tell(new Date(began), 'batch.started')
+  if (status === 'completed' || status === 'failed') tell(ended, `batch.${status}`)
+}
+
+/** A transfer as it stands in the database. Its number and its ledger follow from its place among all. */
+function addTransfer(
+  records: Records,
+  { source, sponsor }: Seeding,
+  given: Pick<SeededTransfer, 'account' | 'recipient' | 'organisation' | 'payout' | 'quotaAccount' | 'createdAt'> & {
+    outcome: 'succeeded' | 'failed' | 'open'
+    settledAt: Date
+  },
+): SeededTransfer {
+  const { outcome, settledAt, ...of } = given
+  const [innerHash, outerHash] = [source.hash(), source.hash()]
+  const isOpen = outcome === 'open'
+  const hasFailed = outcome === 'failed'
+  const transfer = {
+    ...of,
+    id: source.uuid(),
+    innerHash,
+    outerHash,
+    sponsor,
+    sequenceNumber: 0n,
+    bid: BID,
+    quotaDay: of.createdAt.toISOString().slice(0, 10),
+    recordedLedger: 1,
+    status: outcome,
+    resultCode: isOpen ? null : hasFailed ? 'txFailed' : 'txSuccess',
+    contractError: hasFailed ? 3506 : null,
+    hash: isOpen ? null : outerHash,
+    applied: isOpen ? null : innerHash,
+    feeCharged: isOpen ? null : FEE + BigInt(source.number(9_000)),
+    settledAt: isOpen ? null : settledAt,
+  }
+  records.transfers.push(transfer)
+  return transfer
+}
+
+/** A job of the relay that has ended `hours` ago; yesterday's with a failure. */
+function addJob(records: Records, seeding: Seeding, { account, id: organisation, payees }: Employer, hours: number) {
+  const { source, now } = seeding
+  const createdAt = new Date(now.getTime() - hours * 3_600_000)
+  const failed = hours === 27 ? 1 : -1
+  const [job, error] = [source.uuid(), 'no channel has enough to pay it']
+  records.jobs.push({
+    id: job,
+    userKind: 'ledger',
+    userSub: account,
+    relayKey: 'seed',
+    status: failed < 0 ? 'completed' : 'failed',
+    error: failed < 0 ? null : `transfer ${failed}: ${error}`,
+    createdAt,
+    endedAt: new Date(createdAt.getTime() + 21_000),
+  })
+  for (let position = 0; position < 4; position += 1) {
+    const channel = source.address()
+    const recipient = payees[position]?.address ?? channel
+    const settledAt = new Date(createdAt.getTime() + (position + 1) * 5_000)
+    const sentAt = new Date(settledAt.getTime() - 3_000)
+    const moved = { account: channel, recipient, organisation, quotaAccount: account, createdAt: sentAt, settledAt }
+    const item = { job, position, recipient, quotaAccount: account, attempt: 1, queuedAt: createdAt, settledAt }
+    if (position === failed) records.items.push({ ...item, status: 'failed', error })
+    else {
+      const { innerHash, hash } = addTransfer(records, seeding, { ...moved, outcome: 'succeeded' })
+      records.items.push({ ...item, status: 'paid', channel, innerHash, hash, sentAt })
+    }
+  }
+}
+
+const REASONS = ['expires-too-late', 'memo', 'quota-transfers', 'would-fail', 'expires-too-late', 'function']
+
+/** What the sponsor refused in the last days. */
+function addRefusals({ diary }: Records, { source, now }: Seeding, employers: readonly Employer[]): void {
+  for (const [index, reason] of REASONS.entries()) {
+    const { id: organisation, account = '' } = employers[index % employers.length] ?? {}
+    const at = new Date(now.getTime() - (REASONS.length - index) * 5 * 3_600_000)
+    const subject = { kind: 'transfer' as const, id: source.hash() }
+    const actor = { kind: 'ledger' as const, sub: account }
+    diary.push({ at, entry: { organisation, actor, action: 'transfer.refused', subject, detail: { reason } } })
+  }
+}
