@@ -28,23 +28,11 @@ export type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
 
 const sealedText = plainText('encryptedAmount', 4096)
 
-/** A sealed amount, or why it is none: that is an error of its row, and the other rows still become payouts. */
-type SealedAmount = { text: string } | { problem: InstructionReason }
-
-const encryptedAmount = z
-  .unknown()
-  .transform((given): SealedAmount => {
-    const parsed = sealedText.safeParse(given)
-    if (parsed.success) return { text: parsed.data }
-    const said = parsed.error.issues[0]?.message
-    return { problem: INSTRUCTION_REASONS.find((reason) => reason === said) ?? 'encryptedAmount required' }
-  })
-  .optional()
-  .transform((sealed): SealedAmount => sealed ?? { problem: 'encryptedAmount required' })
-  .meta({
-    type: 'string',
-    description: 'opaque to the service, 1 to 4096 characters; without a good one the row is an error',
-  })
+/** An amount that cannot be sealed text is an error of its row, and the other rows still become payouts. */
+const encryptedAmount = z.unknown().optional().meta({
+  type: 'string',
+  description: 'opaque to the service, 1 to 4096 characters; without a good one the row is an error',
+})
 
 /** More than the largest body holds of those that can become payouts: the longer lists are not parsed row by row. */
 const MOST_INSTRUCTIONS = 4_000
@@ -82,24 +70,25 @@ export async function instructBatch(
   const { db, employer, now } = context
   const { organisation, actor } = employer
   const named = instructions.map(({ contractorId }) => contractorId)
+  const problems = instructions.map(({ encryptedAmount }) => problemOf(encryptedAmount))
   await activateContractors(context, named)
   return await transactFor(db, organisation, async (tx) => {
     const payees = await holdPayees(tx, employer, instructions)
     const [batch] = await holdBatches(tx, ownBatch(employer, id))
     if (!batch) throw batchNotFound()
     if (batch.status !== 'draft') throw new Refusal('batch-locked', 'batch is locked')
-    const judged = instructions.map((instruction) => ({ ...instruction, reason: judge(instruction, payees) }))
-    const accepted = judged.flatMap(({ contractorId, encryptedAmount, reason }) => {
-      return reason === undefined && 'text' in encryptedAmount ? [{ contractorId, text: encryptedAmount.text }] : []
+    const judged = instructions.map((instruction, index) => {
+      return { ...instruction, reason: judge(instruction, payees) ?? problems[index] }
     })
+    const accepted = judged.filter(({ reason }) => reason === undefined)
     const made = await insertPayouts(
       tx,
-      accepted.map(({ contractorId, text }) => ({
+      accepted.map(({ contractorId, encryptedAmount }) => ({
         organisation,
         batch: id,
         contractor: contractorId,
-        address: payees.get(contractorId)?.address ?? null,
-        encryptedAmount: text,
+        address: payees.get(contractorId)?.address,
+        encryptedAmount: String(encryptedAmount),
         createdAt: now,
       })),
     )
@@ -136,15 +125,19 @@ async function holdPayees(
   return new Map(found.map((payee) => [payee.id, payee]))
 }
 
-/** Everything but whether the contractor is in the batch already: that the unique constraint says. */
-function judge(
-  { contractorId, encryptedAmount }: Instruction,
-  payees: ReadonlyMap<string, Payee>,
-): InstructionReason | undefined {
+/** Why an amount is not sealed text, if it is not. */
+function problemOf(encryptedAmount: unknown): InstructionReason | undefined {
+  const { error } = sealedText.safeParse(encryptedAmount)
+  return (
+    error && (INSTRUCTION_REASONS.find((reason) => reason === error.issues[0]?.message) ?? 'encryptedAmount required')
+  )
+}
+
+/** What speaks against the payee; whether it is in the batch already the unique constraint says. */
+function judge({ contractorId }: Instruction, payees: ReadonlyMap<string, Payee>): InstructionReason | undefined {
   const payee = payees.get(contractorId)
   if (!payee) return 'contractor not found'
-  if (payee.status !== 'ready') return 'contractor is not ready'
-  return 'problem' in encryptedAmount ? encryptedAmount.problem : undefined
+  return payee.status === 'ready' ? undefined : 'contractor is not ready'
 }
 
 /** In the order given, which becomes the order inside the batch; of two for one contractor the first. */

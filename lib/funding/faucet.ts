@@ -2,7 +2,7 @@ import { and, inArray, isNotNull } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import type { Session } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { lookUpRegistrations } from '#lib/directory/contractors/registration.ts'
+import { lookUpViewingKeys } from '#lib/directory/contractors/registration.ts'
 import { provenAccounts } from '#lib/directory/me.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { Refusal } from '#lib/http/refusal.ts'
@@ -80,10 +80,9 @@ async function tooSoon(
 }
 
 async function requireRegistration({ network, token }: Faucet, account: string): Promise<void> {
-  const registrations = await lookUpRegistrations({ network, token }, [account])
-  const state = registrations.get(account)?.state
-  if (state === 'incompatible') throw new Refusal('not-wired', 'the configured contract is no confidential token')
-  if (state !== 'registered' && state !== 'archived') throw unregistered()
+  const key = (await lookUpViewingKeys({ network, token }, [account])).get(account)
+  if (key === null) throw new Refusal('not-wired', 'the configured contract is no confidential token')
+  if (key === undefined) throw unregistered()
 }
 
 function failed(contractError: number | null): Refusal {

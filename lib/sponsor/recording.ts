@@ -115,7 +115,9 @@ export async function linkPayout(
 ): Promise<Transfer | undefined> {
   const { id, organisation, recipient } = transfer
   const payout =
-    organisation === null ? undefined : await claimPayout(tx, { transfer: id, organisation, recipient, ...named }, now)
+    organisation === null
+      ? undefined
+      : await claimPayout({ db: tx, now }, { transfer: id, organisation, recipient, ...named })
   if (payout === undefined) return named.payoutId === undefined ? transfer : undefined
   await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
   return { ...transfer, payout }
@@ -171,7 +173,7 @@ export async function bookTransfer(tx: Database, settled: Transfer, now: Date): 
     subject: { kind: 'transfer', id: applied ?? id },
     detail: { transfer: id, status },
   })
-  if (payout) await settlePayout(tx, { payout, transfer: id }, outcomeOf(settled), now)
+  if (payout) await settlePayout({ db: tx, now }, { payout, transfer: id, outcome: outcomeOf(settled) })
   if (sponsor === null) return
   // Of an unknown end the ledger may have charged the whole bid.
   const charged = status === 'unknown' ? bid : (settled.feeCharged ?? 0n)

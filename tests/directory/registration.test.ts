@@ -7,8 +7,8 @@ import { enrol } from '#lib/cli/participants.ts'
 import { activateContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import {
   type ConfidentialAccounts,
-  findRegistrations,
-  lookUpRegistrations,
+  findViewingKeys,
+  lookUpViewingKeys,
 } from '#lib/directory/contractors/registration.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
@@ -58,18 +58,17 @@ describe('what the ledger says of an address', () => {
     string,
   ]
 
-  test('registered, archived, incompatible and absent are told apart', async () => {
+  test('a registered or archived address has its key, one of another contract null, an absent one none', async () => {
     service.ledger.register(registered, keyOf(1))
     service.ledger.register(archived, keyOf(2), 0)
     service.ledger.register(forgotten, keyOf(3), service.ledger.latestLedger - 1)
     service.ledger.confuse(confused)
-    const found = await lookUpRegistrations(accounts(), [absent, confused, forgotten, archived, registered, registered])
+    const found = await lookUpViewingKeys(accounts(), [absent, confused, forgotten, archived, registered, registered])
     expect(Object.fromEntries(found)).toEqual({
-      [registered]: { state: 'registered', pvk: keyOf(1) },
-      [archived]: { state: 'archived', pvk: keyOf(2) },
-      [forgotten]: { state: 'archived', pvk: keyOf(3) },
-      [confused]: { state: 'incompatible' },
-      [absent]: { state: 'absent' },
+      [registered]: keyOf(1),
+      [archived]: keyOf(2),
+      [forgotten]: keyOf(3),
+      [confused]: null,
     })
     expect(service.ledger.requests).toEqual([5])
   })
@@ -89,26 +88,23 @@ describe('what the ledger says of an address', () => {
   test('one request for 200 different addresses', async () => {
     const addresses = Array.from({ length: 401 }, (_, n) => accountOf(50_000 + n))
     for (const number of [50_000, 50_199, 50_200, 50_400]) service.ledger.register(accountOf(number), keyOf(number))
-    const found = await lookUpRegistrations(accounts(), [...addresses, ...addresses])
+    const found = await lookUpViewingKeys(accounts(), [...addresses, ...addresses])
     expect(service.ledger.requests).toEqual([200, 200, 1])
-    expect(found.size).toBe(401)
-    expect([...found].filter(([, { state }]) => state === 'registered').map(([address]) => address)).toEqual(
-      [50_000, 50_199, 50_200, 50_400].map(accountOf),
-    )
+    expect([...found.keys()]).toEqual([50_000, 50_199, 50_200, 50_400].map(accountOf))
   })
 
   test('no addresses, or no token, ask nothing', async () => {
-    expect((await lookUpRegistrations(accounts(), [])).size).toBe(0)
-    const found = await lookUpRegistrations({ ...accounts(), token: undefined }, [registered])
-    expect(found.get(registered)).toEqual({ state: 'absent' })
+    expect((await lookUpViewingKeys(accounts(), [])).size).toBe(0)
+    const found = await lookUpViewingKeys({ ...accounts(), token: undefined }, [registered])
+    expect(found.size).toBe(0)
     expect(service.ledger.requests).toEqual([])
   })
 
   test('a ledger that cannot be asked is no ledger that says no', async () => {
     service.ledger.fault = 'http-503'
     const refusal = { code: 'unavailable', message: 'the ledger cannot be reached' }
-    await expect(lookUpRegistrations(accounts(), [registered])).rejects.toMatchObject(refusal)
-    expect(await findRegistrations(accounts(), [registered])).toEqual(new Map())
+    await expect(lookUpViewingKeys(accounts(), [registered])).rejects.toMatchObject(refusal)
+    expect(await findViewingKeys(accounts(), [registered])).toEqual(new Map())
   })
 
   test.each<[string, unknown]>([
@@ -121,7 +117,7 @@ describe('what the ledger says of an address', () => {
     ['entries that are no list', { latestLedger: 7, entries: 'x' }],
   ])('%s is no answer', async (_what, result) => {
     service.ledger.result = result
-    await expect(lookUpRegistrations(accounts(), [registered])).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(lookUpViewingKeys(accounts(), [registered])).rejects.toMatchObject({ code: 'unavailable' })
   })
 })
 
@@ -306,11 +302,7 @@ describe('on the embedded ledger', () => {
     const contract = StrKey.encodeContract(new Uint8Array(32).fill(1))
     const stranger = accountOf(90_000)
     const address = holder.signer.publicKey()
-    const found = await lookUpRegistrations({ network, token: ledger.network.token }, [stranger, address, contract])
-    expect(Object.fromEntries(found)).toEqual({
-      [address]: { state: 'registered', pvk: Buffer.from(holder.keys.viewingKey).toString('hex') },
-      [stranger]: { state: 'absent' },
-      [contract]: { state: 'absent' },
-    })
+    const found = await lookUpViewingKeys({ network, token: ledger.network.token }, [stranger, address, contract])
+    expect(Object.fromEntries(found)).toEqual({ [address]: Buffer.from(holder.keys.viewingKey).toString('hex') })
   })
 })

@@ -163,8 +163,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     const actor = { kind: 'ledger' as const, sub: employer.account }
     records.diary.push({ at, entry: { organisation, actor, action, subject: { kind: 'batch', id } } })
   }
-  tell(made, 'batch.created')
-  tell(made, 'batch.instructed')
+  for (const action of ['batch.created', 'batch.instructed'] as const) tell(made, action)
   if (status !== 'draft') tell(made, 'batch.locked')
   if (isStarted) tell(new Date(began), 'batch.started')
   if (status === 'completed' || status === 'failed') tell(ended, `batch.${status}`)
@@ -243,8 +242,10 @@ function addRefusals({ diary }: Records, { source, now }: Seeding, employers: re
   for (const [index, reason] of REASONS.entries()) {
     const { id: organisation, account = '' } = employers[index % employers.length] ?? {}
     const at = new Date(now.getTime() - (REASONS.length - index) * 5 * 3_600_000)
-    const subject = { kind: 'transfer' as const, id: source.hash() }
-    const actor = { kind: 'ledger' as const, sub: account }
+    const [actor, subject] = [
+      { kind: 'ledger', sub: account } as const,
+      { kind: 'transfer', id: source.hash() } as const,
+    ]
     diary.push({ at, entry: { organisation, actor, action: 'transfer.refused', subject, detail: { reason } } })
   }
 }

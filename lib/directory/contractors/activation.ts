@@ -4,13 +4,7 @@ import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '../ids.ts'
 import type { EmployerContext } from '../user.ts'
-import {
-  findRegistrations,
-  type LedgerContext,
-  lookUpRegistrations,
-  type Registration,
-  viewingKeyOf,
-} from './registration.ts'
+import { findViewingKeys, type LedgerContext, lookUpViewingKeys, type ViewingKeys } from './registration.ts'
 
 /** The contractors that wait for the registration of their address. An inactive contractor does not. */
 const WAITING = ['invited', 'onboarding'] as const
@@ -36,7 +30,7 @@ export async function activateContractors(
   if (known.length === 0) return
   const own = and(eq(contractors.organisation, organisation), inArray(contractors.id, known))
   const candidates = await findCandidates(context.db, own)
-  await activate(context, candidates, await findRegistrations(context.accounts, candidates.map(addressOf)), actor)
+  await activate(context, candidates, await findViewingKeys(context.accounts, candidates.map(addressOf)), actor)
 }
 
 const READER: Actor = { kind: 'service', sub: 'registration check' }
@@ -81,7 +75,7 @@ export async function activateBeforeReading(
   if (contractor !== undefined && !candidates.some(({ id }) => id === contractor)) {
     candidates.push(...(await findCandidates(db, eq(contractors.id, contractor))))
   }
-  await activate(context, candidates, await findRegistrations(accounts, candidates.map(addressOf)), READER)
+  await activate(context, candidates, await findViewingKeys(accounts, candidates.map(addressOf)), READER)
 }
 
 const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
@@ -98,7 +92,7 @@ export async function sweepRegistrations(context: ActivationContext): Promise<nu
     const end = candidates.at(-1)
     if (!end) return activated
     last = end.sequence
-    const found = await lookUpRegistrations(context.accounts, candidates.map(addressOf))
+    const found = await lookUpViewingKeys(context.accounts, candidates.map(addressOf))
     activated += await activate(context, candidates, found, MAINTENANCE)
   }
 }
@@ -140,10 +134,10 @@ async function findCandidates(
 async function activate(
   { db, now }: ActivationContext,
   candidates: readonly Candidate[],
-  found: ReadonlyMap<string, Registration>,
+  found: ViewingKeys,
   actor: Actor,
 ): Promise<number> {
-  const registered = candidates.filter(({ address }) => viewingKeyOf(found.get(address)) !== undefined)
+  const registered = candidates.filter(({ address }) => found.get(address))
   if (registered.length === 0) return 0
   return await transact(db, async (tx) => {
     // In the order of ids, as everybody who locks several contractors does.
@@ -156,9 +150,7 @@ async function activate(
     const addresses = new Map(held.map(({ id, address }) => [id, address]))
     const due = registered.filter(({ id, address }) => addresses.get(id) === address)
     if (due.length === 0) return 0
-    const keys = JSON.stringify(
-      Object.fromEntries(due.map(({ id, address }) => [id, viewingKeyOf(found.get(address))])),
-    )
+    const keys = JSON.stringify(Object.fromEntries(due.map(({ id, address }) => [id, found.get(address)])))
     await tx
       .update(contractors)
       .set({ status: 'ready', pvk: sql`${keys}::jsonb ->> ${contractors.id}::text` })

@@ -9,7 +9,7 @@ import { cancelPayouts } from '../payouts/cancelling.ts'
 import { actorOf, type EmployerContext, type User, type UserContext } from '../user.ts'
 import { contractorNotFound, ownContractor, visibleTo } from './contractors.ts'
 import { refuseConflict } from './creation.ts'
-import { findRegistrations, type LedgerContext, type Registration, viewingKeyOf } from './registration.ts'
+import { findViewingKeys, type LedgerContext, type ViewingKeys } from './registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, type ContractorChanges, presentContractor } from './schema.ts'
 
 /**
@@ -24,15 +24,14 @@ export async function changeContractor(
   { id, changes }: { id: string; changes: ContractorChanges },
 ): Promise<Contractor> {
   const organisation = await requireVisible(db, user, id)
-  const { address } = changes
-  const found = await findRegistrations(accounts, address ? [address] : [])
+  const found = await findViewingKeys(accounts, [changes.address])
   const actor = actorOf(user.identity)
   const changing = transactFor(db, organisation, async (tx) => {
     const [row] = await tx.select().from(contractors).where(visibleTo(user, id)).for('update')
     if (!row) throw contractorNotFound()
     const fields = fieldsOf(changes)
     if (row.organisation !== user.organisation?.id) await requireOwnChange(tx, user, row, changes)
-    const next = { ...plainFields(row, changes), ...placeOf(row, changes, address ? found.get(address) : undefined) }
+    const next = { ...plainFields(row, changes), ...placeOf(row, changes, found) }
     const [changed] = await tx.update(contractors).set(next).where(eq(contractors.id, id)).returning(CONTRACTOR_COLUMNS)
     if (!changed) throw contractorNotFound()
     await recordAudit(tx, now, {
@@ -121,13 +120,13 @@ function plainFields(row: Row, { name, email, rate, status }: ContractorChanges)
 function placeOf(
   row: Row,
   { address, status }: ContractorChanges,
-  registration: Registration | undefined,
+  found: ViewingKeys,
 ): Partial<Row> & { status: ContractorStatus } {
   if (address === undefined) return { status: status ?? row.status }
-  const pvk = viewingKeyOf(registration)
+  const pvk = found.get(address ?? '') ?? null
   // The ledger could not be asked, or says what it said before.
-  if (pvk === undefined && address === row.address) return { status: status ?? row.status }
-  return { address, pvk: pvk ?? null, status: status ?? statusWith(pvk !== undefined, row) }
+  if (pvk === null && address === row.address) return { status: status ?? row.status }
+  return { address, pvk, status: status ?? statusWith(pvk !== null, row) }
 }
 
 function statusWith(registered: boolean, { status, linkedSub }: Row): ContractorStatus {

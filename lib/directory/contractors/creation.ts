@@ -8,7 +8,7 @@ import { foldEmail } from '#lib/text/plain-text.ts'
 import { inviteEnd } from '../invites/token.ts'
 import { refuseDissolved, requireMember } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
-import { findRegistrations, type LedgerContext, viewingKeyOf } from './registration.ts'
+import { findViewingKeys, type LedgerContext, type ViewingKeys } from './registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, type NewContractor, presentContractor } from './schema.ts'
 
 /** How many contractors an organisation has at most. */
@@ -28,14 +28,12 @@ export async function createContractor(
   { db, accounts, employer, now }: EmployerContext & LedgerContext,
   given: NewContractor,
 ): Promise<Contractor> {
-  const { address } = given
-  const found = await findRegistrations(accounts, address === undefined ? [] : [address])
-  const pvk = address === undefined ? undefined : viewingKeyOf(found.get(address))
+  const found = await findViewingKeys(accounts, [given.address])
   const adding = transactFor(db, employer.organisation, async (tx) => {
     if ((await roomFor(tx, employer)) === 0) throw new Refusal('contractors-full', FULL)
     const [row] = await tx
       .insert(contractors)
-      .values(contractorRowOf(employer, given, pvk, now))
+      .values(contractorRowOf(employer, given, found, now))
       .returning(CONTRACTOR_COLUMNS)
     if (!row) throw new Error('an insert returned nothing')
     await recordAudit(tx, now, creationOf(employer, row))
@@ -63,14 +61,15 @@ export async function roomFor(tx: Database, employer: Employer): Promise<number>
 export function contractorRowOf(
   { organisation }: Employer,
   { name, email, address, rate }: NewContractor,
-  pvk: string | undefined,
+  found: ViewingKeys,
   now: Date,
 ) {
+  const pvk = found.get(address ?? '')
   return {
     id: randomUUID(),
     organisation,
     name,
-    status: pvk === undefined ? ('invited' as const) : ('ready' as const),
+    status: pvk ? ('ready' as const) : ('invited' as const),
     email,
     emailFolded: email === undefined ? undefined : foldEmail(email),
     address,

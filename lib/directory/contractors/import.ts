@@ -8,7 +8,7 @@ import { foldEmail } from '#lib/text/plain-text.ts'
 import { refuseDissolved } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
 import { contractorRowOf, creationOf, FULL, roomFor, SAME_ADDRESS, SAME_EMAIL } from './creation.ts'
-import { findRegistrations, type LedgerContext, viewingKeyOf } from './registration.ts'
+import { findViewingKeys, type LedgerContext } from './registration.ts'
 import {
   CONTRACTOR_COLUMNS,
   type ContractorRow,
@@ -29,17 +29,16 @@ export async function importContractors(
 ): Promise<Import> {
   const parsed = await mapInSlices(rows, (row, index) => parseRow(row, index + 1))
   const good = parsed.flatMap((entry) => (entry.given ? [entry] : []))
-  const found = await findRegistrations(
+  const found = await findViewingKeys(
     accounts,
-    good.flatMap(({ given }) => given.address ?? []),
+    good.map(({ given }) => given.address),
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
   const importing = transactFor(db, employer.organisation, async (tx) => {
     const room = await roomFor(tx, employer)
     const { fresh, taken } = await sortOut(tx, employer, good)
     const drafts = await mapInSlices(fresh.slice(0, room), ({ row, given }) => {
-      const pvk = given.address === undefined ? undefined : viewingKeyOf(found.get(given.address))
-      return { row, record: contractorRowOf(employer, given, pvk, now) }
+      return { row, record: contractorRowOf(employer, given, found, now) }
     })
     const left = fresh.slice(room).map(({ row }) => ({ row, reason: FULL }))
     const inserted = await insertContractors(

@@ -15,37 +15,38 @@ export interface LedgerContext {
 }
 
 /**
- * What the ledger says of an address. `archived`: registered, and restored by the next call that touches it (CAP-66).
- * `incompatible`: there is an entry, but not such as a confidential token keeps.
+ * The public viewing keys, 128 hex digits, of those of some addresses that are registered. An archived registration
+ * counts: the next call that touches it restores it (CAP-66). Null: there is an entry, but not such as a confidential token
+ * keeps.
  */
-export type Registration =
-  | { state: 'registered' | 'archived'; pvk: string }
-  | { state: 'absent' }
-  | { state: 'incompatible' }
+export type ViewingKeys = ReadonlyMap<string, string | null>
 
 /**
- * The registrations of `addresses` (G… or C…), one request per 200 different ones. All are answered for, or it throws.
+ * Looks up the registrations of `addresses` (G… or C…), one request per 200 different ones.
  * @throws Refusal `unavailable` while the ledger cannot be asked
  */
-export async function lookUpRegistrations(
+export async function lookUpViewingKeys(
   { network, token }: ConfidentialAccounts,
   addresses: Iterable<string>,
-): Promise<Map<string, Registration>> {
-  const distinct = [...new Set(addresses)]
-  const found = token === undefined ? new Map() : await findAccounts(network.server, token, distinct)
-  return new Map(distinct.map((address) => [address, registrationOf(found.get(address))]))
+): Promise<ViewingKeys> {
+  if (token === undefined) return new Map()
+  const found = await findAccounts(network.server, token, [...new Set(addresses)])
+  return new Map([...found].map(([address, account]) => [address, viewingKeyOf(account)]))
 }
 
 /**
- * Looks up registrations for a caller who goes on without the ledger: while it cannot be asked, an unknown address counts
- * as absent, and the next look-up finds it.
+ * Looks up registrations for a caller who goes on without the ledger: while it cannot be asked, no address counts as
+ * registered, and the next look-up finds it.
  */
-export async function findRegistrations(
+export async function findViewingKeys(
   accounts: ConfidentialAccounts,
-  addresses: Iterable<string>,
-): Promise<Map<string, Registration>> {
+  addresses: readonly (string | null | undefined)[],
+): Promise<ViewingKeys> {
   try {
-    return await lookUpRegistrations(accounts, addresses)
+    return await lookUpViewingKeys(
+      accounts,
+      addresses.flatMap((address) => address ?? []),
+    )
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     log('error', 'registration look-up', { failure: describeFailure(error) })
@@ -53,19 +54,12 @@ export async function findRegistrations(
   }
 }
 
-/** The public viewing key, 128 hex digits, of an address that is registered. */
-export function viewingKeyOf(registration: Registration | undefined): string | undefined {
-  return registration && 'pvk' in registration ? registration.pvk : undefined
-}
-
-function registrationOf(found: FoundAccount | undefined): Registration {
-  if (!found) return { state: 'absent' }
+function viewingKeyOf({ entry, latestLedger }: FoundAccount): string | null {
   try {
-    const { archived, viewingKey } = readAccountEntry(found.entry, found.latestLedger)
-    return { state: archived ? 'archived' : 'registered', pvk: Buffer.from(viewingKey).toString('hex') }
+    return Buffer.from(readAccountEntry(entry, latestLedger).viewingKey).toString('hex')
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== 'not-wired') throw error
     log('error', 'registration look-up', { failure: error.message })
-    return { state: 'incompatible' }
+    return null
   }
 }

@@ -5,7 +5,7 @@ import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '#lib/text/plain-text.ts'
 import { refuseConflict } from '../contractors/creation.ts'
-import { findRegistrations, type LedgerContext, type Registration, viewingKeyOf } from '../contractors/registration.ts'
+import { findViewingKeys, type LedgerContext, type ViewingKeys } from '../contractors/registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, presentContractor } from '../contractors/schema.ts'
 import { leaveEmptyOrganisation, lockIdentity } from '../organisations.ts'
 import { actorOf, type User, type UserContext } from '../user.ts'
@@ -28,7 +28,7 @@ export async function acceptInvite(
   const [seen] = await db.select().from(contractors).where(isValid(name, now))
   if (!seen) throw inviteNotFound()
   const address = requireMeant(user, seen)
-  const found = await findRegistrations(accounts, address === null ? [] : [address])
+  const found = await findViewingKeys(accounts, [address])
   const accepting = transactFor(db, seen.organisation, async (tx) => {
     await lockIdentity(tx, user.identity)
     const [record] = await tx.select().from(contractors).where(isValid(name, now)).for('update')
@@ -48,23 +48,19 @@ export async function acceptInvite(
   return await accepting.catch(refuseConflict)
 }
 
-async function link(
-  tx: Database,
-  given: { user: User; record: Row; found: ReadonlyMap<string, Registration> },
-  now: Date,
-) {
+async function link(tx: Database, given: { user: User; record: Row; found: ViewingKeys }, now: Date) {
   const { user, record, found } = given
   const address = requireMeant(user, record)
-  const pvk = address === null ? undefined : viewingKeyOf(found.get(address))
+  const pvk = found.get(address ?? '')
   const [linked] = await tx
     .update(contractors)
     .set({
       linkedKind: user.identity.kind,
       linkedSub: user.identity.sub,
       inviteAcceptedAt: now,
-      status: statusAfter(record.status, pvk !== undefined),
+      status: statusAfter(record.status, Boolean(pvk)),
       address,
-      ...(pvk !== undefined && { pvk }),
+      ...(pvk && { pvk }),
     })
     .where(eq(contractors.id, record.id))
     .returning({ ...CONTRACTOR_COLUMNS, organisation: contractors.organisation })

@@ -3,7 +3,7 @@ import { batches, identities, type PayoutStatus, payouts } from '#drizzle/schema
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
-import { countPayouts, type HeldBatch, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
+import { countPayouts, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
 
 /** The organisation of a wallet (G…): its transfers settle the payouts of that one. Null without any. */
@@ -29,6 +29,8 @@ export interface PayoutClaim {
   createdBefore?: Date
 }
 
+const ACTOR: Actor = { kind: 'service', sub: 'sponsor' }
+
 /** What may be sent, in the order in which it is chosen: the oldest that waits, else the newest that failed. */
 const SENDABLE = [
   { status: 'ready', order: asc },
@@ -40,8 +42,10 @@ const SENDABLE = [
  * recipient; the oldest that is `ready`, else the newest that is `failed`, or the one that is named. Answers with its id,
  * or undefined when none fits. Runs inside the SQL transaction that records the transfer.
  */
-export async function claimPayout(tx: Database, claim: PayoutClaim, now: Date): Promise<string | undefined> {
-  const { organisation, recipient, payoutId, createdBefore } = claim
+export async function claimPayout(
+  { db: tx, now }: { db: Database; now: Date },
+  { transfer, organisation, recipient, payoutId, createdBefore }: PayoutClaim,
+): Promise<string | undefined> {
   if (payoutId !== undefined && !isId(payoutId)) return undefined
   const fits = and(
     eq(payouts.organisation, organisation),
@@ -53,46 +57,33 @@ export async function claimPayout(tx: Database, claim: PayoutClaim, now: Date): 
   // With every batch of a candidate locked, no other transfer can take what is chosen here.
   const candidates = tx.select({ batch: payouts.batch }).from(payouts).where(fits)
   const held = await holdBatches(tx, inArray(batches.id, candidates))
+  const isHeld = inArray(
+    payouts.batch,
+    held.map(({ id }) => id),
+  )
   for (const { status, order } of SENDABLE) {
     const [candidate] = await tx
       .select({ id: payouts.id, batch: payouts.batch })
       .from(payouts)
-      .where(and(fits, eq(payouts.status, status), inArray(payouts.batch, ids(held))))
+      .where(and(fits, eq(payouts.status, status), isHeld))
       .orderBy(order(payouts.createdAt), order(payouts.sequence))
       .limit(1)
-    const batch = held.find(({ id }) => id === candidate?.batch)
-    if (!candidate || !batch) continue
-    if (await send(tx, batch, candidate.id, { from: status, transfer: claim.transfer }, now)) return candidate.id
+    if (!candidate) continue
+    const { id } = candidate
+    const [moved] = await tx
+      .update(payouts)
+      .set({ status: 'pending', transfer, error: null })
+      .where(and(eq(payouts.id, id), eq(payouts.status, status)))
+      .returning({ id: payouts.id })
+    if (!moved) continue
+    const subject = { kind: 'payout' as const, id }
+    await recordAudit(tx, now, { organisation, actor: ACTOR, action: 'payout.claimed', subject, detail: { transfer } })
+    const batch = held.filter((one) => one.id === candidate.batch)
+    await countPayouts(tx, batch, { failed: status === 'failed' ? -1 : 0, sending: true }, { actor: ACTOR, now })
+    return id
   }
   return undefined
 }
-
-async function send(
-  tx: Database,
-  batch: HeldBatch,
-  payout: string,
-  { from, transfer }: { from: 'ready' | 'failed'; transfer: string },
-  now: Date,
-): Promise<boolean> {
-  const [moved] = await tx
-    .update(payouts)
-    .set({ status: 'pending', transfer, error: null })
-    .where(and(eq(payouts.id, payout), eq(payouts.status, from)))
-    .returning({ id: payouts.id })
-  if (!moved) return false
-  const actor: Actor = { kind: 'service', sub: 'sponsor' }
-  await recordAudit(tx, now, {
-    organisation: batch.organisation,
-    actor,
-    action: 'payout.claimed',
-    subject: { kind: 'payout', id: payout },
-    detail: { transfer },
-  })
-  await countPayouts(tx, [batch], { failed: from === 'failed' ? -1 : 0, sending: true }, { actor, now })
-  return true
-}
-
-const ids = (held: readonly HeldBatch[]) => held.map(({ id }) => id)
 
 /** The condition for the batch of a payout. */
 export function batchOf(tx: Database, payout: string): SQL {
