@@ -1,20 +1,12 @@
-import type {
-  batches,
-  ContractorStatus,
-  contractors,
-  identities,
-  organisations,
-  PayoutStatus,
-  payouts,
-} from '#drizzle/schema/directory.ts'
+import type { batches, identities, organisations, PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { AuditEntry } from '#lib/db/audit-log.ts'
+import { addOrganisation, type Contractor, type Employer } from './organisations.ts'
 import type { Source } from './source.ts'
-import { CONTRACTOR_STATUSES_AT_THE_END, ORGANISATIONS, PEOPLE, planBatches, type StoryBatch } from './story.ts'
+import { ORGANISATIONS, planBatches, REASONS, type StoryBatch } from './story.ts'
 
 const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
 
 /** What the network charges for a confidential transfer, in stroops, more or less. */
 const FEE = 229_000n
@@ -30,16 +22,6 @@ export interface Seeding {
   more: number
 }
 
-/** An organisation of the seed, its account on the ledger, and whom it can pay. */
-interface Employer {
-  id: string
-  /** how its batches are called */
-  batch: string
-  account: string
-  payees: Contractor[]
-}
-
-type Contractor = typeof contractors.$inferInsert & { id: string }
 export type SeededTransfer = typeof transfers.$inferInsert & { createdAt: Date; innerHash: string; outerHash: string }
 
 /** The rows of every table, and the entries of the audit log with their times. */
@@ -70,44 +52,6 @@ export function composeRecords(seeding: Seeding): Records {
   addRefusals(records, seeding, employers)
   records.transfers.sort((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
   return records
-}
-
-function addOrganisation(
-  records: Records,
-  { source, now, more }: Seeding,
-  { name, user, batch, index }: { name: string; user: string; batch: string; index: number },
-): Employer {
-  const createdAt = new Date(now.getTime() - (9 - index) * DAY_MS)
-  const [id, account] = [source.uuid(), source.address()]
-  records.organisations.push({ id, name, createdAt })
-  records.identities.push(
-    user === 'wallet'
-      ? { kind: 'ledger', sub: account, organisation: id, createdAt }
-      : { kind: 'idp', sub: `seed|${user}`, issuer: 'seed', email: user, organisation: id, createdAt },
-  )
-  const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
-  const count = PEOPLE.length + (index === 0 ? more : 0)
-  const people = Array.from({ length: count }, (_, place): Contractor => {
-    const called = PEOPLE[place] ?? `Contractor ${place + 1}`
-    const status: ContractorStatus = CONTRACTOR_STATUSES_AT_THE_END[place - ready] ?? 'ready'
-    const email = `${called.toLowerCase().replaceAll(' ', '.')}@contractors.example`
-    return {
-      id: source.uuid(),
-      organisation: id,
-      name: called,
-      status,
-      email,
-      emailFolded: email,
-      address: status === 'invited' ? null : source.address(),
-      pvk: status === 'ready' ? source.hash() + source.hash() : null,
-      inviteVersion: 1,
-      inviteExpiresAt: new Date(createdAt.getTime() + 14 * DAY_MS),
-      inviteAcceptedAt: status === 'ready' ? createdAt : null,
-      createdAt: new Date(createdAt.getTime() + place * 1_000),
-    }
-  })
-  records.contractors.push(...people)
-  return { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
 }
 
 const OUTCOMES = { paid: 'succeeded', failed: 'failed', pending: 'open' } as const
@@ -234,8 +178,6 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
     }
   }
 }
-
-const REASONS = ['expires-too-late', 'memo', 'quota-transfers', 'would-fail', 'expires-too-late', 'function']
 
 /** What the sponsor refused in the last days. */
 function addRefusals({ diary }: Records, { source, now }: Seeding, employers: readonly Employer[]): void {

@@ -109,3 +109,6 @@ export function planBatches(source: Source, more: number): StoryBatch[] {
   })
   return [...small, ...week, ...TODAY].sort((one, other) => other.minutes - one.minutes)
 }
+
+/** Why the sponsor refused transfers in the last days. */
+export const REASONS = ['expires-too-late', 'memo', 'quota-transfers', 'would-fail', 'expires-too-late', 'function']

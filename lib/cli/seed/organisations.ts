@@ -1,0 +1,55 @@
+import type { ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
+import type { Records, Seeding } from './records.ts'
+import { CONTRACTOR_STATUSES_AT_THE_END, PEOPLE } from './story.ts'
+
+const DAY_MS = 86_400_000
+
+/** An organisation of the seed, its account on the ledger, and whom it can pay. */
+export interface Employer {
+  id: string
+  /** how its batches are called */
+  batch: string
+  account: string
+  payees: Contractor[]
+}
+
+export type Contractor = typeof contractors.$inferInsert & { id: string }
+
+/** Adds an organisation with its user and its contractors; the first has more of them. */
+export function addOrganisation(
+  records: Records,
+  { source, now, more }: Seeding,
+  { name, user, batch, index }: { name: string; user: string; batch: string; index: number },
+): Employer {
+  const createdAt = new Date(now.getTime() - (9 - index) * DAY_MS)
+  const [id, account] = [source.uuid(), source.address()]
+  records.organisations.push({ id, name, createdAt })
+  records.identities.push(
+    user === 'wallet'
+      ? { kind: 'ledger', sub: account, organisation: id, createdAt }
+      : { kind: 'idp', sub: `seed|${user}`, issuer: 'seed', email: user, organisation: id, createdAt },
+  )
+  const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
+  const count = PEOPLE.length + (index === 0 ? more : 0)
+  const people = Array.from({ length: count }, (_, place): Contractor => {
+    const called = PEOPLE[place] ?? `Contractor ${place + 1}`
+    const status: ContractorStatus = CONTRACTOR_STATUSES_AT_THE_END[place - ready] ?? 'ready'
+    const email = `${called.toLowerCase().replaceAll(' ', '.')}@contractors.example`
+    return {
+      id: source.uuid(),
+      organisation: id,
+      name: called,
+      status,
+      email,
+      emailFolded: email,
+      address: status === 'invited' ? null : source.address(),
+      pvk: status === 'ready' ? source.hash() + source.hash() : null,
+      inviteVersion: 1,
+      inviteExpiresAt: new Date(createdAt.getTime() + 14 * DAY_MS),
+      inviteAcceptedAt: status === 'ready' ? createdAt : null,
+      createdAt: new Date(createdAt.getTime() + place * 1_000),
+    }
+  })
+  records.contractors.push(...people)
+  return { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
+}
