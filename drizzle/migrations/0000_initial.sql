@@ -35,7 +35,8 @@ CREATE TABLE "batches" (
 	"completed_at" timestamp (3) with time zone,
 	CONSTRAINT "batches_of_organisation" UNIQUE("organisation","id"),
 	CONSTRAINT "batches_status" CHECK ("batches"."status" in ('draft', 'ready', 'started', 'completed', 'failed')),
-	CONSTRAINT "batches_counts" CHECK ("batches"."settled_count" >= 0 and "batches"."failed_count" >= 0 and "batches"."settled_count" + "batches"."failed_count" <= "batches"."payout_count")
+	CONSTRAINT "batches_counts" CHECK ("batches"."settled_count" >= 0 and "batches"."failed_count" >= 0),
+	CONSTRAINT "batches_ended" CHECK ("batches"."settled_count" + "batches"."failed_count" <= "batches"."payout_count")
 );
 --> statement-breakpoint
 CREATE TABLE "contractors" (
@@ -132,8 +133,10 @@ CREATE TABLE "batch_items" (
 	CONSTRAINT "batch_items_status" CHECK ("batch_items"."status" in ('queued', 'taken', 'signed', 'paid', 'failed', 'unknown')),
 	CONSTRAINT "batch_items_settled" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown')) = ("batch_items"."settled_at" is not null)),
 	CONSTRAINT "batch_items_sealed" CHECK (("batch_items"."status" in ('paid', 'failed', 'unknown')) = ("batch_items"."sealed_amount" is null)),
-	CONSTRAINT "batch_items_signed" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."signed_xdr" is not null) and ("batch_items"."status" = 'signed') = ("batch_items"."sealed_opening" is not null)),
-	CONSTRAINT "batch_items_channel" CHECK ("batch_items"."status" not in ('taken', 'signed') or ("batch_items"."channel" is not null and ("batch_items"."status" = 'taken' or "batch_items"."inner_hash" is not null))),
+	CONSTRAINT "batch_items_signed_xdr" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."signed_xdr" is not null)),
+	CONSTRAINT "batch_items_signed_opening" CHECK (("batch_items"."status" = 'signed') = ("batch_items"."sealed_opening" is not null)),
+	CONSTRAINT "batch_items_signed_hash" CHECK ("batch_items"."status" <> 'signed' or "batch_items"."inner_hash" is not null),
+	CONSTRAINT "batch_items_channel" CHECK ("batch_items"."status" not in ('taken', 'signed') or "batch_items"."channel" is not null),
 	CONSTRAINT "batch_items_paid" CHECK ("batch_items"."status" <> 'paid' or "batch_items"."hash" is not null)
 );
 --> statement-breakpoint
@@ -163,7 +166,9 @@ CREATE TABLE "relay_channels" (
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
-	CONSTRAINT "relay_channels_items" CHECK (("relay_channels"."item_job" is null) = ("relay_channels"."item_position" is null) and ("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null) and ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null)),
+	CONSTRAINT "relay_channels_item" CHECK (("relay_channels"."item_job" is null) = ("relay_channels"."item_position" is null)),
+	CONSTRAINT "relay_channels_next" CHECK (("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null)),
+	CONSTRAINT "relay_channels_next_follows" CHECK ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null),
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history'))
 );
 --> statement-breakpoint

@@ -1,8 +1,15 @@
 import { type AnyColumn, sql } from 'drizzle-orm'
-import { timestamp } from 'drizzle-orm/pg-core'
+import { type AnyPgColumn, bigint, timestamp } from 'drizzle-orm/pg-core'
 
 /** Whole milliseconds, as a Date has: a cursor made from what was read must point at the very row. */
 export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 3 })
+
+/** Breaks the tie between records that were made at the same moment: lists keep one order. */
+export const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity()
+
+/** The end of an index for lists with the newest record first. */
+export const newest = (table: Record<'createdAt' | 'sequence', AnyPgColumn>) =>
+  [table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()] as const
 
 /** The condition that a column holds one of these. */
 export const oneOf = (column: AnyColumn, values: readonly string[]) =>

@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm'
 import {
   type AnyPgColumn,
-  bigint,
   check,
   foreignKey,
   index,
@@ -13,11 +12,10 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
-import { instant, oneOf } from './columns.ts'
+import { instant, newest, oneOf, sequence } from './columns.ts'
 
 /** Who a user is known by: an account of the ledger, or a user of an identity provider. */
 export const IDENTITY_KINDS = ['ledger', 'idp'] as const
-export type IdentityKind = (typeof IDENTITY_KINDS)[number]
 
 export const CONTRACTOR_STATUSES = ['invited', 'onboarding', 'ready', 'inactive'] as const
 export type ContractorStatus = (typeof CONTRACTOR_STATUSES)[number]
@@ -29,10 +27,6 @@ export const PAYOUT_STATUSES = ['draft', 'ready', 'pending', 'paid', 'failed', '
 export type PayoutStatus = (typeof PAYOUT_STATUSES)[number]
 
 export const CURRENCIES = ['USDC'] as const
-export type Currency = (typeof CURRENCIES)[number]
-
-/** Breaks the tie between records that were made at the same moment: lists keep one order. */
-const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity()
 
 /** An employer's records belong to its organisation alone. */
 export const organisations = pgTable('organisations', {
@@ -119,10 +113,10 @@ export const contractors = pgTable(
       .on(table.organisation, table.address)
       .where(sql`${table.deletedAt} is null`),
     index('contractors_newest')
-      .on(table.organisation, table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
+      .on(table.organisation, ...newest(table))
       .where(sql`${table.deletedAt} is null`),
     index('contractors_newest_of_all')
-      .on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
+      .on(...newest(table))
       .where(sql`${table.deletedAt} is null`),
     index('contractors_linked')
       .on(table.linkedKind, table.linkedSub)
@@ -167,18 +161,12 @@ export const batches = pgTable(
   (table) => [
     unique('batches_of_organisation').on(table.organisation, table.id),
     check('batches_status', oneOf(table.status, BATCH_STATUSES)),
-    check(
-      'batches_counts',
-      sql`${table.settledCount} >= 0 and ${table.failedCount} >= 0 and ${table.settledCount} + ${table.failedCount} <= ${table.payoutCount}`,
-    ),
-    index('batches_newest').on(
-      table.organisation,
-      table.createdAt.desc().nullsFirst(),
-      table.sequence.desc().nullsFirst(),
-    ),
-    index('batches_newest_of_all').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
+    check('batches_counts', sql`${table.settledCount} >= 0 and ${table.failedCount} >= 0`),
+    check('batches_ended', sql`${table.settledCount} + ${table.failedCount} <= ${table.payoutCount}`),
+    index('batches_newest').on(table.organisation, ...newest(table)),
+    index('batches_newest_of_all').on(...newest(table)),
     index('batches_under_way')
-      .on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst())
+      .on(...newest(table))
       .where(sql`${table.status} in ('ready', 'started')`),
   ],
 )
@@ -220,23 +208,10 @@ export const payouts = pgTable(
     check('payouts_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
     check('payouts_paid_hash', sql`${table.status} <> 'paid' or ${table.txHash} is not null`),
     check('payouts_pending', sql`${table.status} <> 'pending' or ${table.transfer} is not null`),
-    index('payouts_newest').on(
-      table.organisation,
-      table.createdAt.desc().nullsFirst(),
-      table.sequence.desc().nullsFirst(),
-    ),
-    index('payouts_by_status').on(
-      table.organisation,
-      table.status,
-      table.createdAt.desc().nullsFirst(),
-      table.sequence.desc().nullsFirst(),
-    ),
-    index('payouts_by_contractor').on(
-      table.contractor,
-      table.createdAt.desc().nullsFirst(),
-      table.sequence.desc().nullsFirst(),
-    ),
-    index('payouts_by_batch').on(table.batch, table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
+    index('payouts_newest').on(table.organisation, ...newest(table)),
+    index('payouts_by_status').on(table.organisation, table.status, ...newest(table)),
+    index('payouts_by_contractor').on(table.contractor, ...newest(table)),
+    index('payouts_by_batch').on(table.batch, ...newest(table)),
     index('payouts_in_order').on(table.batch, table.sequence),
     index('payouts_to_settle')
       .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)

@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm'
+import { type AnyColumn, sql } from 'drizzle-orm'
 import { check, foreignKey, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
-import { instant } from './columns.ts'
+import { instant, oneOf } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
 /** A job is `running` until every item has ended; `failed` if one of them did. */
@@ -36,7 +36,7 @@ export const batchJobs = pgTable(
     endedAt: instant('ended_at'),
   },
   (table) => [
-    check('batch_jobs_status', sql`${table.status} in ('running', 'completed', 'failed')`),
+    check('batch_jobs_status', oneOf(table.status, JOB_STATUSES)),
     check('batch_jobs_ended', sql`(${table.status} = 'running') = (${table.endedAt} is null)`),
     uniqueIndex('batch_jobs_one_running').on(table.userKind, table.userSub).where(sql`${table.status} = 'running'`),
     index('batch_jobs_newest').on(table.createdAt),
@@ -86,29 +86,23 @@ export const batchItems = pgTable(
   (table) => [
     primaryKey({ columns: [table.job, table.position] }),
     foreignKey({ name: 'batch_items_job', columns: [table.job], foreignColumns: [batchJobs.id] }),
-    check('batch_items_status', sql`${table.status} in ('queued', 'taken', 'signed', 'paid', 'failed', 'unknown')`),
-    check(
-      'batch_items_settled',
-      sql`(${table.status} in ('paid', 'failed', 'unknown')) = (${table.settledAt} is not null)`,
-    ),
-    check(
-      'batch_items_sealed',
-      sql`(${table.status} in ('paid', 'failed', 'unknown')) = (${table.sealedAmount} is null)`,
-    ),
-    check(
-      'batch_items_signed',
-      sql`(${table.status} = 'signed') = (${table.signedXdr} is not null) and (${table.status} = 'signed') = (${table.sealedOpening} is not null)`,
-    ),
-    check(
-      'batch_items_channel',
-      sql`${table.status} not in ('taken', 'signed') or (${table.channel} is not null and (${table.status} = 'taken' or ${table.innerHash} is not null))`,
-    ),
+    check('batch_items_status', oneOf(table.status, ITEM_STATUSES)),
+    check('batch_items_settled', sql`(${hasEnded(table)}) = (${table.settledAt} is not null)`),
+    check('batch_items_sealed', sql`(${hasEnded(table)}) = (${table.sealedAmount} is null)`),
+    check('batch_items_signed_xdr', sql`(${table.status} = 'signed') = (${table.signedXdr} is not null)`),
+    check('batch_items_signed_opening', sql`(${table.status} = 'signed') = (${table.sealedOpening} is not null)`),
+    check('batch_items_signed_hash', sql`${table.status} <> 'signed' or ${table.innerHash} is not null`),
+    check('batch_items_channel', sql`${table.status} not in ('taken', 'signed') or ${table.channel} is not null`),
     check('batch_items_paid', sql`${table.status} <> 'paid' or ${table.hash} is not null`),
     uniqueIndex('batch_items_one_per_channel').on(table.channel).where(sql`${table.status} in ('taken', 'signed')`),
     index('batch_items_waiting').on(table.queuedAt, table.job, table.position).where(sql`${table.status} = 'queued'`),
     index('batch_items_failed').on(table.settledAt.desc().nullsFirst()).where(sql`${table.status} = 'failed'`),
   ],
 )
+
+function hasEnded({ status }: { status: AnyColumn }) {
+  return oneOf(status, ['paid', 'failed', 'unknown'])
+}
 
 /**
  * What is known of a channel: which item holds it, its balance, readable by relays alone, and what is wrong with it. A
@@ -147,15 +141,11 @@ export const relayChannels = pgTable(
       columns: [table.nextJob, table.nextPosition],
       foreignColumns: [batchItems.job, batchItems.position],
     }),
-    check(
-      'relay_channels_items',
-      sql`(${table.itemJob} is null) = (${table.itemPosition} is null) and (${table.nextJob} is null) = (${table.nextPosition} is null) and (${table.nextJob} is null or ${table.itemJob} is not null)`,
-    ),
+    check('relay_channels_item', sql`(${table.itemJob} is null) = (${table.itemPosition} is null)`),
+    check('relay_channels_next', sql`(${table.nextJob} is null) = (${table.nextPosition} is null)`),
+    check('relay_channels_next_follows', sql`${table.nextJob} is null or ${table.itemJob} is not null`),
     uniqueIndex('relay_channels_held').on(table.itemJob, table.itemPosition),
     uniqueIndex('relay_channels_reserved').on(table.nextJob, table.nextPosition),
-    check(
-      'relay_channels_problem',
-      sql`${table.problem} in ('account', 'registration', 'sequence', 'balance', 'history')`,
-    ),
+    check('relay_channels_problem', oneOf(table.problem, CHANNEL_PROBLEMS)),
   ],
 )

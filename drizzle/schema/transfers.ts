@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { bigint, check, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
-import { instant, oneOf } from './columns.ts'
+import { instant, newest, oneOf, sequence } from './columns.ts'
 import { organisations, payouts } from './directory.ts'
 
 /**
@@ -21,8 +21,7 @@ export const transfers = pgTable(
   'transfers',
   {
     id: uuid('id').primaryKey().defaultRandom(),
-    /** breaks the tie between transfers of one moment: lists keep one order */
-    sequence: bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity(),
+    sequence: sequence(),
     account: text('account').notNull(),
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }).notNull(),
     recipient: text('recipient').notNull(),
@@ -82,12 +81,8 @@ export const transfers = pgTable(
     index('transfers_failures')
       .on(table.settledAt.desc().nullsFirst())
       .where(sql`${table.status} in ('failed', 'expired', 'unknown')`),
-    index('transfers_newest').on(table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()),
-    index('transfers_newest_of_status').on(
-      table.status,
-      table.createdAt.desc().nullsFirst(),
-      table.sequence.desc().nullsFirst(),
-    ),
+    index('transfers_newest').on(...newest(table)),
+    index('transfers_newest_of_status').on(table.status, ...newest(table)),
   ],
 )
 
