@@ -1,5 +1,5 @@
 import { type AnyColumn, sql } from 'drizzle-orm'
-import { type AnyPgColumn, bigint, timestamp } from 'drizzle-orm/pg-core'
+import { bigint, type ExtraConfigColumn, timestamp } from 'drizzle-orm/pg-core'
 
 /** Whole milliseconds, as a Date has: a cursor made from what was read must point at the very row. */
 export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 3 })
@@ -8,7 +8,7 @@ export const instant = (name: string) => timestamp(name, { withTimezone: true, m
 export const sequence = () => bigint('sequence', { mode: 'number' }).generatedAlwaysAsIdentity()
 
 /** The end of an index for lists with the newest record first. */
-export const newest = (table: Record<'createdAt' | 'sequence', AnyPgColumn>) =>
+export const newest = (table: Record<'createdAt' | 'sequence', ExtraConfigColumn>) =>
   [table.createdAt.desc().nullsFirst(), table.sequence.desc().nullsFirst()] as const
 
 /** The condition that a column holds one of these. */

@@ -1,26 +1,9 @@
 import { z } from 'zod'
-import { JOB_STATUSES } from '#drizzle/schema/relay.ts'
-import { batchRequest, type PresentedJob, readJob, requireBatch, startJob } from '#lib/relay/jobs.ts'
+import { batchRequest, jobShape, readJob, requireBatch, startJob } from '#lib/relay/jobs.ts'
 import { EXAMPLE } from './examples.ts'
 import { operation } from './operation.ts'
 
 const startedJobShape = z.object({ jobId: z.string(), status: z.literal('running') })
-
-export const jobShape = z.object({
-  jobId: z.string(),
-  status: z.enum(JOB_STATUSES).meta({ description: '`failed` if one of its transfers did, once all were tried' }),
-  createdAt: z.int().meta({ description: 'epoch milliseconds' }),
-  results: z
-    .array(
-      z.object({
-        i: z.int().meta({ description: 'position in the amounts, from 0' }),
-        hash: z.string().meta({ description: 'hash on the ledger; empty if it never had one' }),
-        status: z.enum(['SUCCESS', 'FAILED', 'UNKNOWN']),
-      }),
-    )
-    .meta({ description: 'one for each transfer that has ended' }),
-  error: z.string().optional().meta({ description: 'why the first of those that failed did' }),
-}) satisfies z.ZodType<PresentedJob>
 
 export const JOB_OPERATIONS = [
   operation({

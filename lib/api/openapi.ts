@@ -4,13 +4,25 @@ import { batchProgressShape, batchShape } from '#lib/directory/batches.ts'
 import { contractorShape } from '#lib/directory/contractors/schema.ts'
 import { meShape } from '#lib/directory/me.ts'
 import { payoutShape } from '#lib/directory/payouts/payouts.ts'
-import { GROUPS } from './groups.ts'
-import { jobShape } from './jobs.ts'
+import { jobShape } from '#lib/relay/jobs.ts'
 import type { Operation } from './operation.ts'
 import { presentOperation, refusalShape } from './presentation.ts'
 import { healthShape, readinessShape } from './service.ts'
 import { challengeShape, sessionShape } from './sessions.ts'
 import { transferShape } from './transfers.ts'
+
+/** The groups of the reference, in their order. */
+export const GROUPS = {
+  Sessions: 'Signing in with a wallet (SEP-10) or with an access token of an identity provider.',
+  Transfers: 'Sponsoring a confidential transfer (CAP-15): the sender pays no network fee.',
+  Contractors: 'The directory of those who are paid: public data only, never a secret.',
+  Batches: 'Disbursements, their payouts, and how far they have come.',
+  Me: 'Who the caller is, and in which roles.',
+  Funding: 'Test funds, and what backs the confidential balances.',
+  Relay: 'Batches that the headless relay pays from accounts of its own.',
+  'On your device': 'Operations that need a key which never leaves the user’s device: they always answer 501.',
+  Service: 'Whether the service is well, and this document.',
+} as const
 
 const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.
 
@@ -33,10 +45,7 @@ const SECURITY_SCHEMES = {
   scheduler: { type: 'http', scheme: 'bearer', description: 'CRON_SECRET, as the operator has set it.' },
 } as const
 
-/**
- * The interface as an OpenAPI 3.1 document, made of the schemas that requests are parsed with.
- * @param baseUrl where the interface is, such as `https://payroll.example/api`
- */
+/** The document of some operations, made of the schemas that requests are parsed with. */
 export function openApiDocument(operations: readonly Operation[], baseUrl: string) {
   return createDocument(
     {
@@ -81,7 +90,7 @@ function presentPaths(operations: readonly Operation[]) {
 }
 
 /** The document leaves out what the validator says of a type by itself, where the format says it to a reader. */
-function simplify({ jsonSchema, zodSchema }: ZodOpenApiOverrideContext): void {
+function simplify({ jsonSchema }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
   // In a query everything is text; type and range say what it must look like.
   if (jsonSchema.type === 'integer') delete jsonSchema.pattern
@@ -89,6 +98,4 @@ function simplify({ jsonSchema, zodSchema }: ZodOpenApiOverrideContext): void {
     delete jsonSchema.minimum
     delete jsonSchema.maximum
   }
-  // A value that is caught becomes a row error: the default is not for clients.
-  if (zodSchema._zod.def.type === 'catch') delete jsonSchema.default
 }

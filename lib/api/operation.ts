@@ -3,7 +3,7 @@ import { linkTo, type Page } from '#lib/http/paging.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { CallerName, Known } from './caller.ts'
-import type { GROUPS } from './groups.ts'
+import type { GROUPS } from './openapi.ts'
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
@@ -120,15 +120,12 @@ export interface Declaration<
   ): Promise<z.input<Shape> | Answer<z.input<Shape>> | Response>
 }
 
+type AnyDeclaration = Declaration<string, CallerName, z.ZodType, z.ZodType, z.ZodType, unknown>
+
 /** A declaration whose own types are checked already. */
-export interface Operation extends Omit<Told<string>, 'parameters'> {
+export interface Operation extends Omit<AnyDeclaration, 'parameters' | 'requires' | 'handle'> {
   parameters?: Record<string, { description: string; example: string }>
-  caller: CallerName
-  query?: Asked<z.ZodType>
-  body?: Asked<z.ZodType>
   requires?(service: Service, known: object): unknown
-  answer?: Answered<z.ZodType>
-  otherAnswers?: Record<number, Answered<z.ZodType>>
   handle(context: object): Promise<unknown>
 }
 

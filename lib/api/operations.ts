@@ -59,14 +59,8 @@ function preparedDocument(baseUrl: string): Prepared {
   return document
 }
 
-const known = new Map<string, ReturnType<typeof openApiDocument>>()
-
 /**
- * The interface as an OpenAPI 3.1 document, made once for an address.
+ * The interface as an OpenAPI 3.1 document.
  * @param baseUrl where the interface is, such as `https://payroll.example/api`
  */
-export function interfaceDocument(baseUrl: string) {
-  const document = known.get(baseUrl) ?? openApiDocument(OPERATIONS, baseUrl)
-  known.set(baseUrl, document)
-  return document
-}
+export const interfaceDocument = (baseUrl: string) => openApiDocument(OPERATIONS, baseUrl)

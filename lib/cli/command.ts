@@ -28,6 +28,6 @@ export async function runCommand<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
-function messageOf(error: unknown): unknown {
+export function messageOf(error: unknown): unknown {
   return error instanceof Error ? error.message : error
 }

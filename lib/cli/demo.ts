@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util'
 import { composeOperator } from '#lib/auth/operator.ts'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { environment } from '#lib/config/environment.ts'
@@ -9,6 +8,7 @@ import { announceProofs } from '#lib/prover/progress.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { runCommand } from './command.ts'
 import { closingLines, type Outcome } from './demo/outcome.ts'
 import { decryptedBalance, nativeBalance, type Payment, payOne, table } from './demo/payment.ts'
 import {
@@ -135,9 +135,7 @@ Pays five contractors through the service, on the embedded ledger: through the o
 
   --once   ends the service afterwards`
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { once: { type: 'boolean', default: false }, help: { type: 'boolean' } } })
-  if (values.help) return console.log(USAGE)
+async function demonstrate(isOnce: boolean): Promise<void> {
   const { PUBLIC_URL: base, DEVNET_PORT } = environment()
   let serving: Serving | undefined
   if (await answers(base)) say(`Using the service that answers at ${base}`)
@@ -159,7 +157,7 @@ async function main(): Promise<void> {
   say()
   for (const line of closingLines(outcome)) (hasFailed ? console.error : say)(line)
   if (hasFailed) process.exitCode = 1
-  if (values.once || hasFailed) return await end()
+  if (isOnce || hasFailed) return await end()
   if (!serving) return
   say(`\nThe service goes on at ${base}/api (try ${base}/api/health). Ctrl-C ends it.`)
   say(`The dashboard is at ${base}/overview, its password ${await dashboardPassword()}`)
@@ -174,10 +172,12 @@ async function dashboardPassword(): Promise<string> {
   return composeOperator(sessionSecret, { password: undefined, embeddedSecret: sessionSecret })?.password ?? ''
 }
 
-await main().catch((error: unknown) => {
-  console.error(error)
-  console.error(
-    'The demo pays on the embedded ledger. A .env in the folder, or a service elsewhere, may name another one.',
-  )
-  process.exitCode = 1
+await runCommand({
+  usage: USAGE,
+  options: { once: { type: 'boolean', default: false } },
+  run: ({ once }) => demonstrate(once),
+  explain: (error) => {
+    console.error(error)
+    return 'The demo pays on the embedded ledger. A .env in the folder, or a service elsewhere, may name another one.'
+  },
 })

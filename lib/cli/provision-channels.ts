@@ -6,12 +6,12 @@ import type { Environment } from '#lib/config/environment.ts'
 import { loadProver, proverSettings } from '#lib/prover/loading.ts'
 import { ensureXlm, type Funder } from '#lib/provisioning/accounts.ts'
 import type { DeployedToken } from '#lib/provisioning/token.ts'
-import type { Provisioning } from '#lib/provisioning/wanted.ts'
 import { announceRegistrations, prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { NOTHING, opens } from '#lib/wallet/commitment.ts'
+import type { Provisioning } from './provision.ts'
 
 /** Any account that is there will do: the sponsor pays for what it sends. */
 const THERE = 1n

@@ -11,7 +11,7 @@ import { type Database, openStore, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
 import { EVERYBODY } from '#lib/sponsor/quota.ts'
-import { runCommand } from './command.ts'
+import { messageOf, runCommand } from './command.ts'
 import { BID, composeRecords, type Records, type SeededTransfer } from './seed/records.ts'
 import { openSource } from './seed/source.ts'
 import { TODAY } from './seed/story.ts'
@@ -120,7 +120,5 @@ await runCommand({
   explain: (error) =>
     error instanceof DirectoryInUse
       ? 'The service is running: stop it first, and start it afterwards.'
-      : error instanceof Error
-        ? error.message
-        : error,
+      : messageOf(error),
 })

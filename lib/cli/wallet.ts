@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
 import { environment } from '#lib/config/environment.ts'
 import { loadProver, proverSettings } from '#lib/prover/loading.ts'
@@ -7,6 +6,7 @@ import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import { runCommand } from './command.ts'
 import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './participants.ts'
 import { signInWithWallet } from './wallet-session.ts'
 
@@ -26,83 +26,74 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 
-const COMMANDS = ['new', 'address', 'session', 'balance', 'merge', 'transfer', 'withdraw'] as const
-
-const { positionals, values } = parseArgs({
-  allowPositionals: true,
-  options: {
-    help: { type: 'boolean' },
-    secret: { type: 'string' },
-    to: { type: 'string' },
-    amount: { type: 'string' },
-    service: { type: 'string', default: environment().PUBLIC_URL },
-    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
-  },
-})
-
-/** The client side on the command line: keys and amounts stay in this process. */
-async function run(name: string | undefined): Promise<string> {
-  if (values.help) return USAGE
-  const command = COMMANDS.find((known) => known === name)
-  if (command === undefined) throw new Error(USAGE)
-  if (command === 'new') return await proving(async (network) => (await enrol(network)).signer.secret())
-  const signer = Keypair.fromSecret(given('secret'))
-  if (command === 'address') return signer.publicKey()
-  if (command === 'session') return await signInWithWallet(values.service, signer)
-  switch (command) {
-    case 'balance':
-      return await describeBalance(await openNetwork(), signer)
-    case 'merge': {
-      const network = await openNetwork()
-      return await send(network, (await buildMerge(network, signer)).signedXdr)
-    }
-    case 'transfer':
-      return await proving(async (network) => {
-        const holder = openHolder(signer, network.token)
-        return (await buildTransfer(network, holder, await spending(network, holder))).signedXdr
-      })
-    case 'withdraw':
-      return await proving(async (network) => {
-        const holder = openHolder(signer, network.token)
-        return await send(network, (await buildWithdraw(network, holder, await spending(network, holder))).signedXdr)
-      })
-  }
+/** What a command is given. */
+interface Given {
+  secret?: string | undefined
+  to?: string | undefined
+  amount?: string | undefined
+  service: string
+  network: string
 }
 
-/** The network; of a command that makes no proof. */
-const openNetwork = (): Promise<TestNetwork> => openTestNetwork(values.network)
+/** The client side on the command line: keys and amounts stay in this process. */
+const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
+  new: (given) => proving(given, async (network) => (await enrol(network)).signer.secret()),
+  address: async (given) => signerOf(given).publicKey(),
+  session: async (given) => await signInWithWallet(given.service, signerOf(given)),
+  balance: async (given) => {
+    const signer = signerOf(given)
+    const network = await openTestNetwork(given.network)
+    const { spendable, receiving } = await balanceOf(network, openHolder(signer, network.token))
+    return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
+  },
+  merge: async (given) => {
+    const signer = signerOf(given)
+    const network = await openTestNetwork(given.network)
+    return await send(network, (await buildMerge(network, signer)).signedXdr)
+  },
+  transfer: (given) => spending(given, async (network, ...of) => (await buildTransfer(network, ...of)).signedXdr),
+  withdraw: (given) =>
+    spending(given, async (network, ...of) => send(network, (await buildWithdraw(network, ...of)).signedXdr)),
+}
 
 /**
  * Runs a command that makes a proof. A fault of the configuration is found before the network is asked. What is said of
  * proofs goes to standard error, apart from the answer.
  */
-async function proving(command: (network: TestNetwork) => Promise<string>): Promise<string> {
+async function proving(given: Given, command: (network: TestNetwork) => Promise<string>): Promise<string> {
   const prover = await loadProver(proverSettings(environment()), console.error)
   try {
-    return await command(await openTestNetwork(values.network, announceProofs(prover, 1, console.error)))
+    return await command(await openTestNetwork(given.network, announceProofs(prover, 1, console.error)))
   } finally {
     await prover.destroy?.()
   }
 }
 
-function given(option: 'secret' | 'to' | 'amount'): string {
-  const value = values[option]
+/** Runs a command that pays from the balance of --secret. */
+function spending(
+  given: Given,
+  command: (network: TestNetwork, holder: Holder, payment: Payment) => Promise<string>,
+): Promise<string> {
+  const signer = signerOf(given)
+  return proving(given, async (network) => {
+    const holder = openHolder(signer, network.token)
+    const { spendable: opening } = await balanceOf(network, holder)
+    return await command(network, holder, { to: need(given, 'to'), amount: parseUnits(need(given, 'amount')), opening })
+  })
+}
+
+type Payment = Parameters<typeof buildTransfer>[2]
+
+function need(given: Given, option: 'secret' | 'to' | 'amount'): string {
+  const value = given[option]
   if (value === undefined) throw new Error(`--${option} is missing\n\n${USAGE}`)
   return value
 }
 
+const signerOf = (given: Given) => Keypair.fromSecret(need(given, 'secret'))
+
 function balanceOf(network: TestNetwork, { signer, keys }: Holder) {
   return syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
-}
-
-async function spending(network: TestNetwork, holder: Holder) {
-  const { spendable } = await balanceOf(network, holder)
-  return { to: given('to'), amount: parseUnits(given('amount')), opening: spendable }
-}
-
-async function describeBalance(network: TestNetwork, signer: Keypair): Promise<string> {
-  const { spendable, receiving } = await balanceOf(network, openHolder(signer, network.token))
-  return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
 }
 
 async function send(network: TestNetwork, signedXdr: string): Promise<string> {
@@ -110,12 +101,26 @@ async function send(network: TestNetwork, signedXdr: string): Promise<string> {
   return 'done'
 }
 
-try {
-  console.log(await run(positionals[0]))
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error)
-  if (error instanceof TypeError && error.message === 'fetch failed') {
-    console.error(`Nothing answers at ${values.network} or ${values.service}: --network and --service name others.`)
-  }
-  process.exitCode = 1
-}
+await runCommand({
+  usage: USAGE,
+  options: {
+    secret: { type: 'string' },
+    to: { type: 'string' },
+    amount: { type: 'string' },
+    service: { type: 'string', default: environment().PUBLIC_URL },
+    network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
+  },
+  run: async (given, [name = '']) => {
+    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+    if (!command) throw new Error(USAGE)
+    console.log(
+      await command(given).catch((error: unknown) => {
+        if (!(error instanceof TypeError) || error.message !== 'fetch failed') throw error
+        const { network, service } = given
+        throw new Error(
+          `fetch failed\nNothing answers at ${network} or ${service}: --network and --service name others.`,
+        )
+      }),
+    )
+  },
+})

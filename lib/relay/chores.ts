@@ -1,9 +1,9 @@
-import { and, asc, inArray, lt } from 'drizzle-orm'
-import { batchItems, type ItemStatus } from '#drizzle/schema/relay.ts'
+import { and, eq, inArray, lt } from 'drizzle-orm'
+import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { endUnknown, failItem, payItem } from './item-ending.ts'
-import { findOpenItems, findSignedItems, type Item } from './items.ts'
+import { type Item, OPEN_ITEM, oldestFirst } from './items.ts'
 import type { ItemQueue } from './queue.ts'
 
 /** An item that has waited so long (ms) without a transfer is given up: no relay could open it, or none could pay. */
@@ -26,9 +26,34 @@ export interface RelayChores {
 export async function resumeItems(given: RelayChores): Promise<number> {
   const { queue } = given
   const db = await given.database()
-  const overdue = await findOverdue(db, giveUpBefore(given))
-  const signed = await findSignedItems(db)
-  const open = await findOpenItems(db, queue.relayKey, MOST_ITEMS)
+  const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, giveUpBefore(given)))
+  // Of any key: no relay may be left that has it.
+  const overdue = await db
+    .select()
+    .from(batchItems)
+    .where(isOverdue)
+    .orderBy(...oldestFirst)
+    .limit(MOST_ITEMS)
+  const isSigned = eq(batchItems.status, 'signed')
+  // At most one for each channel.
+  const signed = await db
+    .select()
+    .from(batchItems)
+    .where(isSigned)
+    .orderBy(...oldestFirst)
+  const open = await db
+    .select({ job: batchItems.job, position: batchItems.position, status: batchItems.status })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(
+      and(
+        eq(batchJobs.relayKey, queue.relayKey),
+        eq(batchJobs.status, 'running'),
+        inArray(batchItems.status, OPEN_ITEM),
+      ),
+    )
+    .orderBy(...oldestFirst)
+    .limit(MOST_ITEMS)
   // A process without anything to send opens no queue.
   if (overdue.length + signed.length + open.length > 0) await queue.open()
   for (const item of overdue) await failItem(given, item, TOO_LATE)
@@ -47,16 +72,6 @@ export async function resumeItems(given: RelayChores): Promise<number> {
 
 const TOO_LATE = 'no relay could pay it within a day'
 const giveUpBefore = ({ now }: RelayChores) => new Date(now().getTime() - GIVE_UP_AFTER)
-
-/** Unsigned items of any key that have waited too long. */
-function findOverdue(db: Database, before: Date): Promise<Item[]> {
-  return db
-    .select()
-    .from(batchItems)
-    .where(and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, before)))
-    .orderBy(asc(batchItems.queuedAt))
-    .limit(MOST_ITEMS)
-}
 
 /** A signed item ends as its transfer has. One whose transfer cannot pay it waits for a relay that has its key. */
 async function endSigned(given: RelayChores, item: Item): Promise<void> {

@@ -2,7 +2,7 @@ import { and, asc, eq, inArray, isNull, lte, not, or, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { type ChannelRecord, isChannel } from './channels.ts'
-import { type Item, isItem, isOpen } from './items.ts'
+import { type Item, isItem, isOpen, oldestFirst } from './items.ts'
 import type { Relay } from './relay.ts'
 import type { ItemId } from './sealing.ts'
 
@@ -138,7 +138,7 @@ async function hurryOldest(
         not(reserved),
       ),
     )
-    .orderBy(asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position))
+    .orderBy(...oldestFirst)
     .limit(1)
   if (oldest) await queue.hurry(tx, oldest)
 }

@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
-import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
+import { batchItems, type ItemStatus } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
@@ -36,31 +36,8 @@ export async function findItem(db: Database, id: ItemId): Promise<Item | undefin
   return item
 }
 
-/** The open items that are sealed to a key, oldest first, at most `limit`. */
-export function findOpenItems(
-  db: Database,
-  relayKey: string,
-  limit: number,
-): Promise<Pick<Item, 'job' | 'position' | 'status'>[]> {
-  return db
-    .select({ job: batchItems.job, position: batchItems.position, status: batchItems.status })
-    .from(batchItems)
-    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
-    .where(
-      and(eq(batchJobs.relayKey, relayKey), eq(batchJobs.status, 'running'), inArray(batchItems.status, OPEN_ITEM)),
-    )
-    .orderBy(asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position))
-    .limit(limit)
-}
-
-/** The signed items of any key, oldest first: at most one for each channel. */
-export function findSignedItems(db: Database): Promise<Item[]> {
-  return db
-    .select()
-    .from(batchItems)
-    .where(eq(batchItems.status, 'signed'))
-    .orderBy(asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position))
-}
+/** The order in which items are paid. */
+export const oldestFirst = [asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position)]
 
 /**
  * Stores the transfer that is to pay the item, before anybody else gets to see it. Undefined when the item has moved on:

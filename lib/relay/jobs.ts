@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { and, asc, desc, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
 import { z } from 'zod'
 import { contractors } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs, type ItemStatus, type JobStatus } from '#drizzle/schema/relay.ts'
+import { batchItems, batchJobs, type ItemStatus, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
@@ -99,14 +99,23 @@ async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> 
   return newest.id
 }
 
-/** A job as its user sees it. `createdAt` is epoch milliseconds; `i` is a position in the amounts, from 0. */
-export interface PresentedJob {
-  jobId: string
-  status: JobStatus
-  createdAt: number
-  results: { i: number; hash: string; status: 'SUCCESS' | 'FAILED' | 'UNKNOWN' }[]
-  error?: string
-}
+/** A job as its user sees it. */
+export const jobShape = z.object({
+  jobId: z.string(),
+  status: z.enum(JOB_STATUSES).meta({ description: '`failed` if one of its transfers did, once all were tried' }),
+  createdAt: z.int().meta({ description: 'epoch milliseconds' }),
+  results: z
+    .array(
+      z.object({
+        i: z.int().meta({ description: 'position in the amounts, from 0' }),
+        hash: z.string().meta({ description: 'hash on the ledger; empty if it never had one' }),
+        status: z.enum(['SUCCESS', 'FAILED', 'UNKNOWN']),
+      }),
+    )
+    .meta({ description: 'one for each transfer that has ended' }),
+  error: z.string().optional().meta({ description: 'why the first of those that failed did' }),
+})
+export type PresentedJob = z.output<typeof jobShape>
 
 /**
  * A user's own job, with the results that there are so far.

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { Address, Asset, Keypair, Networks, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { provision } from '#lib/cli/provision.ts'
+import { type Provisioning, provision } from '#lib/cli/provision.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
 import { readDocument } from '#lib/provisioning/document.ts'
 import { readVariables } from '#lib/provisioning/env-file.ts'
-import type { Provisioning } from '#lib/provisioning/wanted.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 
 /** Deployments, keys and networks of every sort, in this process. */
