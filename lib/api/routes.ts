@@ -1,10 +1,9 @@
-import type { z } from 'zod'
 import { ignoreBody, readJson, readJsonOrForm, readQuery } from '#lib/http/body.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { type Handler, type ResourceOptions, resource } from '#lib/http/resource.ts'
 import { configuredService } from '#lib/server/missing-variables.ts'
 import { admit, identify } from './caller.ts'
-import { Answer, type Asked, type Method, type Operation } from './operation.ts'
+import { Answer, type Method, type Operation } from './operation.ts'
 
 /** What Next hands to a handler: the parameters of the path by name, decoded. */
 interface RouteContext {
@@ -35,7 +34,7 @@ function handlerOf(operation: Operation): Handler<unknown> {
     const known = await identify(operation.caller, running, request, params)
     const ready = operation.requires?.(running, known)
     const query = operation.query && readQuery(request, operation.query.schema)
-    const body = await readBody(request, operation.body)
+    const body = await readBody(request, operation)
     const admitted = await admit(operation.caller, running, known)
     const { settings, confidentialAccounts: accounts } = running
     const given = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
@@ -43,9 +42,10 @@ function handlerOf(operation: Operation): Handler<unknown> {
   }
 }
 
-async function readBody(request: Request, asked: Asked<z.ZodType> | undefined): Promise<unknown> {
-  if (!asked) return await ignoreBody(request)
-  return asked.form ? await readJsonOrForm(request, asked.schema) : await readJson(request, asked.schema)
+async function readBody(request: Request, { body, caller }: Operation): Promise<unknown> {
+  if (!body) return await ignoreBody(request)
+  if (body.form) return await readJsonOrForm(request, body.schema)
+  return await readJson(request, body.schema, { isOpen: caller === 'anybody' })
 }
 
 function present(answered: unknown, contentType: string | undefined): Response {

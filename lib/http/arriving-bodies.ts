@@ -1,7 +1,11 @@
 import { Refusal } from './refusal.ts'
+import { takeTurn } from './turns.ts'
 
 /** How many bytes of bodies that are not complete may be held, of all requests together. */
 const MOST_ARRIVING = 64 * 1024 * 1024
+
+/** Of a body that is larger than this one chunk is read in each turn: a client on a fast line would take all of it. */
+const LARGE = 64 * 1024
 
 interface Arriving {
   chunks: Uint8Array[]
@@ -37,6 +41,7 @@ export async function collectBody(reader: ReadableStreamDefaultReader<Uint8Array
   arrivals.bodies.add(body)
   try {
     for (;;) {
+      if (body.size > LARGE) await takeTurn('chunk')
       const { value } = await Promise.race([given.promise, read(reader)])
       if (!value) return Buffer.concat(body.chunks)
       if (body.size + value.length > limit) {

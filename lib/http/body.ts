@@ -12,27 +12,29 @@ const DRAIN_LIMIT = 64 * 1024 * 1024
 /**
  * The JSON body of a request, parsed by `schema`. No body counts as `{}`, with any content type. At most 256 KiB,
  * counted while streaming, since Content-Length is only a claim.
- * @param otherwise the message for a body of any other type
+ * @param options.otherwise the message for a body of any other type
+ * @param options.isOpen whether anybody may send it, without a session
  * @throws Refusal `too-large`, `busy`, `unsupported-media`, or the 400 of a field
  */
 export async function readJson<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
-  otherwise = 'the body must be application/json',
+  { otherwise = 'the body must be application/json', isOpen = false }: { otherwise?: string; isOpen?: boolean } = {},
 ): Promise<z.output<Schema>> {
-  const bytes = await takeBody(request)
+  const bytes = await takeBody(request, isOpen)
   if (bytes.length === 0) return parse(schema, {})
   if (mediaType(request) !== 'application/json') throw new Refusal('unsupported-media', otherwise)
   return parse(schema, decodeJson(bytes))
 }
 
-/** The body as `readJson` reads it, or the fields of a form (application/x-www-form-urlencoded), as SEP-10 wants it. */
+/** An open body as `readJson` reads it, or the fields of a form (application/x-www-form-urlencoded), as SEP-10 wants it. */
 export async function readJsonOrForm<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
 ): Promise<z.output<Schema>> {
   if (isForm(request)) return await readForm(request, schema)
-  return await readJson(request, schema, 'the body must be application/json or application/x-www-form-urlencoded')
+  const otherwise = 'the body must be application/json or application/x-www-form-urlencoded'
+  return await readJson(request, schema, { otherwise, isOpen: true })
 }
 
 /**
@@ -40,7 +42,7 @@ export async function readJsonOrForm<Schema extends z.ZodType>(
  * @throws Refusal `too-large`, `busy`, `unsupported-media`, or the 400 of a field
  */
 export async function readForm<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.output<Schema>> {
-  const bytes = await takeBody(request)
+  const bytes = await takeBody(request, true)
   if (!isForm(request)) throw new Refusal('unsupported-media', 'the body must be application/x-www-form-urlencoded')
   return parse(schema, firstOfEach(new URLSearchParams(decodeText(bytes))))
 }
@@ -87,13 +89,17 @@ function firstOfEach(parameters: URLSearchParams): Record<string, string> {
   return first
 }
 
-/** What most requests need, and a sign-in. It takes a fraction of a millisecond to parse. */
+/** What most requests of callers have. */
 const SMALL = 4 * 1024
 
-/** The body, and a turn in which it may be parsed and worked on. Those who send little do not wait for those who send much. */
-async function takeBody(request: Request): Promise<Uint8Array> {
+/**
+ * The body, and a turn in which it may be parsed and worked on. Callers do not wait for strangers, nor those who send
+ * little for those who send much.
+ */
+async function takeBody(request: Request, isOpen: boolean): Promise<Uint8Array> {
   const bytes = await readBody(request)
-  if (bytes.length > 0) await takeTurn(bytes.length > SMALL ? 'body' : 'small body', bytes.length)
+  const kind = isOpen ? 'open body' : bytes.length > SMALL ? 'body' : 'small body'
+  if (bytes.length > 0) await takeTurn(kind, bytes.length)
   return bytes
 }
 
@@ -111,6 +117,7 @@ async function readBody(request: Request): Promise<Uint8Array> {
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   try {
     for (let drained = 0; drained <= DRAIN_LIMIT; ) {
+      await takeTurn('chunk')
       const { value } = await reader.read()
       if (!value) return
       drained += value.length

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { log } from '#lib/observability/log.ts'
 
 /** Names the client to the handlers. What a client sends under this name is overwritten. */
@@ -16,17 +16,18 @@ const REQUEST_STARTS = 'http.server.request.start'
 
 /**
  * Names the client of every request that an HTTP server of this process receives, and gives up those that are sent too
- * slowly: each holds memory. The server itself is Next's, which lets neither be set.
+ * slowly, which hold memory, or hold what is not wanted. The server itself is Next's, which lets neither be set.
  * @param proxies how many proxies in front are the operator's: each has appended to `X-Forwarded-For` whom it saw
  */
 export function watchClients(proxies: number, patience = PATIENCE): () => void {
   let isTold = false
   const watch = (message: unknown) => {
-    const { request, server } = message as { request: IncomingMessage; server: Server }
+    const { request, response, server } = message as Started
     server.headersTimeout = patience.headersMs
     server.requestTimeout = patience.requestMs
     const seen = request.socket.remoteAddress ?? ''
     request.headers[HEADER] = proxies === 0 ? seen : (forwardedFor(request, proxies) ?? seen)
+    if (isWasted(request)) response.setHeader('Connection', 'close')
     if (proxies === 0 && !isTold && request.headers['x-forwarded-for'] !== undefined) {
       isTold = true
       log('error', 'proxy', { failure: PROXY_UNKNOWN })
@@ -34,6 +35,24 @@ export function watchClients(proxies: number, patience = PATIENCE): () => void {
   }
   subscribe(REQUEST_STARTS, watch)
   return () => void unsubscribe(REQUEST_STARTS, watch)
+}
+
+interface Started {
+  request: IncomingMessage
+  response: ServerResponse
+  server: Server
+}
+
+/** More than a form holds. */
+const LARGE = 1024 * 1024
+
+/**
+ * Whether the body is read by nothing: it is not for the interface and not a form. Node would take it in as fast as it
+ * comes, to keep the connection, and serve others in between.
+ */
+function isWasted({ url, headers }: IncomingMessage): boolean {
+  const size = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity
+  return size > LARGE && !url?.startsWith('/api/')
 }
 
 function forwardedFor({ headers }: IncomingMessage, proxies: number): string | undefined {

@@ -5,12 +5,14 @@ const MEBIBYTE = 1024 * 1024
 
 /**
  * What waits in each line, and how much of it may: pages by number, bodies by bytes, which are held in memory. Files are in
- * memory once for all, and a refusal is never refused itself.
+ * memory once for all, a refusal is never refused itself, and what a chunk belongs to has been admitted.
  */
 const MOST_WAITING = {
   page: 256,
   file: Number.POSITIVE_INFINITY,
   refusal: Number.POSITIVE_INFINITY,
+  chunk: Number.POSITIVE_INFINITY,
+  'open body': 32 * MEBIBYTE,
   'small body': 32 * MEBIBYTE,
   body: 32 * MEBIBYTE,
 }

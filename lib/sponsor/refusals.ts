@@ -1,7 +1,7 @@
 import { lt, sql } from 'drizzle-orm'
 import { refusals } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import type { InnerTransaction } from './fee-bump.ts'
@@ -20,7 +20,7 @@ export async function noteRefusal(
   const { hashHex: hash, source: account } = inner
   log('info', 'sponsorship refused', { hash, account, reason })
   try {
-    await transact(db, async (tx) => {
+    await transactFor(db, account, async (tx) => {
       const [noted] = await tx
         .insert(refusals)
         .values({ account, hour: now.toISOString().slice(0, 13), reason, lastHash: hash, lastAt: now })

@@ -66,6 +66,10 @@ export const ATTACKS: readonly Attack[] = [
     name: '100 at once: POST / of 10 MB',
     run: flood(100, () => ['POST', '/', JSON_TYPE, 'x'.repeat(10 * 1024 * 1024)]),
   },
+  {
+    name: '100 at once: POST /api/contractors of 10 MB',
+    run: flood(100, (target) => ['POST', '/api/contractors', withSession(target), 'x'.repeat(10 * 1024 * 1024)]),
+  },
   { name: '100 at once: GET /sign-in', run: flood(100, () => ['GET', '/sign-in']) },
   { name: '100 at once: pages that are not there', run: flood(100, () => ['GET', '/nowhere']) },
   { name: '100 at once: GET /api/openapi.json', run: flood(100, () => ['GET', '/api/openapi.json']) },

@@ -34,10 +34,11 @@ export async function measureHostile(databaseUrl: string, only = ''): Promise<vo
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only))) {
       const attack = attackWith(name, { base, session, seed, batch, largeBatch })
       await rest(1_000)
-      const bearer = { headers: { Authorization: `Bearer ${session}` } }
+      // Of somebody else than the attacker.
+      const bearer = { headers: { Authorization: `Bearer ${otherSession}` } }
       const patch = {
         method: 'PATCH',
-        headers: { Authorization: `Bearer ${otherSession}`, 'Content-Type': 'application/json' },
+        headers: { ...bearer.headers, 'Content-Type': 'application/json' },
         body: JSON.stringify({ orgName: 'Other' }),
       }
       const [me, small, health] = await Promise.all([

@@ -1,4 +1,4 @@
-import { request as ask, createServer, type Server } from 'node:http'
+import { Agent, request as ask, createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { OPERATIONS } from '#lib/api/operations.ts'
@@ -127,6 +127,29 @@ describe('the address of a client', () => {
 
   test('where no server has named the client there is none', () => {
     expect(clientOf(new Headers())).toBeUndefined()
+  })
+
+  test.each<[string, Record<string, string>, string | undefined]>([
+    ['/overview', { 'Content-Length': String(2 * 1024 * 1024) }, 'close'],
+    ['/overview', { 'Transfer-Encoding': 'chunked' }, 'close'],
+    ['/sign-in/password', { 'Content-Length': '100' }, 'keep-alive'],
+    ['/overview', { 'Content-Length': '0' }, 'keep-alive'],
+    ['/api/me', { 'Content-Length': String(2 * 1024 * 1024) }, 'keep-alive'],
+    ['/api/me', { 'Transfer-Encoding': 'chunked' }, 'keep-alive'],
+  ])('a connection that sends to %s with %j: %s', async (path, headers, expected) => {
+    stop = watchClients(0)
+    server = createServer((_, response) => response.end())
+    await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', () => resolve()))
+    const { port } = server.address() as AddressInfo
+    const connection = await new Promise((resolve) => {
+      const agent = new Agent({ keepAlive: true })
+      const asked = ask({ port, host: '127.0.0.1', path, method: 'POST', headers, agent }, (response) => {
+        resolve(response.headers.connection)
+        asked.destroy()
+      })
+      asked.flushHeaders()
+    })
+    expect(connection).toBe(expected)
   })
 
   test('a server gives up who sends too slowly', async () => {

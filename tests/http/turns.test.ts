@@ -90,6 +90,46 @@ test('a body waits neither for the pages nor for the refusals that came before i
   await Promise.all(others.flat())
 })
 
+test('what callers send does not wait for what strangers send, nor a small body for large ones', async () => {
+  const done: string[] = []
+  const send = (kind: string, read: Promise<unknown>) => read.catch(() => undefined).then(() => done.push(kind))
+  const form = () => readForm(post('name=Ada', 'application/x-www-form-urlencoded'), z.unknown())
+  const others = Array.from({ length: 100 }, () => [
+    send('form', form()),
+    send('open', readJson(post('{}'), z.unknown(), { isOpen: true })),
+    send('large', readJson(post(`"${'x'.repeat(20_000)}"`), z.unknown())),
+  ])
+  await send('small', readJson(post('{}'), z.unknown()))
+  expect(done.length).toBeLessThan(50)
+  await Promise.all(others.flat())
+})
+
+test('of large bodies that come at once one chunk is read in each turn', async () => {
+  let read = 0
+  const large = () =>
+    new Request('http://localhost:3000/api/things', {
+      method: 'POST',
+      duplex: 'half',
+      headers: { 'Content-Type': 'application/json' },
+      // Nothing is fetched ahead of what is asked for.
+      body: new ReadableStream(
+        {
+          pull: (controller) => {
+            read += 1
+            controller.enqueue(new Uint8Array(66_000).fill(0x20))
+          },
+        },
+        { highWaterMark: 0 },
+      ),
+    } as RequestInit)
+  const refused = Promise.all(
+    Array.from({ length: 20 }, () => readJson(large(), z.unknown()).catch(({ code }: Refusal) => code)),
+  )
+  await vi.waitFor(() => expect(read).toBeGreaterThanOrEqual(20))
+  expect(await mostInATurn(refused, () => read)).toBe(1)
+  expect(new Set(await refused)).toEqual(new Set(['too-large']))
+})
+
 test('no body waits for nothing', async () => {
   const waiting = takeTurn('body', 1)
   let isOver = false

@@ -18,7 +18,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const running = await service()
       const { settings, now } = running
       if (!settings.testIssuer) throw new Refusal('idp-not-configured', 'this service has no test issuer')
-      const { email } = await readJson(request, BODY)
+      const { email } = await readJson(request, BODY, { isOpen: true })
       const given = { provider: requireProvider(settings.provider), sessions: settings.sessions }
       const token = await askTestIssuer(settings.testIssuer, email)
       return admitSession(running, await signInWithProvider(given, token, now()))

@@ -18,7 +18,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
       requireRequestLeft(request.headers, 'session')
-      const { token } = await readJson(request, BODY)
+      const { token } = await readJson(request, BODY, { isOpen: true })
       const { settings } = await service()
       const { location, ...pending } = await beginSignIn(browserClient(settings))
       await keepSignIn(settings.publicUrl, { ...pending, token })
