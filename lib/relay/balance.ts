@@ -20,7 +20,12 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
     const opening = await unsealOpening(relay.key, channel.address, kept.sealedOpening).catch(forgotten)
     if (opening && opening.value >= amount) return opening
   }
-  const balance = await readBalance(relay, channel)
+  const balance = await readBalance(relay, channel).catch(async (error: unknown) => {
+    // What the channel has received is lost with its events, and cannot be merged: it has what is known to be spendable.
+    if (isConflict(error) && kept && (await opensBalance(relay, channel, kept))) return undefined
+    throw error
+  })
+  if (!balance) return undefined
   if (balance.spendable.value >= amount) return balance.spendable
   if (balance.spendable.value + balance.receiving.value < amount) return undefined
   const deployment = await relay.deployment()
@@ -28,6 +33,9 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
   const merged = await readBalance(relay, channel)
   return merged.spendable.value >= amount ? merged.spendable : undefined
 }
+
+/** The events do not account for the balance. */
+export const isConflict = (error: unknown) => error instanceof Refusal && error.code === 'conflict'
 
 /** What was sealed to an earlier key is read anew from the ledger. */
 const forgotten = () => undefined
@@ -42,7 +50,7 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
   const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance).catch(forgotten) : undefined
   const balance = await syncBalance(deployment, account, since).catch((error: unknown) => {
     // A cursor that the RPC no longer has, or a ledger that was reset: from the beginning, if that is still there.
-    if (since && error instanceof Refusal && error.code !== 'conflict') throw error
+    if (since && error instanceof Refusal && !isConflict(error)) throw error
     if (since) return syncBalance(deployment, account)
     throw error
   })

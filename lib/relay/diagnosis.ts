@@ -1,9 +1,8 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import { Refusal } from '#lib/http/refusal.ts'
 import { readAccounts } from '#lib/stellar/account.ts'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { readEntries } from '#lib/stellar/entries.ts'
-import { opensBalance, readBalance } from './balance.ts'
+import { isConflict, opensBalance, readBalance } from './balance.ts'
 import { type ChannelRecord, findChannels, noteProblem } from './channels.ts'
 import type { Channel, Relay } from './relay.ts'
 
@@ -78,7 +77,7 @@ function isBalanceDue({ times, now }: Relay, { problem, readAt }: ChannelRecord)
 
 async function checkBalance(relay: Relay, channel: Channel, record: ChannelRecord): Promise<void> {
   const balance = await readBalance(relay, channel).catch((error: unknown) => {
-    if (error instanceof Refusal && error.code === 'conflict') return undefined
+    if (isConflict(error)) return undefined
     throw error
   })
   // What opens the spendable balance may be known though the events are lost, and until that changes the channel can pay.

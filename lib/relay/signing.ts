@@ -6,7 +6,7 @@ import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } 
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Spending } from '#lib/wallet/spending.ts'
 import type { ContractFailure } from '#lib/wallet/transaction.ts'
-import { openBalance, readBalance } from './balance.ts'
+import { isConflict, openBalance, readBalance } from './balance.ts'
 import { findChannels } from './channels.ts'
 import { diagnose, isRegistered } from './diagnosis.ts'
 import { type Item, storeSigned } from './items.ts'
@@ -129,7 +129,6 @@ async function judge(relay: Relay, { channel, to }: { channel: string; to: strin
 }
 
 const STALE_PROOF = 3506
-const isConflict = (error: unknown) => error instanceof Refusal && error.code === 'conflict'
 
 /** A channel whose key no relay has had for so long (ms) is not paid any more. */
 const GIVE_UP_AFTER = 600_000

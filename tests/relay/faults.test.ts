@@ -111,6 +111,22 @@ test('a transfer that comes to nothing costs a channel nothing though the RPC ke
   }
 })
 
+test('an item above what a channel is known to have fails, though the RPC keeps the channel’s events no more', async () => {
+  const { client, post } = await signUp()
+  const relay = await fixture.relay({ ...SHORT_TIMES, lag: 0.2 })
+  try {
+    expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
+    fixture.ledger.proxy.rule(({ method }) =>
+      method === 'getEvents' ? { rewrite: (page) => ({ ...page, events: [] }) } : 'pass',
+    )
+    const job = await post(Number(CHANNEL_FUNDS))
+    expect(await fixture.ended(client, job, 120)).toMatchObject({ status: 'failed' })
+    expect(await itemsOf(job)).toMatchObject([{ status: 'failed', error: 'no channel has enough to pay it' }])
+  } finally {
+    await relay.close()
+  }
+})
+
 /** No node lags further behind than this many ledgers. */
 const MOST_BEHIND = 10
 
