@@ -87,11 +87,17 @@ export function openSubmission(given: {
 
   async function poll(transfer: Transfer, patience: number): Promise<void> {
     const entry = await takeRow(transfer)
-    // Many requests at once share one poll, so that they are no crowd of questions to the RPC.
-    entry.polling ??= step(entry, () => tracking.lookUp(entry)).finally(() => {
-      entry.polling = undefined
-    })
+    entry.polling ??= pollOnce(entry)
     await Promise.race([entry.polling, wait(patience, undefined, { ref: false })])
+  }
+
+  /** Many requests share one poll, and two polls are as far apart as those of this process: the RPC is not asked by a crowd. */
+  async function pollOnce(entry: Tracked): Promise<void> {
+    const pause = entry.polledAt + network.pollMs - performance.now()
+    if (pause > 0) await wait(pause, undefined, { ref: false })
+    await step(entry, () => tracking.lookUp(entry))
+    entry.polledAt = performance.now()
+    entry.polling = undefined
   }
 
   async function refresh(transfers: readonly Transfer[]): Promise<void> {

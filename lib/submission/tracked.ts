@@ -27,6 +27,8 @@ export interface Tracked extends RecordedTransfer {
   decision: { made: Decision; lookedUp: string } | undefined
   /** the poll that requests wait for */
   polling: Promise<void> | undefined
+  /** when that poll last ended, by the clock of `performance` */
+  polledAt: number
   /** how many steps wait or run; one runs at a time */
   steps: number
   tail: Promise<void>
@@ -44,6 +46,7 @@ export function newTracked(recorded: RecordedTransfer, isNew: boolean): Tracked 
     refusals: new Map(),
     decision: undefined,
     polling: undefined,
+    polledAt: Number.NEGATIVE_INFINITY,
     steps: 0,
     tail: Promise.resolve(),
     failure: undefined,

@@ -89,3 +89,20 @@ test('a poll of which the RPC says nothing ends with the patience of its caller'
   if (open) await submission.poll(open, 10)
   expect(await statusOf(0)).toBe('open')
 })
+
+test('requests for one transfer, one after the other, cause at most one poll in each interval', async () => {
+  const young = { ...over, latestLedgerCloseTime: 1 }
+  proxy.rule(({ method }) => (method === 'getTransaction' ? { answer: young } : { status: 500 }))
+  proxy.calls.clear()
+  const [open] = await record(1)
+  if (!open) throw new Error('nothing was recorded')
+  const slow: Network = { ...network, pollMs: 2_000 }
+  const books: Books = () => Promise.reject(new Error('nothing is settled'))
+  const submission = openSubmission({ network: slow, database: async () => db, now: () => new Date(), books })
+  const began = performance.now()
+  for (let asked = 0; asked < 100; asked += 1) await submission.poll(open, 10)
+  await submission.stop()
+  const intervals = Math.ceil((performance.now() - began) / slow.pollMs)
+  // The process asks for one hash by itself, and each poll for both.
+  expect(proxy.calls.get('getTransaction')).toBeLessThanOrEqual((intervals + 1) * 6)
+})
