@@ -80,15 +80,14 @@ async function attemptOnce(
     // The same transaction, sent twice at once, looks stale to the slower request as soon as the faster has applied.
     const meanwhile = await findTransferOfHash(db, inner.hashHex)
     if (meanwhile) return { recorded: meanwhile, isNew: false }
-    const { network, submission, keypair } = sponsor
     // A refusal by the clock rests on no ledger: then it must be absent from the one that there is now.
-    const asOf = error.asOf ?? (await submission.readAccount(inner.source)).latestLedger
-    const applied = await findApplied(network, keypair.publicKey(), inner, asOf)
+    const asOf = error.asOf ?? (await sponsor.submission.readAccount(inner.source)).latestLedger
+    const applied = await findApplied(sponsor, inner, asOf)
     if (applied === 'unsure' || (applied === 'absent' && (await isBehind(db, inner.source, asOf)))) {
       return { cause: error }
     }
     if (applied === 'absent') throw error
-    const recorded = await recordApplied(db, proposal, { record: applied, books: submission.books })
+    const recorded = await recordApplied(db, proposal, { record: applied, books: sponsor.submission.books })
     return { recorded, isNew: false }
   }
   const { recordedLedger, latestLedger } = verified

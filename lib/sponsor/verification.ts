@@ -6,7 +6,7 @@ import {
   type HintedSignature,
   weighSignatures,
 } from '#lib/stellar/account.ts'
-import { isLagging, type Network } from '#lib/stellar/network.ts'
+import { isLagging } from '#lib/stellar/network.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import type { LedgerRecord } from '#lib/submission/decision.ts'
 import { readRecord } from '#lib/submission/look-up.ts'
@@ -105,25 +105,29 @@ export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.h
 /** One address may stand for several nodes: so often a lagging one is asked again in a row. */
 const ASKED_AGAIN = 4
 
+/** An RPC whose latest ledger closed longer ago (seconds) calls itself unhealthy: it may know nothing of the present. */
+const MOST_SILENT = 30
+
 /**
  * What stands on the ledger of a transaction that its client has sent by itself. `absent`: it is no success up to ledger
- * `asOf`, on which a refusal rests. `unsure`: no answer was late enough to tell, and to refuse would call for a second
- * payment.
+ * `asOf`, on which a refusal rests. `unsure`: no answer was late enough to tell, as after all nodes were restored from a
+ * backup, and to refuse would call for a second payment.
  * @throws Refusal `unavailable`
  */
 export async function findApplied(
-  network: Network,
-  sponsor: string | null,
+  { network, keypair, now }: Sponsor,
   { hashHex: innerHash }: InnerTransaction,
   asOf: number,
 ): Promise<LedgerRecord | 'absent' | 'unsure'> {
+  const expected = { innerHash, sponsor: keypair.publicKey(), passphrase: network.passphrase }
   for (let asked = 1; asked <= ASKED_AGAIN; asked += 1) {
     const found = await lookUp(network, innerHash)
     if (found.status !== 'NOT_FOUND') {
-      const record = readRecord(found, { innerHash, sponsor, passphrase: network.passphrase })
+      const record = readRecord(found, expected)
       return record.succeeded ? record : 'absent'
     }
-    if (found.latestLedger >= asOf) return 'absent'
+    const isPresent = found.latestLedgerCloseTime >= now().getTime() / 1000 - MOST_SILENT
+    if (isPresent && found.latestLedger >= asOf) return 'absent'
   }
   return 'unsure'
 }

@@ -29,6 +29,18 @@ const failed = { status: 500, body: { error: 'transfer failed', code: 'unavailab
 /** A node that stands before the ledger that has the transaction, however often it is asked. */
 const lagging = ({ method }: Call): Fault => (method === 'getTransaction' ? { rewrite: notFound } : 'pass')
 
+/** A node that knows nothing of the last minute. */
+const restored = ({ method }: Call): Fault => {
+  if (method !== 'getLedgerEntries' && method !== 'getTransaction') return 'pass'
+  return {
+    rewrite: (answer) => ({
+      ...(method === 'getTransaction' ? notFound(answer) : { entries: [] }),
+      latestLedger: Number(answer.latestLedger) - 60,
+      latestLedgerCloseTime: String(Math.floor(Date.now() / 1000) - 60),
+    }),
+  }
+}
+
 describe('what a client has sent by itself is not denied by a node that lags', () => {
   test('more answers of such a node than are asked for in a row: asked again, and 200', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
@@ -52,6 +64,15 @@ describe('what a client has sent by itself is not denied by a node that lags', (
     await sendAndWait(service.ledger.network, signedXdr)
     await expect.poll(() => Date.now() / 1000).toBeGreaterThan(maxTime - 9)
     service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  })
+
+  test('every node was restored from a backup that has not the account yet: 500 until they have caught up', async () => {
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(restored)
+    expect(await post()).toEqual(failed)
+    service.ledger.proxy.rule(null)
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
