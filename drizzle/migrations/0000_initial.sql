@@ -166,8 +166,8 @@ CREATE TABLE "relay_channels" (
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
-	CONSTRAINT "relay_channels_item" CHECK (("relay_channels"."item_job" is null) = ("relay_channels"."item_position" is null)),
-	CONSTRAINT "relay_channels_next" CHECK (("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null)),
+	CONSTRAINT "relay_channels_item_whole" CHECK (("relay_channels"."item_job" is null) = ("relay_channels"."item_position" is null)),
+	CONSTRAINT "relay_channels_next_whole" CHECK (("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null)),
 	CONSTRAINT "relay_channels_next_follows" CHECK ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null),
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history'))
 );
