@@ -56,8 +56,8 @@ export async function returnItem(
 }
 
 /** Ends an item that cannot be paid, unless the transfer that it has still can pay it. Says whether it did. */
-export function failItem(ending: Ending, item: Item, error: string): Promise<boolean> {
-  return endUnpaid(ending, item, { status: 'failed', error })
+export function failItem(ending: Ending, item: Item, error: string, unable = item.unable): Promise<boolean> {
+  return endUnpaid(ending, item, { status: 'failed', error, unable })
 }
 
 /** Ends an item of which history cannot tell any more whether it was paid. */
@@ -69,7 +69,7 @@ export function endUnknown(ending: Ending, item: Item, hash: string | undefined)
 async function endUnpaid(
   ending: Ending,
   item: Item,
-  ended: { status: 'failed' | 'unknown'; error: string; hash?: string },
+  ended: { status: 'failed' | 'unknown'; error: string; hash?: string; unable?: string[] },
 ): Promise<boolean> {
   const now = ending.now()
   return await transact(await ending.database(), async (tx) => {

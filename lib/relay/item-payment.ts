@@ -162,7 +162,7 @@ async function passOn(relay: Relay, item: Item): Promise<Outcome> {
   if (await isNoneAble()) {
     // A channel that owned nothing may have been paid since it was checked.
     await checkChannels(relay)
-    if (await isNoneAble()) return await doubt(relay, item, 'no channel has enough to pay it')
+    if (await isNoneAble()) return await doubt(relay, item, 'no channel has enough to pay it', tried)
   }
   return (await returnItem(relay, item, { unable: true })) ? 'free' : 'done'
 }
@@ -171,8 +171,8 @@ async function passOn(relay: Relay, item: Item): Promise<Outcome> {
  * What the ledger says against the item may be the answer of a node that lags. The item is tried anew, on every channel,
  * once no node can lag behind that answer any more, and fails if the ledger speaks against it then.
  */
-async function doubt(relay: Relay, item: Item, error: string): Promise<Outcome> {
-  if (item.doubtedLedger !== null) return await fail(relay, item, error)
+async function doubt(relay: Relay, item: Item, error: string, unable = item.unable): Promise<Outcome> {
+  if (item.doubtedLedger !== null) return await fail(relay, item, error, unable)
   log('info', 'item doubted', { ...nameOf(item), error })
   return await putOff(relay, item, await readLatestLedger(relay))
 }
@@ -189,8 +189,8 @@ async function readLatestLedger({ network }: Relay): Promise<number> {
   return (await network.call('getLatestLedger', {}, LATEST)).sequence
 }
 
-async function fail(relay: Relay, item: Item, error: string): Promise<Outcome> {
-  const failed = await failItem(relay, item, error)
+async function fail(relay: Relay, item: Item, error: string, unable = item.unable): Promise<Outcome> {
+  const failed = await failItem(relay, item, error, unable)
   if (failed) log('info', 'item failed', { ...nameOf(item), error })
   return failed || !(await isStillOurs(relay, item)) ? 'done' : 'wait'
 }

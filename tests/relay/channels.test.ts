@@ -86,6 +86,9 @@ test('an item that no channel has enough for fails by itself, and is no fault of
     expect(await fixture.received(payee)).toBe(7n)
     const channels = await fixture.db.query.relayChannels.findMany()
     const fit = channels.filter(({ problem }) => problem === null).map(({ address }) => address)
+    // The dashboard names them to those who can send them more.
+    const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.status, 'failed') })
+    expect(items.map(({ unable }) => new Set(unable))).toEqual([new Set([addressOf(0), addressOf(1)])])
     expect(fit).toEqual(expect.arrayContaining([addressOf(0), addressOf(1)]))
     expect((await fixture.post(client, { amounts: [1] })).status).toBe(200)
   } finally {
