@@ -6,7 +6,7 @@ export const metadata: Metadata = { title: 'Not found' }
 /** What stands where nothing is. */
 export default function NotFound() {
   return (
-    <main className="mx-auto flex min-h-dvh max-w-md flex-col justify-center px-6 py-16">
+    <main className="mx-auto flex min-h-dvh max-w-md flex-col items-center justify-center px-6 py-16 text-center">
       <p className="text-faint">404</p>
       <h1 className="mt-1 text-2xl font-semibold tracking-tight">There is nothing here</h1>
       <p className="mt-3 text-soft">The address may be mistyped, or what it showed has been removed.</p>

@@ -17,3 +17,13 @@ export function CopyButton({ value }: { value: string }) {
     </button>
   )
 }
+
+/** A command to be typed elsewhere, with a button that copies it. */
+export function Command({ text }: { text: string }) {
+  return (
+    <span className="inline-flex max-w-full items-center">
+      <code className="text-[0.8125rem] [overflow-wrap:anywhere]">{text}</code>
+      <CopyButton value={text} />
+    </span>
+  )
+}

@@ -18,6 +18,17 @@ function defaultName(sub: string): string {
   return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
 }
 
+/** The name that somebody has given an organisation; undefined while it has only that of its founder's sub. */
+export async function givenName(db: Database, organisation: string): Promise<string | undefined> {
+  const rows = await db
+    .select({ name: organisations.name, sub: identities.sub })
+    .from(organisations)
+    .leftJoin(identities, eq(identities.organisation, organisations.id))
+    .where(eq(organisations.id, organisation))
+  const isDefault = rows.some(({ name, sub }) => sub !== null && name === defaultName(sub))
+  return isDefault ? undefined : rows[0]?.name
+}
+
 /**
  * The organisation of `identity`, founded now if it has none. Two requests that found at once get the same one: the
  * row of the identity is locked, and must be there.

@@ -260,9 +260,10 @@ describe('the page of an invite', () => {
     findOpenInvite({ db: service.db, settings: service.running.settings, now: service.clock.now }, token)
 
   test('shows what is open: until it is accepted, void or expired', async () => {
-    await service.ask('PATCH', '/me', { session: employer, body: { orgName: 'Acme' } })
     const id = await create({ name: 'Ann' })
     const token = await invite(id)
+    expect(await find(token)).toMatchObject({ company: undefined })
+    await service.ask('PATCH', '/me', { session: employer, body: { orgName: 'Acme' } })
     expect(await find(token)).toEqual({ company: 'Acme', expiresAt: new Date(NOW.getTime() + 14 * 86_400_000) })
     expect(await find('x')).toBeUndefined()
     service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)

@@ -16,38 +16,42 @@ export interface AcceptInviteProps {
   isLocal: boolean
 }
 
+/** What somebody accepts by: what is said of it stands where it was begun. */
+type Way = 'email' | 'wallet'
+
 type State =
-  | { name: 'open'; problem: string; lacksWallet: boolean }
-  | { name: 'working'; words: string }
+  | { name: 'open'; by: Way; problem: string; lacksWallet: boolean }
+  | { name: 'working'; by: Way; words: string }
   | { name: 'accepted'; status: string }
 
 /** Accepts the invite by a session of an email or of a wallet, and says what happens next. */
 export function AcceptInvite({ token, email, problem, contract, isLocal }: AcceptInviteProps) {
-  const [state, setState] = useState<State>({ name: 'open', problem, lacksWallet: false })
+  const [state, setState] = useState<State>({ name: 'open', by: 'email', problem, lacksWallet: false })
 
-  const accept = async (words: string, signIn: () => Promise<string>) => {
-    setState({ name: 'working', words })
+  const accept = async (by: Way, words: string, signIn: () => Promise<string>) => {
+    setState({ name: 'working', by, words })
     try {
       const session = await signIn()
-      setState({ name: 'working', words: 'Accepting the invite …' })
+      setState({ name: 'working', by, words: 'Accepting the invite …' })
       setState({ name: 'accepted', status: await acceptInvite(token, session) })
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
-      setState({ name: 'open', problem, lacksWallet: error instanceof NoWallet })
+      setState({ name: 'open', by, problem, lacksWallet: error instanceof NoWallet })
     }
   }
   const goToProvider = async () => {
-    setState({ name: 'working', words: 'Going to the sign-in …' })
+    setState({ name: 'working', by: 'email', words: 'Going to the sign-in …' })
     try {
       window.location.assign(await beginProviderSignIn(token))
     } catch (error) {
-      setState({ name: 'open', problem: error instanceof Error ? error.message : String(error), lacksWallet: false })
+      const problem = error instanceof Error ? error.message : String(error)
+      setState({ name: 'open', by: 'email', problem, lacksWallet: false })
     }
   }
   const submitEmail = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const address = String(new FormData(event.currentTarget).get('email'))
-    void accept('Signing in …', () => signInByEmail(address))
+    void accept('email', 'Signing in …', () => signInByEmail(address))
   }
 
   if (state.name === 'accepted') {
@@ -75,6 +79,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal }: Accep
               Accept by email
             </button>
           </div>
+          <Progress state={state} of="email" />
           <p className="mt-1.5 text-[0.8125rem] text-faint">
             This is a test network: its identity provider believes every address.
           </p>
@@ -86,6 +91,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal }: Accep
           <button type="button" disabled={isWorking} className={PRIMARY} onClick={goToProvider}>
             Sign in with your email
           </button>
+          <Progress state={state} of="email" />
           <p className="mt-1.5 text-[0.8125rem] text-faint">
             You sign in at the identity provider of this service, and come back with the invite accepted.
           </p>
@@ -103,21 +109,32 @@ export function AcceptInvite({ token, email, problem, contract, isLocal }: Accep
           type="button"
           disabled={isWorking}
           className={email === 'form' || email === 'provider' ? SECONDARY : PRIMARY}
-          onClick={() => accept('Waiting for the wallet …', signInWithFreighter)}
+          onClick={() => accept('wallet', 'Waiting for the wallet …', signInWithFreighter)}
         >
           Accept with Freighter
         </button>
+        <Progress state={state} of="wallet" />
         <p className="mt-1.5 text-[0.8125rem] text-faint">
           The wallet signs a challenge that moves nothing. Its account becomes the one that you are paid to.
         </p>
       </div>
-      <p role="status" className="text-soft empty:hidden">
-        {isWorking ? state.words : ''}
+    </div>
+  )
+}
+
+/** How far it has come, or what stood in the way, beneath the button that began it. */
+function Progress({ state, of }: { state: Exclude<State, { name: 'accepted' }>; of: Way }) {
+  const isOf = state.by === of
+  const problem = isOf && state.name === 'open' ? state.problem : ''
+  return (
+    <>
+      <p role="status" className="mt-2 text-soft empty:hidden">
+        {isOf && state.name === 'working' ? state.words : ''}
       </p>
-      {!isWorking && state.problem !== '' && (
-        <p role="alert" className="rounded-md bg-bad-wash px-4 py-3 text-bad">
-          {state.problem}
-          {state.lacksWallet && (
+      {problem !== '' && (
+        <p role="alert" className="mt-2 rounded-md bg-bad-wash px-4 py-3 text-bad">
+          {problem}
+          {state.name === 'open' && state.lacksWallet && (
             <>
               {' '}
               <a href="https://www.freighter.app" rel="noreferrer" className="underline underline-offset-4">
@@ -128,7 +145,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal }: Accep
           )}
         </p>
       )}
-    </div>
+    </>
   )
 }
 

@@ -1,6 +1,9 @@
 'use client'
 
 import { useEffect, useRef } from 'react'
+import { Command } from '#app/(operator)/copy-button.tsx'
+import { CopyListener } from '#app/(operator)/copy-listener.tsx'
+import { Hash } from '#app/(operator)/hash.tsx'
 
 interface AcceptedInviteProps {
   /** the status of the contractor's record now */
@@ -28,29 +31,31 @@ export function AcceptedInvite({ status, contract, isLocal }: AcceptedInviteProp
             {contract && (
               <>
                 {' '}
-                <code className="text-[0.8125rem] [overflow-wrap:anywhere]">{contract}</code>
+                <Hash value={contract} />
               </>
             )}
             , in the application that your employer uses. Your employer sees by itself when it is done.
-            {isLocal && (
-              <span className="mt-1 block text-soft">
-                On this test network <code>npm run -s wallet -- new</code> makes an account that is registered.
-              </span>
-            )}
           </li>
         )}
         <li>
-          <span className="font-medium">See what you were paid.</span> Each payment is listed with its transaction by{' '}
-          <code>GET /api/payouts</code>, and in your application. The amount is encrypted for you: only your own wallet
-          reads it
-          {isLocal && (
-            <>
-              , as <code>npm run -s wallet -- balance</code> does
-            </>
-          )}
-          .
+          <span className="font-medium">See what you were paid</span> in that application: each payment is listed with
+          its transaction. The amount is encrypted for you: only your own wallet reads it.
         </li>
       </ol>
+      <details className="mt-4 text-soft">
+        <summary className="w-fit py-0.5">Without an application</summary>
+        <p className="mt-1">
+          Your payments are the answer of <Command text="GET /api/payouts" />.
+          {isLocal && (
+            <>
+              {' '}
+              On this test network <Command text="npm run -s wallet -- new" /> makes an account that is registered, and{' '}
+              <Command text="npm run -s wallet -- balance" /> reads what it has.
+            </>
+          )}
+        </p>
+      </details>
+      <CopyListener />
     </section>
   )
 }

@@ -31,11 +31,16 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   const { provider, testIssuer, network } = settings
   const { problem } = await readQuery(searchParams)
   return (
-    <InviteCard title={`${invite.company} invites you`}>
+    <InviteCard title={`${invite.company ?? 'An employer'} invites you`}>
       <p className="text-base text-soft">
         You are asked to be paid as a contractor. What you are paid stays between you and your employer: the amount is
         encrypted on the ledger.
       </p>
+      {invite.company === undefined && (
+        <p className="mt-3 text-soft">
+          The employer has not given the service its name. Accept only if you know who has sent you this link.
+        </p>
+      )}
       <p className="mt-3 text-soft">
         The invite can be accepted once, until{' '}
         <time dateTime={end} className="font-medium text-ink">

@@ -6,6 +6,7 @@ import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { type MailSettings, sendMail } from '#lib/text/mail.ts'
 import { contractorNotFound, ownContractor } from '../contractors/contractors.ts'
+import { givenName } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
 import { writeInvite } from './mail.ts'
 import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './token.ts'
@@ -63,17 +64,14 @@ async function issueInvite(
   const { organisation } = employer
   const mailed = mail !== undefined && issued.email !== null
   if (mailed) await requireMailLeft(tx, organisation, invites.daily, now)
-  const [company] = await tx
-    .select({ name: organisations.name })
-    .from(organisations)
-    .where(eq(organisations.id, organisation))
+  const company = await givenName(tx, organisation)
   const { detail, ...entry } = entryOf(employer, id, issued.version)
   await recordAudit(tx, now, {
     ...entry,
     action: 'contractor.invited',
     detail: { ...detail, ...(mailed && { mailed }) },
   })
-  return { ...issued, contractor: id, company: company?.name ?? '' }
+  return { ...issued, contractor: id, company }
 }
 
 async function whyNotInvited(tx: Database, employer: Employer, id: string): Promise<Refusal> {
@@ -90,7 +88,8 @@ function entryOf({ organisation, actor }: Employer, id: string, version: number)
 
 /** What an open invite says to the holder of its token. */
 export interface OpenInvite {
-  company: string
+  /** the name of the employer; undefined while it has given none */
+  company: string | undefined
   expiresAt: Date
 }
 
@@ -102,11 +101,10 @@ export async function findOpenInvite(
   const name = readInviteToken(settings.invites.secret, token)
   if (!name) return undefined
   const [invite] = await db
-    .select({ company: organisations.name, expiresAt: contractors.inviteExpiresAt })
+    .select({ organisation: contractors.organisation, expiresAt: contractors.inviteExpiresAt })
     .from(contractors)
-    .innerJoin(organisations, eq(organisations.id, contractors.organisation))
     .where(and(isValid(name, now), isNull(contractors.inviteAcceptedAt)))
-  return invite
+  return invite && { company: await givenName(db, invite.organisation), expiresAt: invite.expiresAt }
 }
 
 /** The condition for the record of an invite that holds, accepted or not. */

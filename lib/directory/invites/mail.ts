@@ -16,9 +16,9 @@ export function presentableName(name: string): string | undefined {
 }
 
 /** The mail that carries an invite's link. People's own words are in it: in HTML they are escaped. */
-export function writeInvite(invite: { to: string; name: string; company: string; link: string }): Message {
+export function writeInvite(invite: { to: string; name: string; company: string | undefined; link: string }): Message {
   const { to, link } = invite
-  const company = presentableName(invite.company) ?? 'An organisation'
+  const company = presentableName(invite.company ?? '') ?? 'An organisation'
   const name = presentableName(invite.name)
   const greeting = name === undefined ? 'Hello,' : `Hello ${name},`
   const ask = `${company} invites you to be paid as a contractor.`
