@@ -53,7 +53,7 @@ export function Moment({ at, now }: { at: Date; now: Date }) {
   return (
     <time dateTime={iso} title={`${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`} className="whitespace-nowrap">
       {age(at, now)} ago{' '}
-      <span className="text-xs text-faint max-sm:block">
+      <span className="text-xs text-faint">
         {isToday ? iso.slice(11, 19) : `${dayOf(at)}${year}, ${iso.slice(11, 16)}`} UTC
       </span>
     </time>

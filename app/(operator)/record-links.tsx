@@ -1,4 +1,5 @@
 import Link from 'next/link'
+import { Address } from './hash.tsx'
 import { addressOf } from './query.ts'
 
 const NAME = 'underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
@@ -13,6 +14,21 @@ export function Email({ address }: { address: string }) {
       {address.slice(at)}
     </span>
   )
+}
+
+/** Whether a user is known by its email; the sub of an identity provider may have an `@`, too. */
+export const isEmail = (user: string): boolean => /^[^\s@|]+@[^\s@|]+$/.test(user)
+
+/** A user of an organisation by its email, to which one can write, or by its wallet. */
+export function User({ name, network }: { name: string; network: string }) {
+  if (isEmail(name)) {
+    return (
+      <a href={`mailto:${name}`} className={NAME}>
+        <Email address={name} />
+      </a>
+    )
+  }
+  return name.length > 40 ? <Address value={name} network={network} /> : name
 }
 
 /** The name of an organisation, which leads to what `path` lists of it. */

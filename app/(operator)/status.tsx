@@ -1,11 +1,12 @@
 import type { ReactNode } from 'react'
 
-type Tone = 'good' | 'busy' | 'bad' | 'idle' | 'off'
+type Tone = 'good' | 'busy' | 'late' | 'bad' | 'idle' | 'off'
 
 /** The shape, the colour and the word of each status of each kind of record. */
 const SIGNS = {
   transfer: {
     open: ['busy', 'Open'],
+    overdue: ['late', 'Overdue'],
     succeeded: ['good', 'Succeeded'],
     failed: ['bad', 'Failed'],
     expired: ['bad', 'Expired'],
@@ -15,6 +16,7 @@ const SIGNS = {
     draft: ['idle', 'Draft'],
     ready: ['idle', 'Ready'],
     started: ['busy', 'Started'],
+    still: ['late', 'Stands still'],
     completed: ['good', 'Completed'],
     failed: ['bad', 'Failed'],
   },
@@ -22,6 +24,7 @@ const SIGNS = {
     draft: ['idle', 'Draft'],
     ready: ['idle', 'Ready'],
     pending: ['busy', 'Pending'],
+    overdue: ['late', 'Overdue'],
     paid: ['good', 'Paid'],
     failed: ['bad', 'Failed'],
     canceled: ['off', 'Canceled'],
@@ -32,7 +35,12 @@ const SIGNS = {
     ready: ['good', 'Ready'],
     inactive: ['off', 'Inactive'],
   },
-  job: { running: ['busy', 'Running'], completed: ['good', 'Completed'], failed: ['bad', 'Failed'] },
+  job: {
+    running: ['busy', 'Running'],
+    still: ['late', 'Stands still'],
+    completed: ['good', 'Completed'],
+    failed: ['bad', 'Failed'],
+  },
   item: {
     queued: ['idle', 'Queued'],
     taken: ['busy', 'Building'],
@@ -62,6 +70,7 @@ export function Status<Kind extends keyof Signs>({ of, is }: { of: Kind; is: key
 const TEXT: Record<Tone, string> = {
   good: 'text-good',
   busy: 'text-busy',
+  late: 'text-busy',
   bad: 'text-bad',
   idle: 'text-soft',
   off: 'text-faint',
@@ -77,7 +86,7 @@ export function Sign({ tone, children }: { tone: Tone; children: ReactNode }) {
   )
 }
 
-/** A tick, a half moon, a cross, a ring, a struck ring: told apart without colour. */
+/** A tick, a half moon, a warning triangle, a cross, a ring, a struck ring: told apart without colour. */
 export function Shape({ tone }: { tone: Tone }) {
   return (
     <svg
@@ -99,6 +108,18 @@ export function Shape({ tone }: { tone: Tone }) {
         <>
           <circle cx="6.5" cy="6.5" r="5.25" stroke="var(--busy-fill)" />
           <path d="M6.5 3a3.5 3.5 0 0 1 0 7Z" fill="var(--busy-fill)" />
+        </>
+      )}
+      {tone === 'late' && (
+        <>
+          <path
+            d="M6.5 1.4 12 11.5H1Z"
+            fill="var(--busy-fill)"
+            stroke="var(--busy-fill)"
+            strokeWidth="1.4"
+            strokeLinejoin="round"
+          />
+          <path d="M6.5 4.8v3.1m0 2v.1" stroke="var(--surface)" strokeLinecap="round" />
         </>
       )}
       {tone === 'bad' && (

@@ -49,7 +49,7 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
           {rows.map((row) => (
             <tr key={keyOf(row)} className="transition-colors hover:bg-raised">
               {columns.map((column, index) => (
-                <td key={column.head} className={`py-2.5 align-top ${classOf(column)}`}>
+                <td key={column.head} className={`py-2.5 align-top max-sm:[&>time>span]:block ${classOf(column)}`}>
                   {column.cell(row)}
                   {index === 0 && <Repeated columns={columns} row={row} />}
                 </td>

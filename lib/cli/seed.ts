@@ -49,8 +49,8 @@ async function seed(given: string): Promise<void> {
       .where(eq(batches.name, TODAY[0]?.name ?? ''))
     if (seeded.length > 0) throw new Error('This service has been seeded before.')
     const now = new Date()
-    const sponsor = await sponsorOf(configuration)
-    const records = composeRecords({ source: openSource('seed'), sponsor, now, more })
+    const accounts = await accountsOf(configuration)
+    const records = composeRecords({ source: openSource('seed'), ...accounts, now, more })
     await transact(db, (tx) => insertRecords(tx, records, now))
     const { organisations, batches: made, transfers } = records
     console.log(
@@ -106,11 +106,17 @@ function quotasOf(made: readonly SeededTransfer[], now: Date) {
   })
 }
 
-/** The sponsor whose spending is shown: the configured one, or the one that an embedded service has. */
-async function sponsorOf({ SPONSOR_SEED, DATABASE_URL, DATA_DIR }: Environment): Promise<string> {
-  if (SPONSOR_SEED) return Keypair.fromSecret(SPONSOR_SEED).publicKey()
-  if (DATABASE_URL) return openSource('sponsor').address()
-  return Keypair.fromSecret((await keepKeys(DATA_DIR, generateIdentityKey)).sponsorSeed).publicKey()
+/** The sponsor whose spending is shown and the channels of the relay: those configured, or those of an embedded service. */
+async function accountsOf(given: Environment): Promise<{ sponsor: string; channels: string[] }> {
+  const { SPONSOR_SEED, CHANNEL_SEEDS, DATABASE_URL, DATA_DIR } = given
+  const kept = DATABASE_URL ? undefined : await keepKeys(DATA_DIR, generateIdentityKey)
+  const sponsorSeed = SPONSOR_SEED ?? kept?.sponsorSeed
+  const channelSeeds = CHANNEL_SEEDS.length > 0 ? CHANNEL_SEEDS : (kept?.channelSeeds ?? [])
+  const addressOf = (seed: string) => Keypair.fromSecret(seed).publicKey()
+  return {
+    sponsor: sponsorSeed ? addressOf(sponsorSeed) : openSource('sponsor').address(),
+    channels: channelSeeds.map(addressOf),
+  }
 }
 
 await runCommand({

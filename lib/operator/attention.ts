@@ -7,10 +7,13 @@ export interface NamedRecord {
 /** How many contractors are told by name; the rest is counted. */
 export const NAMES_SHOWN = 3
 
+/** What failed longer ago is counted, and not told one by one: an employer may never send it again (ms). */
+export const TOLD_FOR_MS = 7 * 24 * 3_600_000
+
 /** Something that a person has to see to, or has to know of. */
 export interface Attention {
   key: string
-  level: 'bad' | 'busy'
+  level: 'bad' | 'late'
   /** since when; undefined for what has no beginning, such as a missing key */
   since: Date | undefined
   what: string
@@ -20,10 +23,14 @@ export interface Attention {
   remedy: string
   actor: 'operator' | 'customer'
   organisation?: NamedRecord
+  /** how its users are reached */
+  users?: readonly string[]
   batch?: NamedRecord
   contractors?: readonly NamedRecord[]
   /** how many contractors more than those */
   moreContractors?: number
+  /** when it is told no more, though nobody has paid what failed */
+  until?: Date
   /** where it is shown */
   page: string
 }

@@ -7,28 +7,41 @@ import { newestFirst } from '#lib/http/paging.ts'
 import { explainTransfer } from './explanation.ts'
 import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
 import { containing } from './search.ts'
-import { envelopeRows, firstInnerHash, outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
+import {
+  envelopeRows,
+  firstInnerHash,
+  outcomeOf,
+  paysPayout,
+  type TransferState,
+  transferRows,
+} from './transfer-rows.ts'
 
-/** A payout moves when it is sent and when its transfer is settled. */
-const PROGRESSED_AT = sql<Date>`greatest(${batches.startedAt}, (
-  select max(greatest(${transferRows.createdAt}, ${transferRows.settledAt}))
-  from ${payouts} join ${transferRows} on ${paysPayout} where ${payouts.batch} = ${batches.id}
-))`.mapWith(batches.createdAt)
+/**
+ * A payout moves when it is sent and when its transfer is settled. Of a completed batch nobody asks. Each transfer is looked
+ * up by its key: with a join the database would read the table of transfers whole for each batch of a page.
+ */
+const PROGRESSED_AT = sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (
+  select max((select greatest(${transferRows.createdAt}, ${transferRows.settledAt}) from ${transferRows} where ${paysPayout}))
+  from ${payouts} where ${payouts.batch} = ${batches.id}
+)) end`.mapWith(batches.createdAt)
 
 const COLUMNS = {
   ...BATCH_COLUMNS,
   organisation: batches.organisation,
   organisationName: organisations.name,
   sequence: batches.sequence,
+  progressedAt: PROGRESSED_AT,
 }
 
 /** A batch and how far it has come. */
-export type BatchLine = Pick<typeof batches.$inferSelect, Exclude<keyof typeof COLUMNS, 'organisationName'>> & {
+export type BatchLine = Pick<
+  typeof batches.$inferSelect,
+  Exclude<keyof typeof COLUMNS, 'organisationName' | 'progressedAt'>
+> & {
   organisationName: string
+  /** when it was started, or a payout of it last moved; null until then, and when it is completed */
+  progressedAt: Date | null
 }
-
-/** A batch, and when a payout of it last moved. */
-export type MovingBatch = BatchLine & { progressedAt: Date }
 
 /** The batches of all organisations, newest first. */
 export async function listBatches(db: Database, request: ListRequest): Promise<List<BatchLine>> {
@@ -70,31 +83,18 @@ function selectBatches(db: Database, condition: SQL | undefined) {
 }
 
 /** The batches that are being paid, those that have stood still for longest first, and how many there are in all. */
-export async function listMovingBatches(
-  db: Database,
-  limit: number,
-): Promise<{ batches: MovingBatch[]; total: number }> {
+export async function listMovingBatches(db: Database, limit: number): Promise<{ batches: BatchLine[]; total: number }> {
   const started = eq(batches.status, 'started')
   const [rows, [all]] = await Promise.all([
-    db
-      .select({ ...COLUMNS, progressedAt: PROGRESSED_AT })
-      .from(batches)
-      .innerJoin(organisations, eq(organisations.id, batches.organisation))
-      .where(started)
-      .orderBy(asc(PROGRESSED_AT), asc(batches.sequence))
-      .limit(limit),
+    selectBatches(db, started).orderBy(asc(PROGRESSED_AT), asc(batches.sequence)).limit(limit),
     db.select({ count: count() }).from(batches).where(started),
   ])
   return { batches: rows, total: all?.count ?? 0 }
 }
 
-export async function findBatchLine(db: Database, id: string): Promise<MovingBatch | undefined> {
+export async function findBatchLine(db: Database, id: string): Promise<BatchLine | undefined> {
   if (!isId(id)) return undefined
-  const [batch] = await db
-    .select({ ...COLUMNS, progressedAt: PROGRESSED_AT })
-    .from(batches)
-    .innerJoin(organisations, eq(organisations.id, batches.organisation))
-    .where(eq(batches.id, id))
+  const [batch] = await selectBatches(db, eq(batches.id, id))
   return batch
 }
 
@@ -110,18 +110,21 @@ const PAYOUT_COLUMNS = {
   error: payouts.error,
   createdAt: payouts.createdAt,
   paidAt: payouts.paidAt,
+  sentAt: transferRows.createdAt,
   outcome: outcomeOf,
 }
 
 /** A payout of a batch; what is paid is sealed, and not even read. */
 export type PayoutLine = Pick<
   typeof payouts.$inferSelect,
-  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'contractorId' | 'innerHash' | 'outcome'>
+  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'contractorId' | 'innerHash' | 'sentAt' | 'outcome'>
 > & {
   /** what the client signed to pay it; null until then */
   innerHash: string | null
   contractor: string
   contractorId: string
+  /** the transfer that was last sent to pay it; null until then */
+  transfer: { status: TransferState; createdAt: Date } | null
   /** what the error means, where there is more to say */
   meaning: string
 }
@@ -152,8 +155,9 @@ export async function listPayoutsOf(db: Database, batch: string, request: ListRe
       .orderBy(asc(payouts.sequence))
       .limit(limit)
       .offset(offset)
-    return rows.map(({ outcome, ...line }) => ({
+    return rows.map(({ outcome, sentAt, ...line }) => ({
       ...line,
+      transfer: outcome && sentAt && { status: outcome.status, createdAt: sentAt },
       meaning: line.status === 'failed' && outcome ? explainTransfer(outcome) : '',
     }))
   })

@@ -2,6 +2,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { batchItems, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately } from '#lib/relay/channels.ts'
+import { countShortages } from './unpaid-items.ts'
 
 /** A channel account of the relay: what it works on, and what keeps it from paying. */
 export interface ChannelLine {
@@ -15,10 +16,13 @@ export interface ChannelLine {
   job: string | null
   position: number | null
   status: ItemStatus | null
+  /** for how many transfers that failed lately it had too little, unless they were paid or a channel was sent more since */
+  short: number
 }
 
 /** The channels of a token, or of all, by address. */
 export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
+  const shortages = await countShortages(db, now)
   const channels = await db
     .select({
       address: relayChannels.address,
@@ -35,7 +39,11 @@ export async function listChannels(db: Database, token: string | undefined, now:
     )
     .where(token === undefined ? undefined : eq(relayChannels.token, token))
     .orderBy(sql`${relayChannels.address}`)
-  return channels.map((channel) => ({ ...channel, isRunning: isSeenLately(channel.seenAt, now) }))
+  return channels.map((channel) => ({
+    ...channel,
+    isRunning: isSeenLately(channel.seenAt, now),
+    short: shortages.get(channel.address) ?? 0,
+  }))
 }
 
 /** What a channel is doing, in one word. */

@@ -3,7 +3,7 @@ import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 /** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
 const CONTRACT_ERRORS: Record<number, string> = {
   3501: 'sender or recipient is not registered',
-  3506: 'the proof is stale or wrong: the balance has moved on since it was made',
+  3506: 'the proof does not fit the sender’s balance: if that has changed since, sending again mends it; if sending again fails too, the employer’s application makes wrong proofs',
   3507: 'the data of the call is malformed',
   3514: 'a point or a field of the call is not canonical',
 }

@@ -2,13 +2,11 @@ import { and, count, eq, gt, gte, inArray, isNull, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { type Attention, NAMES_SHOWN } from './attention.ts'
+import { type Attention, NAMES_SHOWN, TOLD_FOR_MS } from './attention.ts'
 import { explainTransfer } from './explanation.ts'
-import { findUserOrganisations } from './job-users.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
-
-/** What failed longer ago is counted, and not told one by one: an employer may never send it again. */
-const RECENT_MS = 7 * 24 * 3_600_000
+import { isShort, isUnpaid } from './unpaid-items.ts'
+import { findUserOrganisations } from './users.ts'
 
 const MOST = 20
 
@@ -49,6 +47,7 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
         key: `failed ${newest.id}`,
         level: 'bad',
         since: failures.at(-1)?.failedAt,
+        until: new Date(newest.failedAt.getTime() + TOLD_FOR_MS),
         what:
           newest.batchStatus === 'failed'
             ? 'The batch failed'
@@ -69,7 +68,30 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
   return { items, older: Math.max(0, (all?.count ?? 0) - items.length) }
 }
 
-/** The jobs of the relay that failed lately. */
+const FAILED = {
+  actor: 'customer',
+  remedy: 'Nothing for you to do: the employer starts a new job with what failed.',
+} as const
+
+const UNKNOWN = {
+  actor: 'operator',
+  remedy:
+    'Look for the hash of what is unknown on an explorer of the network, and tell the employer, who pays again only what was not paid.',
+} as const
+
+const FILLED = {
+  actor: 'customer',
+  remedy:
+    'The channels of the relay were sent more since. Nothing for you to do: the employer starts a new job with what failed.',
+} as const
+
+const SHORT = {
+  actor: 'operator',
+  remedy:
+    'Send more USDC to the channels of the relay: the page of jobs says to which, and how. Then ask the employer to start a new job with what failed.',
+} as const
+
+/** The jobs of the relay that failed lately, unless later transfers have paid all that failed in them. */
 export async function listFailedJobs(db: Database, now: Date): Promise<Attention[]> {
   const jobs = await db
     .select({
@@ -79,13 +101,17 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       // The error of a job names the item by its place from 0, and the pages count from 1.
       error: sql<string | null>`coalesce(min(${batchItems.error}), ${batchJobs.error})`,
       endedAt: batchJobs.endedAt,
-      failed: sql`count(*) filter (where ${batchItems.status} = 'failed')`.mapWith(Number),
+      failed: sql`count(*) filter (where ${isUnpaid})`.mapWith(Number),
+      wasShort: sql<boolean>`bool_or(${isUnpaid} and cardinality(${batchItems.unable}) > 0)`,
+      isShort: sql<boolean>`bool_or(${isUnpaid} and ${isShort})`,
+      isUnknown: sql<boolean>`bool_or(${batchItems.status} = 'unknown')`,
       all: count(),
     })
     .from(batchJobs)
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(and(eq(batchJobs.status, 'failed'), gte(batchJobs.endedAt, new Date(now.getTime() - RECENT_MS))))
+    .where(and(eq(batchJobs.status, 'failed'), gte(batchJobs.endedAt, new Date(now.getTime() - TOLD_FOR_MS))))
     .groupBy(batchJobs.id)
+    .having(sql`bool_or(${isUnpaid})`)
     .orderBy(sql`${batchJobs.endedAt} desc`)
     .limit(MOST)
   const users = await findUserOrganisations(db, jobs)
@@ -93,7 +119,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
     db,
     jobs.map(({ id }) => id),
   )
-  return jobs.map(({ id, kind, sub, error, endedAt, failed, all }) => {
+  return jobs.map(({ id, kind, sub, error, endedAt, failed, wasShort, isShort, isUnknown, all }) => {
     const organisation = users.get(`${kind}:${sub}`)
     const contractors = (unpaid.get(id) ?? []).filter((one) => one.organisation === organisation?.id)
     return {
@@ -101,10 +127,9 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       level: 'bad',
       since: endedAt ?? undefined,
       what: `${counted(failed, 'transfer', 'transfers')} of ${all} of a relay job failed`,
-      why: error ?? '',
-      remedy:
-        'Where no channel has enough, see that more USDC is sent to the channels of the relay (Jobs lists them). The employer then starts a new job with what failed.',
-      actor: 'customer',
+      why: wasShort ? 'no channel account of the relay had enough USDC for it' : (error ?? ''),
+      ...(isUnknown ? UNKNOWN : isShort ? SHORT : wasShort ? FILLED : FAILED),
+      ...(endedAt && { until: new Date(endedAt.getTime() + TOLD_FOR_MS) }),
       ...(organisation && { organisation }),
       contractors: contractors.slice(0, NAMES_SHOWN),
       moreContractors: Math.max(0, contractors.length - NAMES_SHOWN),
@@ -124,11 +149,12 @@ async function findUnpaid(db: Database, jobs: readonly string[]) {
       organisation: contractors.organisation,
     })
     .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
     .innerJoin(contractors, eq(contractors.address, batchItems.recipient))
-    .where(and(inArray(batchItems.job, [...jobs]), eq(batchItems.status, 'failed'), isNull(contractors.deletedAt)))
+    .where(and(inArray(batchItems.job, [...jobs]), isUnpaid, isNull(contractors.deletedAt)))
   return Map.groupBy(rows, ({ job }) => job)
 }
 
-const recent = (now: Date) => sql`${new Date(now.getTime() - RECENT_MS).toISOString()}::timestamptz`
+const recent = (now: Date) => sql`${new Date(now.getTime() - TOLD_FOR_MS).toISOString()}::timestamptz`
 
 const counted = (number: number, one: string, many: string) => `${number} ${number === 1 ? one : many}`

@@ -4,6 +4,7 @@ import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
 import { containing } from './search.ts'
+import { paidLater } from './unpaid-items.ts'
 
 const JOB_COLUMNS = {
   id: batchJobs.id,
@@ -29,16 +30,26 @@ const ITEM_COLUMNS = {
   queuedAt: batchItems.queuedAt,
   sentAt: batchItems.sentAt,
   settledAt: batchItems.settledAt,
+  paidLater,
 }
 
 /** A transfer of a job; its amount is sealed to the relay, and not even read. */
-export type ItemLine = Pick<typeof batchItems.$inferSelect, keyof typeof ITEM_COLUMNS>
+export type ItemLine = Pick<typeof batchItems.$inferSelect, Exclude<keyof typeof ITEM_COLUMNS, 'paidLater'>> & {
+  /** the hash with which it was paid after it had failed */
+  paidLater: string | null
+}
 
 /** A job of the relay and its transfers, in order. */
 export type JobLine = Pick<
   typeof batchJobs.$inferSelect,
   Exclude<keyof typeof JOB_COLUMNS, 'organisation' | 'organisationName'>
-> & { organisation: string | null; organisationName: string | null; items: ItemLine[] }
+> & {
+  organisation: string | null
+  organisationName: string | null
+  items: ItemLine[]
+  /** when an item of it last moved */
+  progressedAt: Date
+}
 
 /** Jobs are long: fewer of them make a page. */
 const JOBS_ON_A_PAGE = 20
@@ -69,10 +80,18 @@ export async function listJobs(db: Database, request: ListRequest): Promise<List
         db,
         jobs.map(({ id }) => id),
       )
-      return jobs.map((job) => ({ ...job, items: items.get(job.id) ?? [] }))
+      return jobs.map((job) => withItems(job, items.get(job.id) ?? []))
     },
     JOBS_ON_A_PAGE,
   )
+}
+
+function withItems(job: Omit<JobLine, 'items' | 'progressedAt'>, items: ItemLine[]): JobLine {
+  const moves = items.flatMap(({ queuedAt, sentAt, settledAt }) =>
+    [queuedAt, sentAt, settledAt].filter((at) => at !== null),
+  )
+  const progressedAt = moves.reduce((last, at) => (at > last ? at : last), job.createdAt)
+  return { ...job, items, progressedAt }
 }
 
 function ofUsersOf(db: Database, organisation: string): SQL | undefined {
@@ -109,6 +128,7 @@ async function itemsOf(db: Database, jobs: readonly string[]): Promise<Map<strin
   const rows = await db
     .select(ITEM_COLUMNS)
     .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
     .where(inArray(batchItems.job, jobs))
     .orderBy(batchItems.job, batchItems.position)
   return Map.groupBy(rows, ({ job }) => job)

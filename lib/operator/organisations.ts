@@ -3,6 +3,7 @@ import { batches, contractors, identities, organisations } from '#drizzle/schema
 import type { Database } from '#lib/db/connection.ts'
 import { type List, type ListRequest, readPage } from './list.ts'
 import { containing } from './search.ts'
+import { findUsers } from './users.ts'
 
 /** An organisation and how much it has. */
 export interface OrganisationLine {
@@ -39,7 +40,7 @@ export async function listOrganisations(
       .limit(limit)
       .offset(offset)
     const ids = shown.map(({ id }) => id)
-    const [users, staff, work] = await Promise.all([usersOf(db, ids), contractorsOf(db, ids), batchesOf(db, ids)])
+    const [users, staff, work] = await Promise.all([findUsers(db, ids), contractorsOf(db, ids), batchesOf(db, ids)])
     return shown.map((organisation) => ({
       ...organisation,
       users: users.get(organisation.id) ?? [],
@@ -49,16 +50,6 @@ export async function listOrganisations(
       started: work.get(organisation.id)?.started ?? 0,
     }))
   })
-}
-
-async function usersOf(db: Database, ids: string[]): Promise<Map<string, string[]>> {
-  const rows = await db
-    .select({ organisation: identities.organisation, sub: identities.sub, email: identities.email })
-    .from(identities)
-    .where(sql`${identities.organisation} = any(${asArray(ids)})`)
-    .orderBy(identities.createdAt, identities.sub)
-  const grouped = Map.groupBy(rows, ({ organisation }) => organisation ?? '')
-  return new Map([...grouped].map(([id, users]) => [id, users.map(({ email, sub }) => email ?? sub)]))
 }
 
 async function contractorsOf(db: Database, ids: string[]) {

@@ -2,12 +2,11 @@ import { and, eq, inArray, sql } from 'drizzle-orm'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
-import type { MovingBatch } from './batches.ts'
+import type { BatchLine } from './batches.ts'
 import { listFailedBatches, listFailedJobs } from './failures.ts'
+import { batchState } from './lateness.ts'
 import { listOldOpenTransfers, listSlowJobs } from './standstill.ts'
-
-/** A batch of which nothing has moved for so long stands still (ms). */
-export const STILL_AFTER_MS = 30 * 60_000
+import { findUsers } from './users.ts'
 
 /**
  * What the records of all organisations ask a person for: first what the operator has to do, the oldest of it first.
@@ -15,7 +14,7 @@ export const STILL_AFTER_MS = 30 * 60_000
  */
 export async function readAttention(
   db: Database,
-  moving: readonly MovingBatch[],
+  moving: readonly BatchLine[],
   now: Date,
 ): Promise<{ items: Attention[]; olderFailedBatches: number }> {
   const [failed, failedJobs, open, slowJobs] = await Promise.all([
@@ -25,22 +24,24 @@ export async function readAttention(
     listSlowJobs(db, now),
   ])
   const told = new Set([...failed.items, ...open].map(({ batch }) => batch?.id))
-  const standing = moving.filter(({ id, progressedAt }) => !told.has(id) && isStill(progressedAt, now))
+  const standing = moving.filter((batch) => !told.has(batch.id) && batchState(batch, now) === 'still')
   const waiting = await findWaiting(
     db,
     standing.map(({ id }) => id),
   )
   const still = standing.map((batch) => describeStandstill(batch, waiting.get(batch.id) ?? []))
   const items = [...failed.items, ...still, ...open, ...failedJobs, ...slowJobs]
+  const users = await findUsers(
+    db,
+    items.flatMap(({ organisation }) => organisation?.id ?? []),
+  )
   return {
-    items: items.sort(
-      (one, other) => rankOf(one) - rankOf(other) || (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0),
-    ),
+    items: items
+      .map((item) => ({ ...item, users: users.get(item.organisation?.id ?? '') ?? [] }))
+      .sort((one, other) => rankOf(one) - rankOf(other) || (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0)),
     olderFailedBatches: failed.older,
   }
 }
-
-const isStill = (progressedAt: Date, now: Date) => now.getTime() - progressedAt.getTime() >= STILL_AFTER_MS
 
 /** Who waits for a payout that was not sent, by batch: the first few of each. */
 async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<string, NamedRecord[]>> {
@@ -62,13 +63,13 @@ async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<st
   return Map.groupBy(named, ({ of }) => of)
 }
 
-function describeStandstill(batch: MovingBatch, contractors: readonly NamedRecord[]): Attention {
+function describeStandstill(batch: BatchLine, contractors: readonly NamedRecord[]): Attention {
   const { id, name, organisation, organisationName, payoutCount, settledCount, failedCount, progressedAt } = batch
   const waiting = payoutCount - settledCount - failedCount
   return {
     key: `still ${id}`,
-    level: 'busy',
-    since: progressedAt,
+    level: 'late',
+    since: progressedAt ?? undefined,
     what: 'The batch stands still',
     why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'waits' : 'wait'}`,
     actor: 'operator',

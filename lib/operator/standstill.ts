@@ -3,32 +3,29 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
-import { findUserOrganisations } from './job-users.ts'
+import { jobLimit, transferLimit } from './lateness.ts'
 import { firstInnerHash, refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
-
-/** The longest maxTime of a transfer is 330 s: an older one should have been decided (ms). */
-const OPEN_TOO_LONG_MS = 6 * 60_000
-
-/** A job of which no item has moved for so long stands still (ms). */
-const JOB_STILL_AFTER_MS = 10 * 60_000
+import { findUserOrganisations } from './users.ts'
 
 const MOST = 20
 
 /** Whether it was paid only the employer can settle: the service never pays it again by itself. */
 const UNDECIDABLE = {
+  level: 'bad',
   what: 'Whether a payout was paid can no longer be told',
   why: 'the history of the RPC begins after the transfer, so that its payout stays pending',
   remedy: 'Look for the hash on an explorer of the network, and tell the employer, who cancels the payout.',
-}
+} as const
 
 function describeOpen(resultCode: string | null) {
   const said = resultCode === null ? '' : `the network last said ${resultCode}; `
   return {
+    level: 'late',
     what: 'A transfer is overdue',
     why: `${said}it was sent, and the RPC has not shown within 6 minutes whether it was paid`,
     remedy:
-      'See that the RPC (Ledger, below) follows the network and still has the ledgers since it was sent. The service then decides by itself; nothing is paid twice meanwhile.',
-  }
+      'Look at Ledger under Health, below. If it is not following, bring the RPC back. If it is, name another RPC in STELLAR_RPC_URL, one that has the ledgers since the transfer was sent, and start the service again. It then decides by itself; nothing is paid twice meanwhile.',
+  } as const
 }
 
 /** The transfers that were not decided in the time in which one can be valid, the oldest first. */
@@ -57,14 +54,13 @@ export async function listOldOpenTransfers(db: Database, now: Date): Promise<Att
           inArray(transferRows.status, [...TRANSFER_VIEWS.open]),
           and(eq(transferRows.status, 'unknown'), eq(payouts.status, 'pending')),
         ),
-        lt(transferRows.createdAt, new Date(now.getTime() - OPEN_TOO_LONG_MS)),
+        lt(transferRows.createdAt, transferLimit(now)),
       ),
     )
     .orderBy(asc(transferRows.createdAt))
     .limit(MOST)
   return rows.map((row) => ({
     key: `open ${row.hash}`,
-    level: 'bad',
     since: row.createdAt,
     actor: 'operator',
     ...(row.status === 'unknown' ? UNDECIDABLE : describeOpen(row.resultCode)),
@@ -90,7 +86,7 @@ export async function listSlowJobs(db: Database, now: Date): Promise<Attention[]
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
     .where(eq(batchJobs.status, 'running'))
     .groupBy(batchJobs.id)
-    .having(sql`${movedAt} < ${new Date(now.getTime() - JOB_STILL_AFTER_MS).toISOString()}::timestamptz`)
+    .having(sql`${movedAt} < ${jobLimit(now).toISOString()}::timestamptz`)
     .orderBy(movedAt)
     .limit(MOST)
   const users = await findUserOrganisations(db, jobs)
@@ -98,12 +94,12 @@ export async function listSlowJobs(db: Database, now: Date): Promise<Attention[]
     const organisation = users.get(`${kind}:${sub}`)
     return {
       key: `slow ${id}`,
-      level: 'bad',
+      level: 'late',
       since,
       what: 'A relay job stands still',
       why: `${left} of its transfers have not ended`,
       actor: 'operator',
-      remedy: 'See that a relay runs and that its channels can pay: the page of jobs shows them.',
+      remedy: 'Open the job: the channels above it say whether a relay runs, and what keeps them from paying.',
       ...(organisation && { organisation }),
       page: `/jobs?q=${id}`,
     }

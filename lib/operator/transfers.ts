@@ -15,7 +15,6 @@ import {
   notOfFaucet,
   refusalCode,
   TRANSFER_VIEWS,
-  type TransferState,
   type TransferView,
   transferRows,
 } from './transfer-rows.ts'
@@ -69,7 +68,6 @@ export interface TransferLine
   ledgerHash: string | null
   refusalCode: string | null
   endedEarly: boolean
-  state: TransferState
   organisationName: string | null
   /** the batch of the payout that it pays, and whom that is for; null where it pays none */
   batch: string | null
@@ -111,7 +109,7 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
       db,
       rows.map(({ innerHash }) => innerHash),
     )
-    return rows.map((row) => ({ ...row, state: row.status, job: jobs.get(row.innerHash) ?? null }))
+    return rows.map((row) => ({ ...row, job: jobs.get(row.innerHash) ?? null }))
   })
 }
 

@@ -92,27 +92,27 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
 const ITEMS = [
   [
     /The batch stands still/,
-    /Lighthouse Bakery · Night shift · .* and 1 more/,
+    /Lighthouse Bakery \(tessa@lighthouse.example\) · Night shift · .* and 1 more/,
     /3 of 7 paid/,
     /To do: Ask the employer/,
   ],
   [
     /A transfer is overdue/,
-    /Studio Meridian · Illustrators · Alan Turing/,
+    /Studio Meridian .*· Illustrators · Alan Turing/,
     /within 6 minutes/,
-    /To do: See that the RPC/,
-  ],
-  [
-    /1 transfer of 4/,
-    /Lighthouse Bakery · Grace Hopper/,
-    /no channel has enough/,
-    /The employer then starts a new job/,
+    /To do: Look at Ledger under Health/,
   ],
   [
     /The batch failed/,
-    /Lighthouse Bakery · Weekend shift/,
-    /the proof is stale/,
+    /Lighthouse Bakery .*· Weekend shift/,
+    /the proof does not fit/,
     /Nothing for you to do: the employer/,
+  ],
+  [
+    /1 transfer of 4/,
+    /Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
+    /no channel account of the relay had enough/,
+    /(The channels of the relay were sent more since|Send more USDC to the channels).* start/,
   ],
 ]
 
@@ -121,9 +121,10 @@ test('the overview says what is stuck, for whom, since when, why, and what to do
   await enter(page, program.base)
   const items = page.getByRole('region', { name: 'Needs a person' }).getByRole('listitem')
   await expect(items).toHaveCount(ITEMS.length)
-  for (const [index, words] of ITEMS.entries()) {
-    for (const said of words) await expect(items.nth(index)).toContainText(said)
-    await expect(items.nth(index)).toContainText(/ago.* UTC/)
+  // The service fills its channels soon after it has started: then one item is no longer the operator's.
+  for (const [what, ...words] of ITEMS) {
+    const item = items.filter({ hasText: what })
+    for (const said of [...words, /ago.* UTC/]) await expect(item).toContainText(said)
   }
 })
 

@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { listMovingBatches } from '#lib/operator/batches.ts'
+import { listMovingBatches, listPayoutsOf } from '#lib/operator/batches.ts'
+import { listJobs } from '#lib/operator/jobs.ts'
+import { batchState, payoutState, transferState } from '#lib/operator/lateness.ts'
 import { readAttention } from '#lib/operator/overview.ts'
 import { readPulse } from '#lib/operator/pulse.ts'
 import { readTraffic } from '#lib/operator/traffic.ts'
+import { listTransfers } from '#lib/operator/transfers.ts'
+import { countShortages } from '#lib/operator/unpaid-items.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
@@ -122,35 +126,16 @@ test('what failed, stands still or is open for too long is told once, by name: f
   expect(olderFailedBatches).toBe(1)
 })
 
-test('a job of the relay that failed or stands still is told with its organisation', async () => {
-  await database.pool.query(`INSERT INTO identities (kind, sub, issuer, organisation) VALUES ('idp', 'ada', 'i', $1)`, [
-    organisation,
-  ])
-  await database.pool.query(
-    `INSERT INTO contractors (organisation, name, address, status, invite_expires_at) VALUES ($1, 'Hedy', 'GHEDY', 'ready', now())`,
-    [organisation],
-  )
-  await database.pool.query(
-    `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, error, created_at, ended_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'transfer 0: no channel has enough', $1, $1),
-     ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'key', 'running', NULL, $1, NULL)`,
-    [before(20)],
-  )
-  await database.pool.query(
-    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, recipient, error, queued_at, settled_at) VALUES
-     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'x', 'GHEDY', 'no channel has enough', $1, $1),
-     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', 'GHEDY', NULL, $1, NULL)`,
-    [before(20)],
-  )
-  const { items } = await readAttention(db, [], NOW)
-  const jobs = items.filter(({ page }) => page.startsWith('/jobs'))
-  const said = jobs.map(({ what, organisation: of, contractors, why }) => [what, of?.name, contractors?.[0]?.name, why])
-  expect(said).toEqual(
-    expect.arrayContaining([
-      ['1 transfer of 1 of a relay job failed', 'Northwind', 'Hedy', 'no channel has enough'],
-      ['A relay job stands still', undefined, undefined, '1 of its transfers have not ended'],
-    ]),
-  )
+test('what is told as late has the same mark in every list', async () => {
+  const { batches } = await listMovingBatches(db, 100)
+  const marked = batches.filter((batch) => batchState(batch, NOW) === 'still').map(({ name }) => name)
+  expect(marked).toEqual(['Still'])
+  const { rows } = await listTransfers(db, { q: '', view: '', organisation: '', contractor: '', page: 1 })
+  const overdue = rows.filter((transfer) => transferState(transfer, NOW) === 'overdue')
+  expect(overdue.map(({ contractorName }) => contractorName)).toEqual(['Katherine'])
+  const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
+  const payouts = await listPayoutsOf(db, open, { q: '', status: '', organisation: '', page: 1 })
+  expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
 })
 
 test('the traffic of a day has 24 hours, that of a month 30 days; what expired has failed', async () => {
@@ -168,6 +153,66 @@ test('the traffic of a day has 24 hours, that of a month 30 days; what expired h
   expect(withoutFaucet.parts.at(-1)).toMatchObject({ succeeded: 1, failed: 0, open: 0 })
   const nothing = await readTraffic(db, new Date('2030-01-01T00:00:00Z'))
   expect([nothing.medianSeconds, nothing.parts.every(({ succeeded }) => succeeded === 0)]).toEqual([undefined, true])
+})
+
+test('a job of the relay that failed or stands still is told with its organisation and how that is reached, until it is paid', async () => {
+  await database.pool.query(
+    `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES ('idp', 'ada', 'i', 'ada@northwind.example', $1)`,
+    [organisation],
+  )
+  await database.pool.query(
+    `INSERT INTO contractors (organisation, name, address, status, invite_expires_at) VALUES ($1, 'Hedy', 'GHEDY', 'ready', now())`,
+    [organisation],
+  )
+  await database.pool.query(
+    `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, error, created_at, ended_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'transfer 0: no channel has enough', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'key', 'running', NULL, $1, NULL)`,
+    [before(20)],
+  )
+  await database.pool.query(
+    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, recipient, error, unable, queued_at, settled_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'idp:ada', 'GHEDY', 'no channel has enough', '{GONE,GTWO}', $1, $1),
+     ('00000000-0000-4000-8000-000000000001', 1, 'failed', NULL, 'idp:ada', 'GHEDY', 'no channel has enough', '{GONE,GTWO}', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', 'GHEDY', NULL, '{}', $1, NULL)`,
+    [before(20)],
+  )
+  const jobs = async () => (await readAttention(db, [], NOW)).items.filter(({ page }) => page.startsWith('/jobs'))
+  const [failed, still, ...others] = (await jobs()).toSorted((one, other) => one.what.localeCompare(other.what))
+  expect(others).toEqual([])
+  expect(failed).toMatchObject({
+    what: '2 transfers of 2 of a relay job failed',
+    why: 'no channel account of the relay had enough USDC for it',
+    actor: 'operator',
+    remedy: expect.stringContaining('Send more USDC to the channels'),
+    organisation: { name: 'Northwind' },
+    users: ['ada@northwind.example'],
+    contractors: [{ name: 'Hedy' }],
+    until: new Date('2026-11-27T12:10:00Z'),
+  })
+  expect(still).toMatchObject({ what: 'A relay job stands still', why: '1 of its transfers have not ended', users: [] })
+  const shortages = async () => Object.fromEntries(await countShortages(db, NOW))
+  expect(await shortages()).toEqual({ GONE: 2, GTWO: 2 })
+
+  const send = (account: string, quotaAccount: string | null, recipient: string, hash: string, minutes: number) =>
+    database.pool.query(
+      `INSERT INTO transfers (account, quota_account, recipient, bid, sequence_number, quota_day, recorded_ledger, status, hash, created_at, settled_at)
+       VALUES ($1, $2, $3, 1, 1, 'd', 1, 'succeeded', $4, $5, $5)`,
+      [account, quotaAccount, recipient, hash, before(minutes)],
+    )
+  const failures = async () =>
+    (await jobs()).flatMap(({ what, actor }) => (what.includes('failed') ? [`${what}: ${actor}`] : []))
+  await send('GEARLY', 'idp:ada', 'GHEDY', 'early', 21)
+  await send('GOTHER', 'idp:bob', 'GHEDY', 'of another user', 19)
+  await send('GFAUCET', null, 'GTWO', 'fills a channel', 18)
+  expect(await failures()).toEqual(['2 transfers of 2 of a relay job failed: customer'])
+  expect(await shortages()).toEqual({})
+  await send('GONE', 'idp:ada', 'GHEDY', 'first', 17)
+  expect(await failures()).toEqual(['1 transfer of 2 of a relay job failed: customer'])
+  await send('GTWO', 'idp:ada', 'GHEDY', 'second', 16)
+  expect(await failures()).toEqual([])
+  const { rows } = await listJobs(db, { q: 'GHEDY', status: 'failed', organisation: '', page: 1 })
+  expect(rows[0]?.items.map(({ paidLater }) => paidLater)).toEqual(['first', 'second'])
 })
 
 test('an open page is told that a record has changed, and whether something is on its way', async () => {

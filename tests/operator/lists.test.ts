@@ -177,7 +177,7 @@ describe('a search finds', () => {
     const hash = hashOf(kind, n)
     for (const q of [hash, hash.toUpperCase(), ` ${hash}\n`]) {
       const found = await transfers({ q })
-      expect([found.total, found.rows]).toMatchObject([1, [{ innerHash: hashOf('a', n), state: 'succeeded' }]])
+      expect([found.total, found.rows]).toMatchObject([1, [{ innerHash: hashOf('a', n), status: 'succeeded' }]])
       expect((await transfers({ q, view: 'failed' })).total).toBe(0)
     }
     expect((await transfers({ q: hash.slice(30) })).rows.map(({ innerHash }) => innerHash)).toContain(hashOf('a', n))
@@ -274,7 +274,10 @@ test.each([
   [{ status: 'succeeded', resultCode: 'txSuccess', contractError: null }, /^$/],
   [{ status: 'open', resultCode: null, contractError: null }, /^$/],
   [{ status: 'failed', resultCode: 'txBadSeq', contractError: null }, /sequence number.*\(txBadSeq\)$/],
-  [{ status: 'failed', resultCode: 'txFailed', contractError: 3506 }, /stale or wrong.*\(contract error 3506\)$/],
+  [
+    { status: 'failed', resultCode: 'txFailed', contractError: 3506 },
+    /the proof does not fit.*\(contract error 3506\)$/,
+  ],
   [{ status: 'failed', resultCode: 'txFailed', contractError: 9999 }, /^contract error 9999$/],
   [{ status: 'failed', resultCode: 'txNew', contractError: null }, /^txNew$/],
   [{ status: 'expired', resultCode: null, contractError: null }, /^it expired .* nothing was paid$/],

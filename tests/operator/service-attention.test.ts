@@ -109,7 +109,15 @@ test('a service that is well asks for nothing', () => {
   expect(serviceAttention(stateOf())).toEqual([])
 })
 
-const CHANNEL = { address: 'GCHANNEL', seenAt: new Date(0), isRunning: true, job: null, position: null, status: null }
+const CHANNEL = {
+  address: 'GCHANNEL',
+  seenAt: new Date(0),
+  isRunning: true,
+  job: null,
+  position: null,
+  status: null,
+  short: 0,
+}
 
 test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
   [{ ready: { ...QUIET.ready, database: { ok: false } } }, 'The database cannot be reached', /DATABASE_URL/],

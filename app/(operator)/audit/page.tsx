@@ -102,12 +102,7 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
     head: 'Record',
     from: 'md',
     isRepeated: true,
-    cell: ({ subjectKind, subjectId }) => (
-      <>
-        <span className="text-soft">{subjectKind}</span>{' '}
-        {/^\S{21,}$/.test(subjectId) ? <Address value={subjectId} network={network} /> : subjectId}
-      </>
-    ),
+    cell: (entry) => <Subject entry={entry} network={network} />,
   },
   {
     head: 'Organisation',
@@ -122,6 +117,18 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
   },
 ]
 
+/** What an entry is about. A sign-in is named by its browser, or by a digest of where a browser that is new comes from. */
+function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
+  const [, newcomer] = /^a new browser of (\w+)$/.exec(subjectId) ?? []
+  const isLong = /^\S{21,}$/.test(subjectId)
+  return (
+    <span className="lg:whitespace-nowrap">
+      <span className="text-soft">{subjectKind}</span> {newcomer && 'from '}
+      {newcomer || isLong ? <Address value={newcomer ?? subjectId} network={network} /> : subjectId}
+    </span>
+  )
+}
+
 /** An id or a hash by its ends, anything else as it is. */
 function Detail({ value }: { value: string }) {
   return /^[0-9a-f-]{36,64}$/.test(value) ? <Hash value={value} /> : value
@@ -130,8 +137,8 @@ function Detail({ value }: { value: string }) {
 function Actor({ entry: { actorKind, actorSub }, network }: { entry: AuditLine; network: string }) {
   const isLong = actorSub.length > 20
   return (
-    <span className="inline-flex flex-wrap items-baseline gap-x-2">
-      {isLong ? <Address value={actorSub} network={network} /> : <span className="whitespace-nowrap">{actorSub}</span>}
+    <span className="lg:whitespace-nowrap">
+      {isLong ? <Address value={actorSub} network={network} /> : <span className="whitespace-nowrap">{actorSub}</span>}{' '}
       <Link
         href={addressOf('/audit', { actor: `${actorKind}:${actorSub}` })}
         prefetch={false}

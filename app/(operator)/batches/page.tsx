@@ -1,6 +1,7 @@
 import type { Metadata, Route } from 'next'
 import Link from 'next/link'
 import { type BatchLine, listBatches } from '#lib/operator/batches.ts'
+import { batchState } from '#lib/operator/lateness.ts'
 import { findOrganisationName } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import { between, Moment } from '../figures.tsx'
@@ -71,9 +72,15 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
       </div>
     ),
   },
-  { head: 'Status', cell: ({ status }) => <Status of="batch" is={status} /> },
+  { head: 'Status', cell: (batch) => <Status of="batch" is={batchState(batch, now)} /> },
   { head: 'Paid', from: 'md', cell: (batch) => <BatchProgress batch={batch} /> },
   { head: 'Created', from: 'sm', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
+  {
+    head: 'Last progress',
+    from: 'lg',
+    isRepeated: true,
+    cell: ({ progressedAt }) => (progressedAt ? <Moment at={progressedAt} now={now} /> : '–'),
+  },
   {
     head: 'Took',
     from: 'lg',

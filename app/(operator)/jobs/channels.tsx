@@ -1,9 +1,10 @@
 import Link from 'next/link'
 import { CHANNEL_FAULTS, type ChannelLine, channelState } from '#lib/operator/channels.ts'
+import { Command } from '../copy-button.tsx'
 import { Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { addressOf } from '../query.ts'
-import { Status } from '../status.tsx'
+import { Shape, Status } from '../status.tsx'
 
 interface ChannelsProps {
   channels: readonly ChannelLine[]
@@ -13,11 +14,13 @@ interface ChannelsProps {
 
 /** The channel accounts that pay side by side: what each is doing, or why it is not. */
 export function Channels({ channels, network, now }: ChannelsProps) {
+  const short = channels.reduce((most, channel) => Math.max(most, channel.short), 0)
   return (
     <section aria-labelledby="channels" className="mb-8">
       <h2 id="channels" className="mb-3 font-semibold">
         Channels
       </h2>
+      {short > 0 && <Shortage />}
       <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-3">
         {channels.map((channel) => (
           <li key={channel.address} className="rounded-lg border border-line bg-surface px-4 py-3 shadow-card">
@@ -31,6 +34,12 @@ export function Channels({ channels, network, now }: ChannelsProps) {
                   <p className="text-bad">{CHANNEL_FAULTS[channel.problem].meaning}</p>
                   <p className="text-soft">{CHANNEL_FAULTS[channel.problem].remedy}</p>
                 </>
+              )}
+              {channel.short > 0 && (
+                <p className="text-bad">
+                  Had too little for{' '}
+                  {channel.short === 1 ? 'a transfer that failed' : `${channel.short} transfers that failed`}
+                </p>
               )}
               {channel.job && channel.position !== null && (
                 <p>
@@ -48,5 +57,28 @@ export function Channels({ channels, network, now }: ChannelsProps) {
         ))}
       </ul>
     </section>
+  )
+}
+
+/** What ends it that transfers fail because every channel has too little. */
+function Shortage() {
+  return (
+    <div className="mb-3 space-y-1 rounded-lg border border-line bg-surface px-4 py-3 shadow-card sm:px-5">
+      <p className="font-medium">
+        <Shape tone="late" />
+        Channels need more USDC: no channel had enough for a transfer, which failed
+      </p>
+      <p className="text-soft">
+        Amounts and balances are sealed, so that nobody but the employer can say how much is missing: ask what the
+        failed transfer was to pay.
+      </p>
+      <p>
+        <span className="text-faint">To do: </span>
+        Send at least as much to one channel, as a confidential transfer to its address, from any account that has it:{' '}
+        <Command text="npm run -s wallet -- transfer --secret S… --to G… --amount 100" /> signs one for{' '}
+        <code className="text-[0.8125rem]">POST /api/transfer</code>. The employer then starts a new job with what
+        failed.
+      </p>
+    </div>
   )
 }

@@ -37,6 +37,11 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
               <span className="mr-2 text-faint">{item.position + 1}</span>
               <Status of="item" is={item.status} />
               {item.error && <p className="text-xs text-bad">{item.error}</p>}
+              {item.paidLater && (
+                <p className="text-xs text-soft">
+                  paid later by <TransactionHash hash={item.paidLater} network={network} />
+                </p>
+              )}
               {item.status === 'failed' && item.recipient && (
                 <div className="text-xs text-faint lg:hidden">
                   to <Address value={item.recipient} network={network} />

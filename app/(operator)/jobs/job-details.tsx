@@ -1,4 +1,5 @@
 import type { JobLine } from '#lib/operator/jobs.ts'
+import { jobState } from '#lib/operator/lateness.ts'
 import { between, Moment } from '../figures.tsx'
 import { Address, Hash } from '../hash.tsx'
 import { Progress } from '../progress.tsx'
@@ -17,6 +18,8 @@ interface JobDetailsProps {
 /** One job of the relay: how far it is, and on demand each of its transfers. */
 export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
   const count = (status: string) => job.items.filter((item) => item.status === status).length
+  const failed = job.items.filter(({ status }) => status === 'failed')
+  const isPaidLater = failed.length > 0 && failed.every(({ paidLater }) => paidLater !== null)
   return (
     <details open={isOpen} className="group rounded-lg border border-line bg-surface shadow-card">
       <summary className="grid list-none grid-cols-[1fr_auto] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised sm:grid-cols-[13rem_minmax(8rem,1fr)_7rem_9rem] [&::-webkit-details-marker]:hidden">
@@ -32,7 +35,10 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
         <span className="max-sm:order-last max-sm:col-span-2">
           <Progress label="Transfers" settled={count('paid')} failed={count('failed')} total={job.items.length} />
         </span>
-        <Status of="job" is={job.status} />
+        <span>
+          <Status of="job" is={jobState(job, now)} />
+          {isPaidLater && <span className="block text-xs text-faint">and paid later</span>}
+        </span>
         <span className="text-right text-soft max-sm:hidden">
           {job.endedAt ? `took ${between(job.createdAt, job.endedAt)}` : `since ${between(job.createdAt, now)}`}
         </span>

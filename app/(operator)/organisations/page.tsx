@@ -3,10 +3,9 @@ import Link from 'next/link'
 import { listOrganisations, type OrganisationLine } from '#lib/operator/organisations.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import { groupDigits, Moment } from '../figures.tsx'
-import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
-import { Email, OrganisationLink } from '../record-links.tsx'
+import { OrganisationLink, User } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import type { Column } from '../table.tsx'
 
@@ -87,6 +86,7 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
   {
     head: 'Under way',
     from: 'sm',
+    isRepeated: true,
     isNumber: true,
     cell: ({ id, started }) => <Count id={id} count={started} path="/batches" status="started" />,
   },
@@ -98,8 +98,3 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
   },
   { head: 'Founded', from: 'lg', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
 ]
-
-function User({ name, network }: { name: string; network: string }) {
-  if (name.includes('@')) return <Email address={name} />
-  return name.length > 40 ? <Address value={name} network={network} /> : name
-}

@@ -1,24 +1,30 @@
 import type { Route } from 'next'
 import Link from 'next/link'
 import type { Attention } from '#lib/operator/attention.ts'
-import { age, Moment } from '../figures.tsx'
+import { age, dayOf, Moment } from '../figures.tsx'
 import { addressOf } from '../query.ts'
-import { BatchLink, ContractorLink, OrganisationLink } from '../record-links.tsx'
+import { BatchLink, ContractorLink, isEmail, OrganisationLink, User } from '../record-links.tsx'
 import { Shape } from '../status.tsx'
 
 interface AttentionListProps {
   items: readonly Attention[]
   olderFailedBatches: number
+  network: string
   now: Date
 }
 
 /** What needs a person: what it is, of whom, since when, why, and what to do. One quiet line when all is well. */
-export function AttentionList({ items, olderFailedBatches, now }: AttentionListProps) {
+export function AttentionList({ items, olderFailedBatches, network, now }: AttentionListProps) {
   return (
     <section aria-labelledby="attention" className="mb-8">
       <h2 id="attention" className="mb-2 font-semibold">
         Needs a person
         {items.length > 0 && <span className="ml-2 font-normal text-faint">{items.length}</span>}
+        {items.length > 1 && (
+          <span className="ml-3 text-xs font-normal text-faint">
+            what you can do first, then what others do; the oldest of each first
+          </span>
+        )}
       </h2>
       {items.length === 0 ? (
         <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
@@ -29,7 +35,7 @@ export function AttentionList({ items, olderFailedBatches, now }: AttentionListP
         <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
           {items.map((item) => (
             <li key={item.key}>
-              <AttentionItem item={item} now={now} />
+              <AttentionItem item={item} network={network} now={now} />
             </li>
           ))}
         </ul>
@@ -50,8 +56,14 @@ export function AttentionList({ items, olderFailedBatches, now }: AttentionListP
   )
 }
 
-function AttentionItem({ item, now }: { item: Attention; now: Date }) {
-  const { level, since, what, why, remedy, actor, page } = item
+interface AttentionItemProps {
+  item: Attention
+  network: string
+  now: Date
+}
+
+function AttentionItem({ item, network, now }: AttentionItemProps) {
+  const { level, since, until, what, why, remedy, actor, page } = item
   return (
     <div className="grid gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_auto] sm:px-5">
       <div className="min-w-0">
@@ -69,11 +81,19 @@ function AttentionItem({ item, now }: { item: Attention; now: Date }) {
             what
           )}
         </p>
-        <Of item={item} />
-        {why && <p className="text-soft [overflow-wrap:anywhere]">{why}</p>}
+        <Of item={item} network={network} />
+        {why && (
+          <p className="text-soft [overflow-wrap:anywhere]">
+            <span className="text-faint">Why: </span>
+            {why}
+          </p>
+        )}
         <p className="mt-1 [overflow-wrap:anywhere]">
           {actor === 'operator' && <span className="text-faint">To do: </span>}
           {remedy}
+          {until && (
+            <span className="text-faint"> This leaves the list once it is paid, on {dayOf(until)} at the latest.</span>
+          )}
         </p>
       </div>
       {since && (
@@ -87,11 +107,22 @@ function AttentionItem({ item, now }: { item: Attention; now: Date }) {
 }
 
 /** Whom it concerns, each by name: a name leads to what belongs to it. */
-function Of({ item: { organisation, batch, contractors = [], moreContractors = 0 } }: { item: Attention }) {
+function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
+  const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
   if (!organisation && !batch && contractors.length === 0) return null
+  const emails = users.filter(isEmail)
+  // Nobody can be written to at a wallet: it stands only where nothing else is known.
+  const contacts = emails.length > 0 ? emails : users
   return (
     <p className="text-soft">
       {organisation && <OrganisationLink {...organisation} path="/batches" />}
+      {contacts.map((user, index) => (
+        <span key={user}>
+          {index === 0 ? ' (' : ', '}
+          <User name={user} network={network} />
+          {index === contacts.length - 1 && ')'}
+        </span>
+      ))}
       {batch && (
         <>
           {organisation && ' · '}

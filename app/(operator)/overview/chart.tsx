@@ -116,12 +116,12 @@ export function labelOf(at: Date | undefined, range: Range): string {
   return range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at)
 }
 
-/** The values of one part, shown while the pointer is over it. */
+/** The values of one part, shown beside it while the pointer is over it: the legend and the sentence stay to be read. */
 function Reading({ heads, row, isLate }: { heads: readonly string[]; row: readonly string[]; isLate: boolean }) {
   return (
     <div className="group relative h-full flex-1 hover:bg-accent-wash/60">
       <div
-        className={`pointer-events-none absolute bottom-full z-10 mb-1 hidden rounded-md border border-line bg-surface px-2.5 py-1.5 text-xs whitespace-nowrap text-ink shadow-card group-hover:block ${isLate ? 'right-0' : 'left-0'}`}
+        className={`pointer-events-none absolute top-1 z-10 mx-1 hidden rounded-md border border-line bg-surface px-2.5 py-1.5 text-xs whitespace-nowrap text-ink shadow-card group-hover:block ${isLate ? 'right-full' : 'left-full'}`}
       >
         {row.map((value, column) => (
           <div key={heads[column]} className="flex justify-between gap-4">

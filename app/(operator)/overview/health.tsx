@@ -31,8 +31,11 @@ export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
     ['Relay', relayLight(relay, { embedsDatabase, startsRelay })],
   ]
   return (
-    <section aria-label="Health" className="mb-4 rounded-lg border border-line bg-surface shadow-card">
-      <dl className="grid grid-cols-2 lg:grid-cols-4 lg:divide-x lg:divide-line">
+    <section aria-labelledby="health" className="mb-4">
+      <h2 id="health" className="mb-2 font-semibold">
+        Health
+      </h2>
+      <dl className="grid grid-cols-2 rounded-lg border border-line bg-surface shadow-card lg:grid-cols-4 lg:divide-x lg:divide-line">
         {lights.map(([name, [tone, word, detail]]) => (
           <div key={name} className="px-4 py-3.5 sm:px-5">
             <dt className="text-xs text-faint">{name}</dt>

@@ -1,12 +1,14 @@
 import Link from 'next/link'
-import type { MovingBatch } from '#lib/operator/batches.ts'
+import type { BatchLine } from '#lib/operator/batches.ts'
+import { batchState } from '#lib/operator/lateness.ts'
 import { Moment } from '../figures.tsx'
 import { Progress } from '../progress.tsx'
 import { addressOf } from '../query.ts'
 import { BatchLink, OrganisationLink } from '../record-links.tsx'
+import { Status } from '../status.tsx'
 
 interface MovingBatchesProps {
-  batches: readonly MovingBatch[]
+  batches: readonly BatchLine[]
   /** how many there are in all */
   total: number
   now: Date
@@ -19,6 +21,7 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
       <h2 id="moving" className="mb-2 font-semibold">
         Batches under way
         {total > 0 && <span className="ml-2 font-normal text-faint">{total}</span>}
+        {total > 1 && <span className="ml-3 text-xs font-normal text-faint">longest without progress first</span>}
       </h2>
       {batches.length === 0 ? (
         <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
@@ -29,7 +32,7 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
           {batches.map((batch) => (
             <li
               key={batch.id}
-              className="grid items-center gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_minmax(0,1fr)_16rem] sm:px-5"
+              className="grid items-center gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_minmax(0,1fr)] lg:grid-cols-[minmax(0,1fr)_8rem_minmax(0,1fr)_17rem] sm:px-5"
             >
               <div className="min-w-0">
                 <BatchLink id={batch.id} name={batch.name} />
@@ -37,15 +40,18 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
                   <OrganisationLink id={batch.organisation} name={batch.organisationName} path="/batches" />
                 </div>
               </div>
+              <Status of="batch" is={batchState(batch, now)} />
               <Progress
                 label={batch.name}
                 settled={batch.settledCount}
                 failed={batch.failedCount}
                 total={batch.payoutCount}
               />
-              <p className="text-[0.8125rem] text-soft sm:text-right">
-                <span className="text-xs text-faint">moved</span> <Moment at={batch.progressedAt} now={now} />
-              </p>
+              {batch.progressedAt && (
+                <p className="text-[0.8125rem] text-soft lg:text-right">
+                  <span className="text-xs text-faint">last progress</span> <Moment at={batch.progressedAt} now={now} />
+                </p>
+              )}
             </li>
           ))}
         </ul>
@@ -57,7 +63,7 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
             prefetch={false}
             className="text-soft underline underline-offset-4 hover:text-accent"
           >
-            {total - batches.length} more, which moved later
+            {total - batches.length} more, with later progress
           </Link>
         </p>
       )}

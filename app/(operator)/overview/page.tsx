@@ -52,6 +52,7 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
       <AttentionList
         items={[...ofService, ...(figures?.attention.items ?? [])]}
         olderFailedBatches={figures?.attention.olderFailedBatches ?? 0}
+        network={settings.network.name}
         now={now}
       />
       {figures && <MovingBatches batches={figures.moving.batches} total={figures.moving.total} now={now} />}

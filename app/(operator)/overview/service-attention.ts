@@ -71,7 +71,7 @@ function sponsorship({ ready, spending, limits }: ServiceState): Attention[] {
     ...(sponsor.ok && !isDry
       ? []
       : [
-          asked('sponsor', sponsor.ok ? 'busy' : 'bad', 'The sponsor runs dry', {
+          asked('sponsor', sponsor.ok ? 'late' : 'bad', 'The sponsor runs dry', {
             why:
               days === undefined
                 ? `${sponsor.problem}`
@@ -81,7 +81,7 @@ function sponsorship({ ready, spending, limits }: ServiceState): Attention[] {
         ]),
     ...(limits && used * 5n >= limits.dailyBudget * 4n
       ? [
-          asked('budget', 'busy', 'Today’s budget is nearly used', {
+          asked('budget', 'late', 'Today’s budget is nearly used', {
             why: `${(used * 100n) / (limits.dailyBudget || 1n)} % of it`,
             remedy: 'Raise SPONSOR_DAILY_BUDGET, or wait for 00:00 UTC: then transfers are paid again.',
           }),
@@ -106,7 +106,7 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
         ]
       : []),
     ...faulty.map(({ address, problem, seenAt }) =>
-      asked(`channel ${address}`, relay.ok ? 'busy' : 'bad', 'A channel cannot pay', {
+      asked(`channel ${address}`, relay.ok ? 'late' : 'bad', 'A channel cannot pay', {
         since: seenAt,
         why: `${address.slice(0, 4)}…${address.slice(-4)}: ${problem ? CHANNEL_FAULTS[problem].meaning : ''}`,
         remedy: problem ? `${CHANNEL_FAULTS[problem].remedy}.` : '',
@@ -120,7 +120,7 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
 function gaps({ settings }: ServiceState): Attention[] {
   const { sponsor, token } = settings
   const gap = (is: boolean, what: string, ...variables: string[]) =>
-    is ? [asked(what, 'busy', what, { why: 'not configured', remedy: `Set ${variables.join(' and ')}.` })] : []
+    is ? [asked(what, 'late', what, { why: 'not configured', remedy: `Set ${variables.join(' and ')}.` })] : []
   return [
     ...gap(
       !sponsor,

@@ -12,8 +12,8 @@ export const refusalColumns = (network: string, now: Date): Column<RefusalLine>[
     cell: ({ words, reason, account, innerHash }) => (
       <>
         {words}
-        <div className="xl:hidden">
-          <Code reason={reason} />
+        <div>
+          <code className="text-[0.8125rem] text-soft">{reason}</code>
         </div>
         <div className="mt-0.5 text-xs text-faint sm:hidden">
           account <Address value={account} network={network} />
@@ -24,7 +24,6 @@ export const refusalColumns = (network: string, now: Date): Column<RefusalLine>[
       </>
     ),
   },
-  { head: 'Code', from: 'xl', cell: ({ reason }) => <Code reason={reason} /> },
   {
     head: 'Organisation',
     from: 'lg',
@@ -39,5 +38,3 @@ export const refusalColumns = (network: string, now: Date): Column<RefusalLine>[
   { head: 'Account', from: 'sm', cell: ({ account }) => <Address value={account} network={network} /> },
   { head: 'Inner hash', from: 'md', cell: ({ innerHash }) => <Hash value={innerHash} /> },
 ]
-
-const Code = ({ reason }: { reason: string }) => <code className="text-[0.8125rem] text-soft">{reason}</code>

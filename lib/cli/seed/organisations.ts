@@ -1,6 +1,6 @@
 import type { ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
 import type { Records, Seeding } from './records.ts'
-import { CONTRACTOR_STATUSES_AT_THE_END, PEOPLE } from './story.ts'
+import { CONTRACTOR_STATUSES_AT_THE_END, type ORGANISATIONS, PEOPLE } from './story.ts'
 
 const DAY_MS = 86_400_000
 
@@ -15,20 +15,18 @@ export interface Employer {
 
 export type Contractor = typeof contractors.$inferInsert & { id: string }
 
-/** Adds an organisation with its user and its contractors; the first has more of them. */
+/** Adds an organisation with its users and its contractors; the first has more of them. */
 export function addOrganisation(
   records: Records,
   { source, now, more }: Seeding,
-  { name, user, batch, index }: { name: string; user: string; batch: string; index: number },
+  { name, email: contact, hasWallet, batch, index }: (typeof ORGANISATIONS)[number] & { index: number },
 ): Employer {
   const createdAt = new Date(now.getTime() - (9 - index) * DAY_MS)
   const [id, account] = [source.uuid(), source.address()]
   records.organisations.push({ id, name, createdAt })
-  records.identities.push(
-    user === 'wallet'
-      ? { kind: 'ledger', sub: account, organisation: id, createdAt }
-      : { kind: 'idp', sub: `seed|${user}`, issuer: 'seed', email: user, organisation: id, createdAt },
-  )
+  const user = { organisation: id, createdAt }
+  records.identities.push({ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact })
+  if (hasWallet) records.identities.push({ ...user, kind: 'ledger', sub: account })
   const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
   const count = PEOPLE.length + (index === 0 ? more : 0)
   const people = Array.from({ length: count }, (_, place): Contractor => {

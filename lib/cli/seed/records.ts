@@ -17,6 +17,8 @@ export interface Seeding {
   source: Source
   /** who pays the fees, G… */
   sponsor: string
+  /** of the relay */
+  channels: readonly string[]
   now: Date
   /** so many further contractors and small batches */
   more: number
@@ -148,11 +150,11 @@ function addTransfer(
   return transfer
 }
 
-/** A job of the relay that has ended `hours` ago; yesterday's with a failure. */
+/** A job of the relay that has ended `hours` ago. Yesterday's has paid what the one before it left unpaid. */
 function addJob(records: Records, seeding: Seeding, { account, id: organisation, payees }: Employer, hours: number) {
-  const { source, now } = seeding
+  const { source, channels, now } = seeding
   const createdAt = new Date(now.getTime() - hours * 3_600_000)
-  const failed = hours === 27 ? 1 : -1
+  const failed = hours === 27 ? -1 : 1
   const [job, error] = [source.uuid(), 'no channel has enough to pay it']
   records.jobs.push({
     id: job,
@@ -171,7 +173,7 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
     const sentAt = new Date(settledAt.getTime() - 3_000)
     const moved = { account: channel, recipient, organisation, quotaAccount: account, createdAt: sentAt, settledAt }
     const item = { job, position, recipient, quotaAccount: account, attempt: 1, queuedAt: createdAt, settledAt }
-    if (position === failed) records.items.push({ ...item, status: 'failed', error })
+    if (position === failed) records.items.push({ ...item, status: 'failed', error, unable: [...channels] })
     else {
       const { innerHash, hash } = addTransfer(records, seeding, { ...moved, outcome: 'succeeded' })
       records.items.push({ ...item, status: 'paid', channel, innerHash, hash, sentAt })

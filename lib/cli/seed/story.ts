@@ -1,11 +1,11 @@
 import type { BatchStatus, ContractorStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
 import type { Source } from './source.ts'
 
-/** The organisations of a seeded service, the emails or wallets of their users, and how their batches are called. */
+/** The organisations of a seeded service, the emails of their users, and how their batches are called. The second has a wallet, too. */
 export const ORGANISATIONS = [
-  { name: 'Northwind Robotics', user: 'ada@northwind.example', batch: 'Engineering' },
-  { name: 'Lighthouse Bakery', user: 'wallet', batch: 'Shop floor' },
-  { name: 'Studio Meridian', user: 'mira@meridian.example', batch: 'Freelancers' },
+  { name: 'Northwind Robotics', email: 'ada@northwind.example', hasWallet: false, batch: 'Engineering' },
+  { name: 'Lighthouse Bakery', email: 'tessa@lighthouse.example', hasWallet: true, batch: 'Shop floor' },
+  { name: 'Studio Meridian', email: 'mira@meridian.example', hasWallet: false, batch: 'Freelancers' },
 ] as const
 
 export const PEOPLE = [

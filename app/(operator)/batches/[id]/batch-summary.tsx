@@ -1,23 +1,22 @@
-import type { BatchLine, MovingBatch } from '#lib/operator/batches.ts'
+import type { BatchLine } from '#lib/operator/batches.ts'
+import { batchState } from '#lib/operator/lateness.ts'
 import { between, Moment } from '../../figures.tsx'
 import { Progress } from '../../progress.tsx'
 import { OrganisationLink } from '../../record-links.tsx'
 import { Status } from '../../status.tsx'
 
 /** Whose batch it is and how far it has come. */
-export function BatchSummary({ batch, now }: { batch: MovingBatch; now: Date }) {
-  const { status, settledCount, failedCount, payoutCount, startedAt, createdAt, progressedAt } = batch
+export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
+  const { settledCount, failedCount, payoutCount, startedAt, createdAt, progressedAt } = batch
   const facts = [
     [
       'Organisation',
       <OrganisationLink key="organisation" id={batch.organisation} name={batch.organisationName} path="/batches" />,
     ],
-    ['Status', <Status key="status" of="batch" is={status} />],
+    ['Status', <Status key="status" of="batch" is={batchState(batch, now)} />],
     ['Created', <Moment key="created" at={createdAt} now={now} />],
     ['Started', startedAt ? <Moment key="started" at={startedAt} now={now} /> : '–'],
-    ...(status === 'started'
-      ? [['Last progress', <Moment key="progressed" at={progressedAt} now={now} />] as const]
-      : []),
+    ...(progressedAt ? [['Last progress', <Moment key="progressed" at={progressedAt} now={now} />] as const] : []),
     ['Took', tookOf(batch, now)],
   ] as const
   return (

@@ -1,4 +1,5 @@
 import type { PayoutLine } from '#lib/operator/batches.ts'
+import { payoutState } from '#lib/operator/lateness.ts'
 import { Moment } from '../../figures.tsx'
 import { Address, Hash, TransactionHash } from '../../hash.tsx'
 import { ContractorLink } from '../../record-links.tsx'
@@ -24,7 +25,7 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
       </div>
     ),
   },
-  { head: 'Status', cell: ({ status }) => <Status of="payout" is={status} /> },
+  { head: 'Status', cell: (payout) => <Status of="payout" is={payoutState(payout, now)} /> },
   {
     head: 'Account',
     from: 'lg',

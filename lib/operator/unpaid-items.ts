@@ -1,0 +1,53 @@
+import { and, eq, gte, isNull, type SQL, sql } from 'drizzle-orm'
+import { identities } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { TOLD_FOR_MS } from './attention.ts'
+import { transferRows } from './transfer-rows.ts'
+
+/**
+ * The hash with which a failed item of a job was paid after all; null while it was not. It is a transfer to its recipient
+ * which the same user or organisation has had made since the job ended; each failed item of the job takes another one.
+ * Amounts are sealed, so that they are not compared. For a query of items joined with their jobs.
+ */
+export const paidLater: SQL<string | null> = sql<string | null>`case when ${batchItems.status} = 'failed' then (
+  select ${transferRows.hash} from ${transferRows}
+  where ${transferRows.recipient} = ${batchItems.recipient} and ${transferRows.status} = 'succeeded'
+    and ${transferRows.createdAt} > ${batchJobs.endedAt}
+    and (${batchItems.quotaAccount} in (${transferRows.quotaAccount}, ${transferRows.account})
+      or ${transferRows.organisation} = (select ${identities.organisation} from ${identities}
+        where ${identities.kind} = ${batchJobs.userKind} and ${identities.sub} = ${batchJobs.userSub}))
+  order by ${transferRows.createdAt}
+  limit 1 offset (select count(*) from ${batchItems} as earlier where earlier.job = ${batchItems.job}
+    and earlier.recipient = ${batchItems.recipient} and earlier.status = 'failed' and earlier.position < ${batchItems.position})
+) end`
+
+/** The condition that an item failed and was not paid since, or that nobody can tell whether it was. */
+export const isUnpaid = sql`(${batchItems.status} = 'unknown' or (${batchItems.status} = 'failed' and ${paidLater} is null))`
+
+/** The condition that no channel had enough for an item, and that none of them was sent anything since. */
+export const isShort = sql`(cardinality(${batchItems.unable}) > 0 and not exists (
+  select from unnest(${batchItems.unable}) as channel (address) join ${transferRows} on ${transferRows.recipient} = channel.address
+  where ${transferRows.status} = 'succeeded' and ${transferRows.createdAt} > ${batchItems.settledAt}))`
+
+/** How many items that failed lately each channel is still short for, by address. */
+export async function countShortages(db: Database, now: Date): Promise<Map<string, number>> {
+  const items = await db
+    .select({ unable: batchItems.unable })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(
+      and(
+        eq(batchItems.status, 'failed'),
+        gte(batchItems.settledAt, new Date(now.getTime() - TOLD_FOR_MS)),
+        isShort,
+        isNull(paidLater),
+      ),
+    )
+    .limit(1_000)
+  const grouped = Map.groupBy(
+    items.flatMap(({ unable }) => unable),
+    (address) => address,
+  )
+  return new Map([...grouped].map(([address, of]) => [address, of.length]))
+}
