@@ -18,7 +18,7 @@ function defaultName(sub: string): string {
   return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
 }
 
-/** The name that somebody has given an organisation; undefined while it has only that of its founder's sub. */
+/** The name that its users have given an organisation; undefined while it has only that of its founder's sub. */
 export async function givenName(db: Database, organisation: string): Promise<string | undefined> {
   const rows = await db
     .select({ name: organisations.name, sub: identities.sub })

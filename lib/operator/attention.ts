@@ -29,7 +29,7 @@ export interface Attention {
   contractors?: readonly NamedRecord[]
   /** how many contractors more than those */
   moreContractors?: number
-  /** when it is told no more, though nobody has paid what failed */
+  /** when it is told no more, though what failed is still unpaid */
   until?: Date
   /** where it is shown */
   page: string

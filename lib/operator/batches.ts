@@ -17,7 +17,7 @@ import {
 } from './transfer-rows.ts'
 
 /**
- * A payout moves when it is sent and when its transfer is settled. Of a completed batch nobody asks. Each transfer is looked
+ * A payout moves when it is sent and when its transfer is settled. For a completed batch it is not read. Each transfer is looked
  * up by its key: with a join the database would read the table of transfers whole for each batch of a page.
  */
 const PROGRESSED_AT = sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (

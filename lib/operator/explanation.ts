@@ -1,9 +1,12 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 
+/** The sender's balance has moved on since the proof was made, or the proof was wrong from the start. */
+const STALE_PROOF = 3506
+
 /** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
 const CONTRACT_ERRORS: Record<number, string> = {
   3501: 'sender or recipient is not registered',
-  3506: 'the proof does not fit the sender’s balance: if that has changed since, sending again mends it; if sending again fails too, the employer’s application makes wrong proofs',
+  [STALE_PROOF]: 'the proof does not fit the sender’s balance',
   3507: 'the data of the call is malformed',
   3514: 'a point or a field of the call is not canonical',
 }
@@ -38,6 +41,12 @@ export function explainTransfer(transfer: {
   }
   if (status === 'unknown') return 'no history is left that tells whether it was paid'
   return explainResult({ resultCode, contractError })
+}
+
+/** What the employer does about a transfer that failed, beyond sending it again; empty where there is no more to it. */
+export function adviseOn({ contractError }: { contractError: number | null }): string {
+  if (contractError !== STALE_PROOF) return ''
+  return ', each with a new proof. If that fails in the same way, its application makes wrong proofs, and its developer has to look'
 }
 
 /** What the ledger's own words for a failure mean; empty where it gave none. */

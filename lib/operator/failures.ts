@@ -3,7 +3,7 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Attention, NAMES_SHOWN, TOLD_FOR_MS } from './attention.ts'
-import { explainTransfer } from './explanation.ts'
+import { adviseOn, explainTransfer } from './explanation.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 import { isShort, isUnpaid } from './unpaid-items.ts'
 import { findUserOrganisations } from './users.ts'
@@ -53,7 +53,7 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
             ? 'The batch failed'
             : counted(failures.length, 'payout failed', 'payouts failed'),
         why: meaning || (newest.error ?? ''),
-        remedy: `Nothing for you to do: the employer sends the ${failures.length === 1 ? 'payout' : 'payouts'} again.`,
+        remedy: `Nothing for you to do: the employer sends the ${failures.length === 1 ? 'payout' : 'payouts'} again${newest.outcome ? adviseOn(newest.outcome) : ''}.`,
         actor: 'customer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },

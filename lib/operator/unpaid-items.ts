@@ -22,7 +22,7 @@ export const paidLater: SQL<string | null> = sql<string | null>`case when ${batc
     and earlier.recipient = ${batchItems.recipient} and earlier.status = 'failed' and earlier.position < ${batchItems.position})
 ) end`
 
-/** The condition that an item failed and was not paid since, or that nobody can tell whether it was. */
+/** The condition that an item failed and was not paid since, or that no history is left that tells whether it was paid. */
 export const isUnpaid = sql`(${batchItems.status} = 'unknown' or (${batchItems.status} = 'failed' and ${paidLater} is null))`
 
 /** The condition that no channel had enough for an item, and that none of them was sent anything since. */

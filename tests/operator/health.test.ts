@@ -81,5 +81,7 @@ test('the database is named for what it is', () => {
 test('a service with a database of its own starts its relay itself; it is missed if that takes long', () => {
   const relay = { ok: false, channels: 0, problem: 'no relay is running; no channel can pay' }
   expect(lightsOf({ relay }, true, true).at(-1)).toBe('Relay: Starting soon after the service')
+  const filling = { ok: false, channels: 3, problem: `no channel can pay; ${channel}: account` }
+  expect(lightsOf({ relay: filling }, true, true).at(-1)).toBe('Relay: Starting soon after the service')
   expect(lightsOf({ relay }, true, false).at(-1)).toBe('Relay: None running the log says why')
 })

@@ -79,10 +79,18 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
   },
   {
     head: 'Contractors',
+    from: 'sm',
+    isRepeated: true,
     isNumber: true,
     cell: ({ id, contractors }) => <Count id={id} count={contractors} path="/contractors" />,
   },
-  { head: 'Batches', isNumber: true, cell: ({ id, batches }) => <Count id={id} count={batches} path="/batches" /> },
+  {
+    head: 'Batches',
+    from: 'sm',
+    isRepeated: true,
+    isNumber: true,
+    cell: ({ id, batches }) => <Count id={id} count={batches} path="/batches" />,
+  },
   {
     head: 'Under way',
     from: 'sm',

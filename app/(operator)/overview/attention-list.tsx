@@ -111,7 +111,7 @@ function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
   if (!organisation && !batch && contractors.length === 0) return null
   const emails = users.filter(isEmail)
-  // Nobody can be written to at a wallet: it stands only where nothing else is known.
+  // A wallet cannot be written to: it stands only where nothing else is known.
   const contacts = emails.length > 0 ? emails : users
   return (
     <p className="text-soft">

@@ -63,7 +63,8 @@ function relayLight(
 ): Light {
   if (configured === false) return ['off', 'Off', 'batch execution is disabled']
   if (channels === undefined) return ['off', 'Unknown', 'the database knows']
-  if (channels === 0 && startsRelay) return ['busy', 'Starting', 'soon after the service']
+  // Its channels get their accounts and balances first.
+  if (startsRelay && (channels === 0 || !ok)) return ['busy', 'Starting', 'soon after the service']
   // Beside an embedded database only the service can start one.
   if (channels === 0) return ['bad', 'None running', embedsDatabase ? 'the log says why' : 'start one: npm run relay']
   const count = channels === 1 ? 'one channel' : `${channels} channels`

@@ -16,7 +16,7 @@ export interface AcceptInviteProps {
   isLocal: boolean
 }
 
-/** What somebody accepts by: what is said of it stands where it was begun. */
+/** What a contractor accepts by: what is said of it stands where it was begun. */
 type Way = 'email' | 'wallet'
 
 type State =
