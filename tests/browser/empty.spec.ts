@@ -1,5 +1,5 @@
 import { expect, type Page, test } from '@playwright/test'
-import { DESKTOP, enter, findBarriers, NARROWEST, overflowOf, PAGES, PHONE } from './operator.ts'
+import { DESKTOP, enter, findBarriers, PAGES, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 import { ALLOWANCE, emptyPageBytes, scriptBytes } from './script-bytes.ts'
 
@@ -88,15 +88,6 @@ for (const colorScheme of ['light', 'dark'] as const) {
     }
   })
 }
-
-test('no page is wider than a narrow phone', async ({ page }) => {
-  await enter(page, program.base)
-  await page.setViewportSize(NARROWEST)
-  for (const [path] of PAGES) {
-    await page.goto(`${program.base}${path}`)
-    expect(await overflowOf(page), path).toBeLessThanOrEqual(0)
-  }
-})
 
 test('a dark screen gets a dark page', async ({ page }) => {
   const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)

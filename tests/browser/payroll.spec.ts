@@ -1,5 +1,5 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
-import { DESKTOP, enter, findBarriers, NARROWEST, overflowOf, PAGES, PHONE } from './operator.ts'
+import { enter, PAGES } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
@@ -45,7 +45,9 @@ test('a failed payout is shown with its reason, here and among what needs a pers
     .getByRole('region', { name: 'Needs a person' })
     .getByRole('listitem')
     .filter({ hasText: 'Bonus round' })
-  await expect(attention).toContainText(`${ORGANISATION} · Bonus round · Grace Hopper`)
+  // It is known by its wallet alone.
+  await expect(attention).toContainText(`${ORGANISATION} (${payroll.employer.signer.publicKey()}`)
+  await expect(attention).toContainText('· Bonus round · Grace Hopper')
   await expect(attention).toContainText('another transaction of the account')
   await expect(attention).toContainText('Nothing for you to do: the employer sends the payout again.')
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
@@ -186,7 +188,6 @@ test('a hash leads to the page of its transaction, and an address is copied whol
   await expect(main).toContainText('Succeeded')
   await expect(main).toContainText('confidential_transfer')
   await expect(main).toContainText('(fee bump)')
-  expect(await findBarriers(page)).toEqual([])
   await page.goto(`${program.base}/ledger/${'0'.repeat(64)}`)
   await expect(main).toContainText('The ledger does not know this transaction')
 })
@@ -216,37 +217,6 @@ test('everything can be reached by keyboard', async ({ page }) => {
   await expect(page.getByRole('link', { name: 'Bonus round' })).toBeFocused()
   await page.keyboard.press('Enter')
   await expect(page.getByRole('heading', { level: 1, name: 'Bonus round' })).toBeVisible()
-})
-
-const looks = [
-  { what: 'on a phone', sizes: [PHONE], colorScheme: 'light' },
-  { what: 'in the dark, desktop and phone', sizes: [DESKTOP, PHONE], colorScheme: 'dark' },
-] as const
-
-for (const { what, sizes, colorScheme } of looks) {
-  test(`axe finds nothing where there is data, ${what}`, async ({ page }) => {
-    test.setTimeout(120_000)
-    await page.emulateMedia({ colorScheme })
-    await enter(page, program.base)
-    for (const path of [...PAGES.map(([path]) => path), `/batches/${failed}`]) {
-      await page.goto(`${program.base}${path}`)
-      await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
-      for (const size of sizes) {
-        await page.setViewportSize(size)
-        expect(await findBarriers(page), `${path} at ${size.width}`).toEqual([])
-      }
-    }
-  })
-}
-
-test('no page is wider than a narrow phone, and what matters is on it', async ({ page }) => {
-  await enter(page, program.base)
-  await page.setViewportSize(NARROWEST)
-  for (const path of [...PAGES.map(([path]) => path), `/batches/${failed}`]) {
-    await page.goto(`${program.base}${path}`)
-    expect(await overflowOf(page), path).toBeLessThanOrEqual(0)
-  }
-  await expect(rowOf(page, 'Grace Hopper')).toContainText('Failed')
 })
 
 test.describe('without JavaScript', () => {

@@ -28,6 +28,7 @@ test.beforeAll(async ({ browser }) => {
     failed,
     '/transfers?view=failed',
     '/transfers?view=refused',
+    '/transfers?q=nobody',
     '/contractors?status=onboarding',
     '/organisations',
     '/jobs',

@@ -1,5 +1,5 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
-import { DESKTOP, enter, findBarriers, NARROWEST, overflowOf, PHONE } from './operator.ts'
+import { enter, NARROWEST, overflowOf, PHONE } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
@@ -116,21 +116,6 @@ test('the hashes of a row open by keyboard, and stay open while the page is kept
   await page.waitForTimeout(500)
   await expect(seen(row.getByTitle(hash))).toHaveCount(1)
 })
-
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(`axe finds nothing with all of it open, ${colorScheme}`, async ({ page }) => {
-    await page.emulateMedia({ colorScheme })
-    await enter(page, program.base)
-    for (const size of [NARROWEST, DESKTOP]) {
-      await page.setViewportSize(size)
-      for (const query of ['', '?view=refused', '?q=nobody']) {
-        await page.goto(`${program.base}/transfers${query}`)
-        for (const summary of await page.locator('summary').filter({ visible: true }).all()) await summary.click()
-        expect(await findBarriers(page), query).toEqual([])
-      }
-    }
-  })
-}
 
 test.describe('without JavaScript', () => {
   test.use({ javaScriptEnabled: false })
