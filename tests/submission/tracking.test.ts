@@ -1,5 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Database } from '#lib/db/connection.ts'
 import { decodeInner, wrapInFeeBump } from '#lib/sponsor/fee-bump.ts'
 import { readIntent } from '#lib/sponsor/policy.ts'
@@ -7,10 +7,11 @@ import { bookTransfer, recordTransfer } from '#lib/sponsor/recording.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { readRecord } from '#lib/submission/look-up.ts'
 import { renewEnvelope } from '#lib/submission/recording.ts'
+import { openSubmission } from '#lib/submission/submission.ts'
 import { newTracked, renew } from '#lib/submission/tracked.ts'
 import { openTracking, type TrackingTools } from '#lib/submission/tracking.ts'
-import { findTransferOfHash, type RecordedTransfer } from '#lib/submission/transfers.ts'
-import { limits, PLENTY } from '../sponsor/quota-cases.ts'
+import { type Books, findTransferOfHash, type RecordedTransfer, type Transfer } from '#lib/submission/transfers.ts'
+import { limits, PLENTY, recordNamed, transferNamed } from '../sponsor/quota-cases.ts'
 import { clear, findDiscrepancies } from '../sponsor/quota-ledger.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
@@ -26,8 +27,9 @@ beforeAll(async () => {
   clone = await cloneDatabase()
   db = await clone.store.database()
   proxy = await startFaultProxy('http://127.0.0.1:1')
-  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 50 })
+  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 20 })
 })
+beforeEach(() => clear(db))
 afterAll(async () => {
   await proxy?.close()
   await clone?.drop()
@@ -77,7 +79,6 @@ test.each([
   ['every node knows it', 0],
   ['the first answers are of a node that lags behind the payment', 2],
 ])('the pages show a rival, and a fee bump has failed beside it: both are in the books; %s', async (_, lagging) => {
-  await clear(db)
   const first = await record(90_560)
   const rival = await record(90_562)
   let stale = lagging
@@ -110,7 +111,6 @@ test.each([
   ['after the account has shown the number used', { late: 0, isRead: false }],
   ['once its time is over', { late: 10_000, isRead: true }],
 ])('a request records a rival that has applied, while the first envelope is looked up %s', async (_, given) => {
-  await clear(db)
   const first = await record(90_560)
   const entry = newTracked(await find(first.innerHash), false)
   const { sequenceNumber: seqNum } = entry.transfer
@@ -147,7 +147,6 @@ test.each([
 })
 
 test('a rival that is recorded while the first envelope is looked up is looked up in that ledger, too', async () => {
-  await clear(db)
   const first = await record(90_560)
   const entry = newTracked(await find(first.innerHash), false)
   const asked = Promise.withResolvers<void>()
@@ -171,7 +170,6 @@ test('a rival that is recorded while the first envelope is looked up is looked u
 })
 
 test('the refusal of signatures that are renewed while they are sent says nothing of the new ones', async () => {
-  await clear(db)
   const { innerHash } = await record(90_560)
   const entry = newTracked(await find(innerHash), false)
   const [stored] = entry.envelopes
@@ -197,4 +195,85 @@ test('the refusal of signatures that are renewed while they are sent says nothin
   expect(renewed).toMatchObject({ outerHash: 'ab'.repeat(32), resultCode: null, lastSentAt: null })
   if (renewed) await tracking.submit(entry, renewed)
   expect((await find(innerHash)).envelopes).toMatchObject([{ resultCode: 'txBadAuth' }])
+})
+
+/** Transfers that are open, each of an account of its own. */
+async function recordMany(count: number): Promise<Transfer[]> {
+  const recorded: Transfer[] = []
+  for (let index = 0; index < count; index += 1) {
+    recorded.push((await recordNamed(db, transferNamed(String(index)), limits, PLENTY)).transfer)
+  }
+  return recorded
+}
+
+const statusOf = async (index: number) =>
+  (await findTransferOfHash(db, transferNamed(String(index)).innerHash))?.transfer.status
+
+/** The last ledger has closed long after every maxTime. */
+const over = { latestLedger: 1_000, latestLedgerCloseTime: 9_000_000_000, oldestLedger: 1, status: 'NOT_FOUND' }
+
+const openEngine = (books: Books, on = network) =>
+  openSubmission({ network: on, database: async () => db, now: () => new Date(), books })
+const unsettled: Books = () => Promise.reject(new Error('nothing is settled'))
+
+test('a transfer whose books cannot be written keeps no other from its end', async () => {
+  proxy.rule(() => ({ answer: over }))
+  const [first, ...others] = await recordMany(5)
+  const failedOnce = new Set<string>()
+  const submission = openEngine(async (tx, settled, now) => {
+    if (settled.id === first?.id || !failedOnce.has(settled.id)) {
+      failedOnce.add(settled.id)
+      throw new Error('the books cannot be written')
+    }
+    await bookTransfer(tx, settled, now)
+  })
+  if (first) void submission.track(first, 10)
+  const ended = await Promise.all(others.map((transfer) => submission.track(transfer, 60_000)))
+  await submission.stop()
+  for (const { kind } of ended) expect(kind).toBe('settled')
+  expect(await statusOf(0)).toBe('open')
+  expect(await findDiscrepancies(db)).toEqual([])
+})
+
+test('however many there are of which the RPC contradicts itself, they keep no other from its end', async () => {
+  const all = await recordMany(40)
+  const contradicted = new Set(Array.from({ length: 39 }, (_, index) => transferNamed(String(index)).innerHash))
+  proxy.rule(({ method, params }) => {
+    if (method !== 'getTransaction') return { status: 500 }
+    if (!contradicted.has(String(params.hash))) return { answer: over }
+    const found = { status: 'SUCCESS', ledger: 999, createdAt: 8_000_000_000, envelopeXdr: 'AAAA', resultXdr: 'AAAA' }
+    return { answer: { ...over, ...found } }
+  })
+  const submission = openEngine(bookTransfer)
+  for (const transfer of all.slice(0, 39)) void submission.track(transfer, 10)
+  const [last] = all.slice(39)
+  const ended = last && (await submission.track(last, 60_000))
+  await submission.stop()
+  expect(ended?.kind).toBe('settled')
+  expect(await statusOf(39)).toBe('expired')
+  expect(await statusOf(0)).toBe('open')
+})
+
+test('a poll of which the RPC says nothing ends with the patience of its caller', async () => {
+  const [open] = await recordMany(1)
+  const silent: Network = { ...network, call: () => new Promise(() => undefined) }
+  const submission = openEngine(unsettled, silent)
+  if (open) await submission.poll(open, 10)
+  expect(await statusOf(0)).toBe('open')
+})
+
+test('requests for one transfer, one after the other, cause at most one poll in each interval', async () => {
+  const young = { ...over, latestLedgerCloseTime: 1 }
+  proxy.rule(({ method }) => (method === 'getTransaction' ? { answer: young } : { status: 500 }))
+  proxy.calls.clear()
+  const [open] = await recordMany(1)
+  if (!open) throw new Error('nothing was recorded')
+  const slow: Network = { ...network, pollMs: 2_000 }
+  const submission = openEngine(unsettled, slow)
+  const began = performance.now()
+  for (let asked = 0; asked < 100; asked += 1) await submission.poll(open, 10)
+  await submission.stop()
+  const intervals = Math.ceil((performance.now() - began) / slow.pollMs)
+  // The process asks for one hash by itself, and each poll for both.
+  expect(proxy.calls.get('getTransaction')).toBeLessThanOrEqual((intervals + 1) * 6)
 })
