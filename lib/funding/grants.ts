@@ -92,8 +92,8 @@ const GRANT_ENDS = {
 } as const satisfies Record<Exclude<TransferStatus, 'open'>, GrantStatus>
 
 /** Gives the grant of a settled deposit its end. Runs in the SQL transaction that settles the transfer. */
-export async function bookGrant(tx: Database, { id, status, contractError }: Transfer): Promise<void> {
-  if (status === 'open') return
+export async function bookGrant(tx: Database, { id, sponsor, status, contractError }: Transfer): Promise<void> {
+  if (status === 'open' || sponsor !== null) return
   await tx
     .update(grants)
     .set({ status: GRANT_ENDS[status], contractError, settledAt: CLOCK })

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
-import { hash, type Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
+import { type Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import { signEd25519 } from '#lib/stellar/ed25519.ts'
+import { hashTransaction } from '#lib/stellar/transaction.ts'
 
 /** The network's own limit on an envelope, in bytes. */
 const ENVELOPE_LIMIT = 132_096
@@ -25,11 +25,7 @@ export function decodeInner(signedXDR: string, passphrase: string): InnerTransac
   const envelope = decodeEnvelope(signedXDR)
   if (envelope.type !== 'envelopeTypeTx') throw malformed()
   const { tx } = envelope.v1
-  const preimage = new xdr.TransactionSignaturePayload({
-    networkId: hash(passphrase),
-    taggedTransaction: xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTx(tx),
-  })
-  const digest = createHash('sha256').update(preimage.toXdr()).digest()
+  const digest = hashTransaction(xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTx(tx), passphrase)
   return { envelope: envelope.v1, hash: digest, hashHex: digest.toString('hex'), source: baseAccount(tx.sourceAccount) }
 }
 
@@ -80,11 +76,8 @@ export function wrapInFeeBump(inner: InnerTransaction, sponsor: Keypair, passphr
     innerTx: xdr.FeeBumpTransactionInnerTx.envelopeTypeTx(inner.envelope),
     ext: xdr.FeeBumpTransactionExt.v0(),
   })
-  const preimage = new xdr.TransactionSignaturePayload({
-    networkId: hash(passphrase),
-    taggedTransaction: xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTxFeeBump(tx),
-  })
-  const outerHash = hash(preimage.toXdr())
+  const tagged = xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTxFeeBump(tx)
+  const outerHash = hashTransaction(tagged, passphrase)
   const signature = new xdr.DecoratedSignature({
     hint: sponsor.signatureHint(),
     signature: signEd25519(sponsor.rawSecretKey(), outerHash),
@@ -94,7 +87,7 @@ export function wrapInFeeBump(inner: InnerTransaction, sponsor: Keypair, passphr
   )
   const envelope = Buffer.from(built.toXdr()).toString('base64')
   assertFeeBump(envelope, inner, sponsor, bid)
-  return { envelope, hash: Buffer.from(outerHash).toString('hex'), bid }
+  return { envelope, hash: outerHash.toString('hex'), bid }
 }
 
 function assertFeeBump(envelope: string, inner: InnerTransaction, sponsor: Keypair, bid: bigint): void {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
@@ -71,6 +72,16 @@ export type FoundTransaction = Pick<
 /** @throws Refusal `unavailable` */
 export function lookUp(network: Network, hash: string): Promise<Lookup> {
   return network.call('getTransaction', { hash }, LOOKUP)
+}
+
+/** The hash of a transaction on its network, 32 bytes: what its signatures sign, and what the ledger knows it by. */
+export function hashTransaction(
+  taggedTransaction: xdr.TransactionSignaturePayloadTaggedTransaction,
+  passphrase: string,
+): Buffer {
+  const networkId = createHash('sha256').update(passphrase).digest()
+  const payload = new xdr.TransactionSignaturePayload({ networkId, taggedTransaction })
+  return createHash('sha256').update(payload.toXdr()).digest()
 }
 
 /** @throws Refusal `unavailable`: a result that cannot be read says nothing */

@@ -1,4 +1,4 @@
-import { TransactionBuilder } from '@stellar/stellar-sdk'
+import { encodeMuxedAccountToAddress, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -7,6 +7,7 @@ import {
   contractErrorOf,
   decodeResult,
   type FoundTransaction,
+  hashTransaction,
   innerResultOf,
   lookUp,
   resultCodeOf,
@@ -182,17 +183,23 @@ export function readRecord(found: FoundTransaction, { innerHash, sponsor, passph
 }
 
 /** `feeSource` of a fee bump only; there, `hash` is the outer one. */
-function decodeEnvelope(xdr: string, passphrase: string): { hash: string; innerHash: string; feeSource?: string } {
+function decodeEnvelope(encoded: string, passphrase: string): { hash: string; innerHash: string; feeSource?: string } {
+  const { envelopeTypeTx, envelopeTypeTxFeeBump } = xdr.TransactionSignaturePayloadTaggedTransaction
+  const hashOf = (tagged: xdr.TransactionSignaturePayloadTaggedTransaction) =>
+    hashTransaction(tagged, passphrase).toString('hex')
   try {
-    const built = TransactionBuilder.fromXdr(xdr, passphrase)
-    const hash = hex(built.hash())
-    if (!('innerTransaction' in built)) return { hash, innerHash: hash }
-    return { hash, innerHash: hex(built.innerTransaction.hash()), feeSource: built.feeSource }
+    const envelope = xdr.TransactionEnvelope.fromXdr(encoded, 'base64')
+    if (envelope.type === 'envelopeTypeTxV0') throw new Error('an envelope that this service never sends')
+    if (envelope.type === 'envelopeTypeTx') {
+      const hash = hashOf(envelopeTypeTx(envelope.v1.tx))
+      return { hash, innerHash: hash }
+    }
+    const { tx } = envelope.feeBump
+    const innerHash = hashOf(envelopeTypeTx(tx.innerTx.v1.tx))
+    return { hash: hashOf(envelopeTypeTxFeeBump(tx)), innerHash, feeSource: encodeMuxedAccountToAddress(tx.feeSource) }
   } catch (cause) {
     throw contradiction(cause)
   }
 }
-
-const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
 const contradiction = (cause?: unknown) => new Refusal('unavailable', 'the RPC contradicts itself', { cause })

@@ -6,7 +6,7 @@ import { findEnvelopes, findTransferOfHash, type RecordedTransfer } from './tran
 /** Envelopes that may compete for one transfer: each is one more to look up. */
 const MOST_ENVELOPES = 3
 
-/** The first to commit has the account's one open transfer; then there is something to join. */
+/** The first to commit has the account's one open transfer, and the others join it, unless it is decided meanwhile. */
 const ATTEMPTS = 5
 
 /** What a transfer is recorded with. */
@@ -43,17 +43,15 @@ export type Recording =
  * an envelope of the same number to the same recipient joins it, under the lock of its row, which the decision takes, too.
  */
 export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
-  const known = await findTransferOfHash(tx, envelope.innerHash)
-  if (known) return { kind: 'known', ...known }
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const open = await lockOpenTransfer(tx, transfer.account)
-    if (open) return await join(tx, open, transfer, envelope)
     const [begun] = await tx
       .insert(transfers)
       .values({ ...transfer, bid: envelope.bid })
       .onConflictDoNothing()
       .returning()
     if (begun) return await begin(tx, begun, envelope)
+    const open = await lockOpenTransfer(tx, transfer.account)
+    if (open) return await join(tx, open, transfer, envelope)
   }
   throw new Error('the open transfers of an account change faster than they can be locked')
 }
@@ -69,10 +67,9 @@ export async function lockOpenTransfer(tx: Database, account: string): Promise<T
 }
 
 async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<Recording> {
-  if (await addEnvelope(tx, transfer, envelope)) {
-    return { kind: 'begun', extra: envelope.bid, transfer, envelopes: await findEnvelopes(tx, transfer.id) }
-  }
-  // The same envelope was recorded, and decided, since the first question.
+  const added = await addEnvelope(tx, transfer, envelope)
+  if (added) return { kind: 'begun', extra: envelope.bid, transfer, envelopes: [added] }
+  // The same envelope was recorded before, and its transfer decided.
   await tx.delete(transfers).where(eq(transfers.id, transfer.id))
   return await joinKnown(tx, envelope)
 }
@@ -101,14 +98,18 @@ async function join(
   return { kind: 'joined', extra, transfer: { ...open, bid }, envelopes: await findEnvelopes(tx, open.id) }
 }
 
-/** Adds an envelope to a transfer whose row the SQL transaction has locked. False if it is recorded already. */
-export async function addEnvelope(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<boolean> {
-  const added = await tx
+/** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
+export async function addEnvelope(
+  tx: Database,
+  transfer: Transfer,
+  envelope: NewEnvelope,
+): Promise<Envelope | undefined> {
+  const [added] = await tx
     .insert(envelopes)
     .values({ ...envelope, transfer: transfer.id })
     .onConflictDoNothing()
-    .returning({ innerHash: envelopes.innerHash })
-  return added.length > 0
+    .returning()
+  return added
 }
 
 async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
