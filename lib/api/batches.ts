@@ -157,6 +157,8 @@ export const BATCH_OPERATIONS = [
     },
     refusals: ['batch-not-found'],
     handle: async (context) => {
+      const { batch, hasOpenTransfers } = context.user
+      if (batch && !hasOpenTransfers) return batch
       await refreshTransfersOf(context)
       return await readBatchProgress(context, context.params.id)
     },

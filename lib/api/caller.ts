@@ -101,13 +101,13 @@ export async function identify(
   }
   const session = await verifySession(settings.sessions, readBearer(request), now())
   if (!isRole(caller)) return { session }
-  const known = await lookUp(service, session)
+  const known = await lookUp(service, session, params.id)
   return { ...known, ...ROLES[caller](known.user, params) }
 }
 
-async function lookUp(service: Service, session: Session): Promise<KnownUser> {
+async function lookUp(service: Service, session: Session, named?: string): Promise<KnownUser> {
   const db = await service.database()
-  return { session, db, user: await admitUser({ db, now: service.now() }, session) }
+  return { session, db, user: await admitUser({ db, now: service.now() }, session, named) }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { batches, type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
@@ -7,6 +7,7 @@ import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { foldEmail } from '#lib/text/plain-text.ts'
+import { isId } from './ids.ts'
 import { findPendingInvite } from './invites/search.ts'
 import { foundOrganisation, type Organisation } from './organisations.ts'
 
@@ -25,7 +26,12 @@ export interface User {
   records: LinkedRecord[]
   /** whether a transfer of its own organisation is not decided yet */
   hasOpenTransfers: boolean
+  /** how far the batch has come that its request names, if that is its own */
+  batch: Pick<typeof batches.$inferSelect, keyof typeof PROGRESS> | null
 }
+
+const { status, settledCount, failedCount, payoutCount } = batches
+const PROGRESS = { status, settledCount, failedCount, payoutCount }
 
 /** Who writes to the directory, and whose part of it. */
 export interface Employer {
@@ -74,9 +80,14 @@ export async function admitSession<Answer extends { session: string }>(
 /**
  * The user that `identity` is. A new user is recorded, and gets an organisation unless there is an invite to be a
  * contractor in another.
+ * @param named the id that the request names, of a record of any kind
  */
-export async function admitUser({ db, now }: Omit<UserContext, 'user'>, identity: Identity): Promise<User> {
-  const known = await findUser(db, identity)
+export async function admitUser(
+  { db, now }: Omit<UserContext, 'user'>,
+  identity: Identity,
+  named?: string,
+): Promise<User> {
+  const known = await findUser(db, identity, named)
   if (known) return known
   return await transact(db, async (tx) => {
     const row = { kind: identity.kind, sub: identity.sub, createdAt: now, ...providerFields(identity) }
@@ -91,8 +102,9 @@ export async function admitUser({ db, now }: Omit<UserContext, 'user'>, identity
 }
 
 /** The user, unless it has never been here or its verified email is news. */
-async function findUser(db: Database, identity: Identity): Promise<User | undefined> {
-  const [row] = await lookUp(db).execute({ kind: identity.kind, sub: identity.sub })
+async function findUser(db: Database, identity: Identity, named = ''): Promise<User | undefined> {
+  const { kind, sub } = identity
+  const [row] = await lookUp(db).execute({ kind, sub, named: isId(named) ? named : null })
   if (!row) return undefined
   // The same sub of another provider is another person, and must not come into this one's records.
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
@@ -101,10 +113,14 @@ async function findUser(db: Database, identity: Identity): Promise<User | undefi
   const email = emailOf(identity)
   if (email && email !== row.email) return undefined
   const organisation = row.id !== null && row.name !== null ? { id: row.id, name: row.name } : undefined
-  return { identity, organisation, records: row.records ?? [], hasOpenTransfers: row.hasOpenTransfers }
+  const { hasOpenTransfers, batch } = row
+  return { identity, organisation, records: row.records ?? [], hasOpenTransfers, batch }
 }
 
-/** Identity, organisation and linked records, newest first: one statement, since nearly every request begins with it. */
+/**
+ * Identity, organisation and linked records, newest first: one statement, since nearly every request begins with it. What
+ * is polled most, the progress of a batch, comes along.
+ */
 const lookUp = preparedOnce((db) => {
   const linked = db
     .select({
@@ -134,9 +150,11 @@ const lookUp = preparedOnce((db) => {
       name: organisations.name,
       records: linked.records,
       hasOpenTransfers: sql<boolean>`exists (${open})`,
+      batch: PROGRESS,
     })
     .from(identities)
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
+    .leftJoin(batches, and(eq(batches.id, sql.placeholder('named')), eq(batches.organisation, identities.organisation)))
     .leftJoinLateral(linked, sql`true`)
     .where(and(eq(identities.kind, sql.placeholder('kind')), eq(identities.sub, sql.placeholder('sub'))))
     .prepare('look_up_user')

@@ -10,7 +10,10 @@ import { takeTurn } from './turns.ts'
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 type Method = (typeof METHODS)[number]
 
-/** Answers a request with what becomes the JSON body of a 200, or with a whole Response. Throws Refusal. */
+/**
+ * Answers a request with what becomes the JSON body of a 200, or with a whole Response, which is given more headers: those
+ * of Response.redirect() and of fetch() cannot be. Throws Refusal.
+ */
 export type Handler<Context> = (request: Request, context: Context) => Promise<unknown>
 
 export interface ResourceOptions {
@@ -77,8 +80,7 @@ export function resource<Context = unknown>(
 
 async function answered<Context>(handler: Handler<Context>, request: Request, context: Context): Promise<Response> {
   const body = await handler(request, context)
-  // A copy of a Response, since those of Response.redirect() and of fetch() cannot be given headers.
-  return body instanceof Response ? new Response(body.body, body) : Response.json(body)
+  return body instanceof Response ? body : Response.json(body)
 }
 
 /**

@@ -37,15 +37,10 @@ describe('what a handler gives', () => {
     expect(await answer(async () => ({ ok: true }))).toMatchObject({ status: 200, body: { ok: true } })
   })
 
-  test('a Response goes out as it is, and may be one whose headers are sealed', async () => {
+  test('a Response goes out as it is', async () => {
     const made = await answer(async () => Response.json({ a: 1 }, { status: 503, headers: { 'X-Own': 'kept' } }))
     expect(made).toMatchObject({ status: 503, body: { a: 1 } })
     expect(made.headers.get('x-own')).toBe('kept')
-    const { POST } = resource({ POST: async () => Response.redirect('http://localhost:3000/elsewhere', 303) })
-    const redirected = await POST(post(null), {})
-    expect(redirected.status).toBe(303)
-    expect(redirected.headers.get('location')).toBe('http://localhost:3000/elsewhere')
-    expect(redirected.headers.get('access-control-allow-origin')).toBe('*')
   })
 
   test.each([
