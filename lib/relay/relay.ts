@@ -1,5 +1,5 @@
 import { Address, type Keypair } from '@stellar/stellar-sdk'
-import { eq, sql } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
@@ -147,23 +147,36 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
 /** Runs the work that proves an item's transfer, and says which of how many it is, and how long the rest may take. */
 export type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
 
-/** The estimate is the mean of the last proofs of this process, each new one weighing as much as all before it. */
+/** Jobs of which it is remembered which transfers were begun. */
+const REMEMBERED_JOBS = 100
+
+/**
+ * Transfers are counted as this process begins to prove them. The estimate is the mean of its last proofs, each new one
+ * weighing as much as all before it.
+ */
 export function openProgress(): ShowProgress {
+  const begun = new Map<string, Set<number>>()
   let mean: number | undefined
+  let ended = 0
   return async (db, { job, position }, work) => {
-    const [counted] = await db
-      .select({
-        total: sql<number>`count(*)::int`,
-        unsigned: sql<number>`count(*) FILTER (WHERE ${batchItems.status} IN ('queued', 'taken'))::int`,
-      })
-      .from(batchItems)
-      .where(eq(batchItems.job, job))
-    const { total = 0, unsigned = 0 } = counted ?? {}
-    const left = mean === undefined ? undefined : `about ${Math.ceil((mean * unsigned) / 1000)} s left`
-    log('info', 'proving', { job, item: position, progress: `proving ${position + 1} of ${total}`, left })
+    const total = await db.$count(batchItems, eq(batchItems.job, job))
+    const positions = (begun.get(job) ?? new Set()).add(position)
+    begun.set(job, positions)
+    const [oldest] = begun.keys()
+    if (begun.size > REMEMBERED_JOBS && oldest !== undefined) begun.delete(oldest)
+    const left = total - positions.size + 1
+    log('info', 'proving', {
+      job,
+      item: position,
+      progress: `proving ${positions.size} of ${total}`,
+      left: mean === undefined ? undefined : `about ${Math.ceil((mean * left) / 1000)} s left`,
+    })
     const began = performance.now()
     const result = await work()
-    const took = performance.now() - began
+    // Proofs are made one after the other: what this one waited for another is counted there.
+    const now = performance.now()
+    const took = now - Math.max(began, ended)
+    ended = now
     mean = mean === undefined ? took : (mean + took) / 2
     return result
   }
