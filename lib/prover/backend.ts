@@ -3,7 +3,7 @@ import type { Barretenberg } from '@aztec/bb.js'
 import { ProverFault } from './circuits.ts'
 import type { ReferenceString } from './reference-string.ts'
 
-export interface BackendOptions {
+interface BackendOptions {
   referenceString: () => Promise<ReferenceString>
   threads: number
   /** Milliseconds after which a task counts as hung. */
@@ -13,7 +13,7 @@ export interface BackendOptions {
 }
 
 /** The one instance of bb.js that its owner shares: a worker with 200 MB, loaded for the first task. */
-export interface Backend {
+interface Backend {
   /**
    * Runs one task after the other. A task that fails or hangs takes the instance with it, since its memory may be
    * damaged; the next task loads another.

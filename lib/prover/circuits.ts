@@ -7,7 +7,7 @@ import { PUBLIC_INPUT_BYTES } from '#lib/wallet/statement.ts'
 export type CircuitName = Statement['circuit']
 
 /** The secrets that each circuit takes, by the names of its parameters. */
-export const SECRETS = {
+const SECRETS = {
   register: ['sk'],
   transfer: ['sk', 'v', 'r', 'v_transfer', 'r_e'],
   withdraw: ['sk', 'v', 'r', 'r_e'],
@@ -30,7 +30,7 @@ export interface Circuit {
   key: Uint8Array
 }
 
-export type Circuits = Readonly<Record<CircuitName, Circuit>>
+type Circuits = Readonly<Record<CircuitName, Circuit>>
 
 /** A proof that cannot be made, or a file that cannot be used. The message names the reason, and holds no secret. */
 export class ProverFault extends Error {

@@ -8,7 +8,7 @@ import { type Circuit, ProverFault, readCircuits } from './circuits.ts'
 import { type ReferenceString, readReferenceString } from './reference-string.ts'
 import { sampleStatements } from './sample.ts'
 
-export interface ProverOptions {
+interface ProverOptions {
   /** Folder of the deployment's circuits and verification keys. */
   circuits: string
   /** Folder of the reference string under which the keys were made. */

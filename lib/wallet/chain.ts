@@ -9,7 +9,7 @@ import { type Party, readParties } from './parties.ts'
 import { authorizeAsSource, invoke, proveTransfer, startFrom } from './spending.ts'
 import { buildCall, type CallOptions, readSource, signCall, simulateCall } from './transaction.ts'
 
-export interface Payout {
+interface Payout {
   /** Strkey of a registered account. */
   to: string
   /** Base units. */
@@ -17,7 +17,7 @@ export interface Payout {
 }
 
 /** One transfer of a chain; `next` is the sender's opening once it has applied. */
-export type Link = SignedSpending & Payout
+type Link = SignedSpending & Payout
 
 /**
  * A link ends this much later than the one before it, for it can apply one ledger later at the earliest; never more

@@ -8,7 +8,7 @@ import type { SpendWitness } from './prover.ts'
 /** Points (64 bytes) and fields (32 bytes) under the names of interface 0.8.0. */
 export type Payload = Record<string, Uint8Array>
 
-export interface Encrypted {
+interface Encrypted {
   payload: Payload
   /** Opening of `payload.c_spend_new`: the sender's balance once the call has been applied. */
   next: Opening

@@ -46,8 +46,6 @@ export function multiply(point: Point, scalar: bigint): Point {
 }
 
 export const add = (left: Point, right: Point): Point => left.add(right)
-export const subtract = (left: Point, right: Point): Point => left.subtract(right)
-export const negate = (point: Point): Point => point.negate()
 
 /** The 32 bytes, big-endian, of a non-negative integer below 2^256. */
 export function encodeField(value: bigint): Uint8Array {

@@ -135,7 +135,7 @@ export const scAddress = (strkey: string): xdr.ScVal => new Address(strkey).toSc
 export const scAmount = (amount: bigint): xdr.ScVal =>
   xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: amount >> 64n, lo: amount & 0xffff_ffff_ffff_ffffn }))
 
-export const systemRandom = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
+const systemRandom = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
 
 function commitmentOf(payload: Payload): Uint8Array {
   const commitment = payload.c_spend_new

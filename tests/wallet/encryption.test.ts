@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { AMOUNT_LIMIT, addOpenings, commit, NOTHING, type Opening, opens } from '#lib/wallet/commitment.ts'
 import { auditRecipient, auditSender, decryptBalance, decryptTransfer } from '#lib/wallet/decryption.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from '#lib/wallet/encryption.ts'
-import { add, decodePoint, encodePoint, FIELD, H, isField, multiply, subtract } from '#lib/wallet/grumpkin.ts'
+import { add, decodePoint, encodePoint, FIELD, H, isField, multiply } from '#lib/wallet/grumpkin.ts'
 import { drawSalt } from '#lib/wallet/keys.ts'
 import { hash, TAG } from '#lib/wallet/poseidon.ts'
 import { auditor, hex, holder, seeded } from './fixtures.ts'
@@ -180,7 +180,7 @@ describe('commitments', () => {
 
   test('of a transfer conserve the value: before = after + transferred, up to blinding', () => {
     const { next, transferred } = transfer(42n)
-    const difference = subtract(commit(opening), add(commit(next), commit(transferred)))
+    const difference = commit(opening).subtract(add(commit(next), commit(transferred)))
     expect(difference.equals(multiply(H, opening.blinding - next.blinding - transferred.blinding))).toBe(true)
   })
 })

@@ -4,7 +4,7 @@ import type { State, StoredEntry } from '../state/state.ts'
 import { FEE_RATES, NETWORK_LIMITS } from '../transaction/fees.ts'
 import type { LedgerLimits } from '../transaction/ledger-room.ts'
 
-export interface NetworkSettings {
+interface NetworkSettings {
   readonly limits: LedgerLimits
   /** milliseconds between ledgers */
   readonly closeMs: number

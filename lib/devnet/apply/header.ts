@@ -9,7 +9,7 @@ export const PROTOCOL_VERSION = 28
 /** stroops in existence: 100 billion XLM, all on the root account at first */
 export const TOTAL_COINS = 100_000_000_000n * 10_000_000n
 
-export interface NextHeader {
+interface NextHeader {
   readonly previousHash: Uint8Array
   readonly sequence: number
   /** unix seconds */

@@ -4,7 +4,7 @@ import type { Phase, TransactionSet } from '../transaction/transaction-set.ts'
 import type { ClosedTransaction } from './close.ts'
 import { eventRecords } from './event-records.ts'
 
-export interface ClosedLedger {
+interface ClosedLedger {
   readonly sequence: number
   readonly closeTime: number
   readonly hash: Uint8Array

@@ -38,7 +38,7 @@ export interface Ledger {
   stop(): void
 }
 
-export interface LedgerOptions {
+interface LedgerOptions {
   /** null keeps everything in memory */
   readonly directory: string | null
   readonly passphrase: string

@@ -23,7 +23,7 @@ export interface SorobanCharge {
   readonly rent: bigint
 }
 
-export interface SorobanOutcome {
+interface SorobanOutcome {
   readonly ok: boolean
   readonly result: xdr.OperationResult
   readonly events: xdr.ContractEvent[]

@@ -7,7 +7,7 @@ export interface EntryKey {
   readonly id: string
 }
 
-export type Durability = 'persistent' | 'temporary'
+type Durability = 'persistent' | 'temporary'
 
 const INSTANCE = xdr.ScVal.scvLedgerKeyContractInstance()
 

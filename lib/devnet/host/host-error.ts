@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 
-export type HostErrorKind = 'WasmVm' | 'Context' | 'Storage' | 'Crypto' | 'Budget' | 'Value' | 'Auth'
-export type HostErrorCode =
+type HostErrorKind = 'WasmVm' | 'Context' | 'Storage' | 'Crypto' | 'Budget' | 'Value' | 'Auth'
+type HostErrorCode =
   | 'InvalidInput'
   | 'MissingValue'
   | 'ExistingValue'

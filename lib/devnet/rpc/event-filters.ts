@@ -12,7 +12,7 @@ const ANY = '*'
 const REST = '**'
 
 /** One filter: every part that is there must match; several filters are alternatives. */
-export interface EventFilter {
+interface EventFilter {
   readonly types: ReadonlySet<string>
   readonly contracts: ReadonlySet<string>
   readonly topics: readonly (readonly string[])[]

@@ -12,9 +12,9 @@ export class RpcError extends Error {
   }
 }
 
-export const parseError = (message: string) => new RpcError(-32700, message)
+const parseError = (message: string) => new RpcError(-32700, message)
 export const invalidRequest = (message: string, data?: unknown) => new RpcError(-32600, message, data)
-export const methodNotFound = (method: string) => new RpcError(-32601, 'method not found', method)
+const methodNotFound = (method: string) => new RpcError(-32601, 'method not found', method)
 export const invalidParams = (message: string) => new RpcError(-32602, message)
 export const internalError = (message: string) => new RpcError(-32603, message)
 

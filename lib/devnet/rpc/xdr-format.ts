@@ -38,7 +38,7 @@ export function formatXdr(
   )
 }
 
-export type Base64 = string | readonly Base64[]
+type Base64 = string | readonly Base64[]
 
 export function toJson(type: XdrType, value: Base64): unknown {
   return typeof value === 'string' ? type.fromXdr(value, 'base64').toJson() : value.map((one) => toJson(type, one))

@@ -3,7 +3,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { answer, type Method, UnreadableBody } from '../rpc/json-rpc.ts'
 import { type Funding, FundingRefused } from './friendbot.ts'
 
-export interface Endpoints {
+interface Endpoints {
   /** the RPC's nodes, asked in turn as by a load balancer */
   readonly nodes: readonly Readonly<Record<string, Method>>[]
   /** Loads what a transaction may need to run. */

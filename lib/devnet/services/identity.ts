@@ -16,7 +16,7 @@ export async function generateIdentityKey(): Promise<JWK> {
   return await exportJWK(privateKey)
 }
 
-export interface IdentityIssuerSettings {
+interface IdentityIssuerSettings {
   /** URL under which the handler is reached, without a slash at its end: `http://localhost:8000/idp`. */
   issuer: string
   audience: string

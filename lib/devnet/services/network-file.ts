@@ -3,7 +3,7 @@ import { dataPath } from '#lib/config/data-directory.ts'
 import type { Deployment } from '../apply/genesis.ts'
 
 /** What a ledger's directory says of its network. */
-export interface NetworkFile {
+interface NetworkFile {
   readonly passphrase: string
   readonly deployment: Deployment
 }

@@ -9,7 +9,7 @@ import { readSnapshot, writeSnapshot } from './snapshot.ts'
 import { openState, type State, type StoredEntry } from './state.ts'
 
 /** Everything that a ledger leaves behind, in memory and on disk. */
-export interface Archive {
+interface Archive {
   readonly state: State & { entries(): IterableIterator<StoredEntry> }
   readonly history: History
   readonly expiry: Expiry

@@ -2,7 +2,7 @@ import { Address, Asset, nativeToScVal, xdr } from '@stellar/stellar-sdk'
 import { baseAccountId, issuerOf } from '../state/ledger-key.ts'
 
 /** One move of an asset by a classic operation, or by fees. Amounts are in the asset's 10^-7 units. */
-export interface Movement {
+interface Movement {
   readonly passphrase: string
   readonly asset: xdr.Asset
   readonly from: string

@@ -10,7 +10,7 @@ import { LOW, thresholdOf } from './thresholds.ts'
 import { BASE_FEE, checkTransaction } from './validity.ts'
 
 /** The fee that a ledger without surge pricing takes from an envelope at most, stroops. */
-export function baseCharge(envelope: Envelope): bigint {
+function baseCharge(envelope: Envelope): bigint {
   return envelope.resourceFee + BASE_FEE * BigInt(envelope.operations)
 }
 

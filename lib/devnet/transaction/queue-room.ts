@@ -2,7 +2,7 @@ import type { Envelope } from './envelope.ts'
 import { add, betterFee, compareRates, fits, isNothing, noRoom, type Room, roomOf, subtract } from './ledger-room.ts'
 
 /** The room of a queue: who offers more for an operation takes the place of those who offer least (core's limiter). */
-export interface QueueRoom {
+interface QueueRoom {
   /**
    * Whom the queue must drop so that `envelope` fits, which takes the place of `replaced`; or the whole fee that it
    * needs for a place, 0 if no fee helps.

@@ -10,7 +10,7 @@ export interface Diagnostic {
 }
 
 /** Result codes of a transaction that say nothing beyond themselves. */
-export type TransactionCode =
+type TransactionCode =
   | 'txTooEarly'
   | 'txTooLate'
   | 'txMissingOperation'
@@ -78,11 +78,6 @@ export function envelopeResult(envelope: Envelope, outcome: InnerOutcome, feeCha
       ? xdr.TransactionResultResult.txFeeBumpInnerSuccess(pair)
       : xdr.TransactionResultResult.txFeeBumpInnerFailed(pair)
   return new xdr.TransactionResult({ feeCharged, result, ext: xdr.TransactionResultExt.v0() })
-}
-
-/** The same result with another fee: what is known only after the refunds. */
-export function withFee(result: xdr.TransactionResult, feeCharged: bigint): xdr.TransactionResult {
-  return new xdr.TransactionResult({ ...result, feeCharged })
 }
 
 /** What the unions of outer and inner results have in common. */

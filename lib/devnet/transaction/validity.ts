@@ -15,7 +15,7 @@ import { LOW, levelOf, thresholdOf } from './thresholds.ts'
 export const BASE_FEE = 100n
 
 /** How a transaction is judged: alone or inside a fee bump, before the ledger or in it. */
-export interface Judgement {
+interface Judgement {
   readonly state: State
   readonly moment: Moment
   readonly isInsideFeeBump: boolean
@@ -23,7 +23,7 @@ export interface Judgement {
 }
 
 /** A failure that leaves the sequence number untouched, or one that uses it up all the same. */
-export type CommonFailure = Failure & { readonly usesSequence: boolean }
+type CommonFailure = Failure & { readonly usesSequence: boolean }
 
 /** Steps 1 to 13 of core's order (TransactionFrame::commonValid): everything but the operations. */
 export function checkCommon(inner: Inner, checker: SignatureChecker, judgement: Judgement): CommonFailure | undefined {

@@ -11,7 +11,7 @@ const HERE = fileURLToPath(new URL('../circuits', import.meta.url))
 const STRING = fileURLToPath(new URL('../reference-string', import.meta.url))
 
 /** What is kept of one circuit, byte for byte the same wherever it is made. */
-export interface Compiled {
+interface Compiled {
   artifact: string
   key: Uint8Array
 }

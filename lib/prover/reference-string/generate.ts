@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { bn254 } from '@noble/curves/bn254.js'
+import { POINTS } from '../reference-string.ts'
 
 /**
  * The reference string of the embedded ledger: tau^i · G1 for i from 0 to 32,768, and tau · G2. Anybody can derive this
@@ -9,9 +10,6 @@ import { bn254 } from '@noble/curves/bn254.js'
  * attacker, and is for a ledger without real funds only.
  */
 const PHRASE = 'confidential payroll: reference string of the embedded ledger'
-
-/** One more than the gates of the largest circuit. */
-const POINTS = 32_769
 
 const { Fr, Fp } = bn254.fields
 const G1 = bn254.G1.Point

@@ -8,7 +8,7 @@ import { issuerFlags } from './issuer.ts'
 import { BALANCE_EXTENSION, BALANCE_THRESHOLD } from './metadata.ts'
 
 /** What an asset contract keeps for another contract. */
-export interface ContractBalance {
+interface ContractBalance {
   readonly amount: bigint
   readonly authorized: boolean
   readonly clawback: boolean

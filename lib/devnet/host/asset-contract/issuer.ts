@@ -3,7 +3,7 @@ import { AUTH_CLAWBACK, AUTH_REQUIRED, AUTH_REVOCABLE } from '../../state/accoun
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 
-export interface IssuerFlags {
+interface IssuerFlags {
   readonly authorizationRequired: boolean
   readonly authorizationRevocable: boolean
   readonly clawback: boolean
