@@ -6,6 +6,7 @@ const EVERY_TEST = 'tests/**/*.test.ts'
 const WITHOUT_DATABASE = [
   'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
   'tests/api/{client,document,documented,malformed,reference,validators}.test.ts',
+  'tests/directory/contractor-fields.test.ts',
   'tests/auth/{challenge,devnet,form-origin,idp,oidc,session,userinfo,verification}.test.ts',
   'tests/operator/csv.test.ts',
   'tests/relay/sealing.test.ts',
@@ -13,12 +14,18 @@ const WITHOUT_DATABASE = [
   'tests/submission/{decision,ledger-record,look-up}.test.ts',
 ]
 
-/** What is about the answers of an RPC or a mail server: the rows move in the same statements as in the other tests. */
+/**
+ * What is about the answers of an RPC, a mail server or the interface, and about who may do what: the rows move in the
+ * same statements as in the tests that run on both.
+ */
 const ABOUT_OTHERS = [
-  'tests/directory/mail.test.ts',
+  'tests/**/{lagging-nodes,pressure}.test.ts',
+  'tests/api/answers.test.ts',
+  'tests/directory/{access,claims-on-ledger,mail,polling}.test.ts',
   'tests/funding/{faults,vault}.test.ts',
-  'tests/relay/{choice-of-channel,faults,policy}.test.ts',
-  'tests/sponsor/pressure.test.ts',
+  'tests/relay/{choice-of-channel,faults,policy,proving-ahead}.test.ts',
+  'tests/sponsor/{own-transaction,transfer}.test.ts',
+  'tests/submission/{fairness,resending,restored-network}.test.ts',
 ]
 
 /**

@@ -28,7 +28,7 @@ let ada: SignedInPayer
 beforeAll(async () => {
   service = await openFullService()
   ada = await service.employ()
-}, 120_000)
+})
 afterAll(() => service?.close())
 
 const ask = (method: Method, path: string, sent?: Sent) => service.ask(method, path, sent)

@@ -41,7 +41,6 @@ export async function openFullService(): Promise<FullService> {
       RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(generateRelayKey())),
       IDP_ISSUER: origin,
       IDP_AUDIENCE: 'payroll',
-      TRANSFER_WAIT: '2',
     },
   })
   const { ask, ledger } = service

@@ -93,13 +93,8 @@ describe('a good token', () => {
   })
 
   test('of a provider whose issuer is a plain name and whose keys are configured (Privy)', async () => {
-    provider = {
-      ...provider,
-      issuer: 'privy.io',
-      audience: 'app-id',
-      jwksUrl: `${server.origin}/tenant-${tenant}/jwks`,
-      algorithms: ['ES256'],
-    }
+    const jwksUrl = `${provider.issuer}/jwks`
+    provider = { ...provider, issuer: 'privy.io', audience: 'app-id', jwksUrl, algorithms: ['ES256'] }
     const access = { ...claims(), sid: 'session', sub: 'did:privy:abc', email: undefined, email_verified: undefined }
     expect(await signIn(await key.sign(access, { typ: 'JWT' }))).toMatchObject({ kind: 'idp', sub: 'did:privy:abc' })
     expect(server.requests).toEqual([`/tenant-${tenant}/jwks`])
@@ -221,41 +216,31 @@ describe('refused with 401', () => {
 })
 
 describe('503 while the provider cannot be asked, and in again afterwards', () => {
-  const discovery = () => `/tenant-${tenant}/.well-known/openid-configuration`
-  const jwks = () => `/tenant-${tenant}/jwks`
   const documented = () => ({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` })
   const filler = 'x'.repeat(600_000)
+  const answers: [string, (path: string) => void][] = [
+    ['are missing', (path) => server.documents.delete(path)],
+    ['answer 500', (path) => server.documents.set(path, { status: 500 })],
+    ['are no JSON', (path) => server.documents.set(path, { body: '<html>' })],
+    ['are a list', (path) => server.documents.set(path, { body: [] })],
+    ['are null', (path) => server.documents.set(path, { body: 'null' })],
+    ['redirect', (path) => server.documents.set(path, { status: 302, location: '/elsewhere' })],
+    ['are endless', (path) => server.documents.set(path, { body: { ...documented(), keys: [key.jwk], filler } })],
+  ]
+  const at = {
+    discovery: () => `/tenant-${tenant}/.well-known/openid-configuration`,
+    keys: () => `/tenant-${tenant}/jwks`,
+  }
+  const discovered = (change: object) => () =>
+    server.documents.set(at.discovery(), { body: { ...documented(), ...change } })
   const faults: [string, () => void][] = [
-    ['discovery is missing', () => server.documents.delete(discovery())],
-    ['discovery answers 500', () => server.documents.set(discovery(), { status: 500 })],
-    ['discovery is no JSON', () => server.documents.set(discovery(), { body: '<html>' })],
-    ['discovery is a list', () => server.documents.set(discovery(), { body: [] })],
-    ['discovery is null', () => server.documents.set(discovery(), { body: 'null' })],
-    [
-      'discovery has another issuer',
-      () =>
-        server.documents.set(discovery(), {
-          body: { issuer: `${provider.issuer}/`, jwks_uri: `${provider.issuer}/jwks` },
-        }),
-    ],
-    ['discovery has no keys', () => server.documents.set(discovery(), { body: { issuer: provider.issuer } })],
-    ['discovery redirects', () => server.documents.set(discovery(), { status: 302, location: '/elsewhere' })],
-    ['discovery is endless', () => server.documents.set(discovery(), { body: { ...documented(), filler } })],
-    [
-      'keys over plain http',
-      () =>
-        server.documents.set(discovery(), { body: { issuer: provider.issuer, jwks_uri: 'http://id.example/jwks' } }),
-    ],
-    [
-      'keys in a file',
-      () => server.documents.set(discovery(), { body: { issuer: provider.issuer, jwks_uri: 'file:///etc/passwd' } }),
-    ],
-    ['keys are missing', () => server.documents.delete(jwks())],
-    ['keys answer 500', () => server.documents.set(jwks(), { status: 500 })],
-    ['keys are no JSON', () => server.documents.set(jwks(), { body: '<html>' })],
-    ['keys are not a key set', () => server.documents.set(jwks(), { body: { no: 'keys' } })],
-    ['keys redirect', () => server.documents.set(jwks(), { status: 302, location: '/elsewhere' })],
-    ['keys are endless', () => server.documents.set(jwks(), { body: { keys: [key.jwk], filler } })],
+    ...Object.entries(at).flatMap(([what, path]) =>
+      answers.map(([how, spoil]): [string, () => void] => [`${what} ${how}`, () => spoil(path())]),
+    ),
+    ['discovery has another issuer', () => discovered({ issuer: `${provider.issuer}/` })()],
+    ['discovery has no keys', discovered({ jwks_uri: undefined })],
+    ['keys over plain http', discovered({ jwks_uri: 'http://id.example/jwks' })],
+    ['keys in a file', discovered({ jwks_uri: 'file:///etc/passwd' })],
   ]
   test.each(faults)('%s', async (_name, spoil) => {
     spoil()

@@ -1,29 +1,26 @@
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { isUnreachable, openStore, sqlState, transact, transactFor } from '#lib/db/connection.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { sponsorFloats } from '#drizzle/schema/transfers.ts'
+import {
+  type Database,
+  isUnreachable,
+  openStore,
+  type Store,
+  sqlState,
+  transact,
+  transactFor,
+} from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startSilentProxy } from '../support/silent-proxy.ts'
+import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
 
 let postgres: Awaited<ReturnType<typeof cloneDatabase>>
 beforeAll(async () => {
   postgres = await cloneDatabase()
 })
 afterAll(() => postgres.drop())
-
-test('two instances that start together on an empty database both come up migrated', async () => {
-  const empty = await cloneDatabase()
-  const db = await empty.store.database()
-  await db.execute(sql`DROP SCHEMA public CASCADE`)
-  await db.execute(sql`CREATE SCHEMA public`)
-  const stores = [openStore({ url: empty.url }), openStore({ url: empty.url })]
-  await Promise.all(stores.map((store) => store.database()))
-  const again = await stores[0]?.database()
-  expect(await again?.execute(sql`SELECT 1 FROM transfers`)).toBeDefined()
-  for (const store of stores) await store.close()
-  await empty.drop()
-})
 
 test('PGlite in memory comes up migrated', async () => {
   const store = openStore({ directory: null })
@@ -49,39 +46,68 @@ test('a connection cut inside a transaction is told apart from a refused stateme
   expect(await db.query.quotas.findMany()).toEqual([])
 })
 
-test('a deadlock is tried again until both transactions are through', async () => {
-  const db = await postgres.store.database()
-  await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('a'), ('b')`)
-  let waiting = 0
-  const cross = (first: string, second: string) =>
-    transact(db, async (tx) => {
-      await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${first}`)
-      waiting += 1
-      while (waiting < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-      await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${second}`)
-    })
-  await Promise.all([cross('a', 'b'), cross('b', 'a')])
-  const rows = await db.query.sponsorFloats.findMany()
-  expect(rows.map((row) => row.held)).toEqual([2n, 2n])
-})
-
-test('a lock held beyond the limits is unavailable, and leaves no half transaction behind in the pool', async () => {
-  const db = await postgres.store.database()
-  const holder = new Client({ connectionString: postgres.url })
-  await holder.connect()
-  await holder.query("INSERT INTO sponsor_floats (sponsor) VALUES ('held')")
-  await holder.query('BEGIN')
-  await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
-  const stalled = transact(db, async (tx) => {
-    await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
-    await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)
+describe.each(['pg', 'Vercel'])('over %s', (driver) => {
+  let stores: [Store, Store]
+  let webSockets: WebSocketProxy
+  beforeAll(async () => {
+    webSockets = await startWebSocketProxy(postgres.url)
+    const vercel = { url: postgres.url.replace('127.0.0.1', 'localhost'), webSocketProxy: webSockets.address }
+    const location = driver === 'pg' ? { url: postgres.url } : vercel
+    stores = [openStore(location), openStore(location)]
   })
-  await expect(stalled).rejects.toSatisfy(isUnreachable)
-  await holder.query('ROLLBACK')
-  await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('after')`)
-  const { rows } = await holder.query("SELECT sponsor FROM sponsor_floats WHERE sponsor IN ('half', 'after')")
-  expect(rows).toEqual([{ sponsor: 'after' }])
-  await holder.end()
+  afterAll(async () => {
+    for (const store of stores) await store.close()
+    await webSockets.close()
+  })
+  const floats = async () => await (await stores[0].database()).query.sponsorFloats.findMany()
+  beforeEach(async () => void (await (await stores[0].database()).delete(sponsorFloats)))
+
+  test('what fails is rolled back, and the connection is good for the next', async () => {
+    const failing = transact(await stores[0].database(), async (tx) => {
+      await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('gone')`)
+      throw new Error('changed my mind')
+    })
+    await expect(failing).rejects.toThrow('changed my mind')
+    expect(await floats()).toEqual([])
+  })
+
+  test('a deadlock is tried again until both transactions are through', async () => {
+    const [db, other] = await Promise.all(stores.map((store) => store.database()))
+    await db?.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('a'), ('b')`)
+    const both = Promise.withResolvers<void>()
+    let waiting = 0
+    const cross = (database: Database | undefined, first: string, second: string) =>
+      database &&
+      transact(database, async (tx) => {
+        await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${first}`)
+        waiting += 1
+        if (waiting === 2) both.resolve()
+        await both.promise
+        await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${second}`)
+      })
+    await Promise.all([cross(db, 'a', 'b'), cross(other, 'b', 'a')])
+    expect((await floats()).map(({ held }) => held)).toEqual([2n, 2n])
+  })
+
+  test('a lock held beyond the limits is unavailable, and leaves no half transaction behind in the pool', async () => {
+    const db = await stores[0].database()
+    const holder = new Client({ connectionString: postgres.url })
+    await holder.connect()
+    await holder.query("INSERT INTO sponsor_floats (sponsor) VALUES ('held')")
+    await holder.query('BEGIN')
+    await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
+    const stalled = transact(db, async (tx) => {
+      // The limit that every transaction has is tried with that of pg.
+      if (driver === 'Vercel') await tx.execute(sql`SET LOCAL lock_timeout = '50ms'`)
+      await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
+      await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)
+    })
+    await expect(stalled).rejects.toSatisfy((error) => sqlState(error) === '55P03' && isUnreachable(error))
+    await holder.query('ROLLBACK')
+    await holder.end()
+    await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('after')`)
+    expect((await floats()).map(({ sponsor }) => sponsor).toSorted()).toEqual(['after', 'held'])
+  })
 })
 
 test('transactions that wait for a lock leave connections to reads and to the transactions of others', async () => {

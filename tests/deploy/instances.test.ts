@@ -26,7 +26,7 @@ beforeAll(async () => {
   balancer = await startBalancer(seededRandom(20_261_120))
   fixture = await openRelayService({
     channels: 2,
-    variables: { PUBLIC_URL: balancer.url, SPONSOR_QUOTA_TRANSFERS: String(QUOTA), TRANSFER_WAIT: '20' },
+    variables: { PUBLIC_URL: balancer.url, SPONSOR_QUOTA_TRANSFERS: String(QUOTA), TRANSFER_WAIT: '250' },
   })
   relay = await fixture.relay()
   const ports = [await freePort(), await freePort()]
@@ -243,9 +243,7 @@ describe('the same request at both instances at once', () => {
   })
 
   test('a batch job is one, and both tell of it', async () => {
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
+    const { client, payee } = await fixture.engaged()
     const answers = await atOnce(client.session, '/batch', { amounts: [1, 2, 4] })
     expect(statuses(answers)).toEqual([200, 409])
     const path = `/batch/${answers[0]?.body.jobId}`

@@ -31,7 +31,7 @@ beforeAll(async () => {
   employer = await service.employ(0n)
   gate = await makeGate(service.database.url)
   program = await startProgram(base, { ...service.variables, DATABASE_URL: gate.url })
-}, 240_000)
+})
 afterAll(async () => {
   await program?.kill()
   await gate?.shut()

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
@@ -13,8 +13,6 @@ import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
-
-vi.setConfig({ testTimeout: 900_000 })
 
 /** The command as it is run, against the embedded ledger. */
 
@@ -123,7 +121,7 @@ test('a run that is killed in the middle is taken up with the same keys', async 
   const args = ['--deployment', `${devnet.url}/deployment.json`, '--channels', '2', '--env', file]
   for (const moment of ['registering', 'asking the faucet', 'making it spendable']) {
     const cut = start(args)
-    await expect.poll(cut.stderr, { timeout: 240_000, interval: 5 }).toContain(moment)
+    await expect.poll(cut.stderr, { interval: 5 }).toContain(moment)
     cut.child.kill('SIGKILL')
     await once(cut.child, 'close')
   }

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createPool } from '@vercel/postgres'
 import { sql } from 'drizzle-orm'
-import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   type Database,
@@ -58,21 +57,6 @@ test('it is the driver of Vercel that runs here', () => {
   expect('$client' in db && db.$client).toBeInstanceOf(
     createPool({ connectionString: 'postgres://localhost/x' }).constructor,
   )
-})
-
-describe('migrations', () => {
-  test('two instances that start together on an empty database both come up migrated', async () => {
-    const empty = await cloneDatabase()
-    const plain = await empty.store.database()
-    for (const statement of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
-      await plain.execute(sql.raw(statement))
-    }
-    const starting = [open(empty.url, 2), open(empty.url, 2)]
-    const started = await Promise.all(starting.map((store) => store.database()))
-    for (const each of started) expect(await each.query.quotas.findMany()).toEqual([])
-    for (const store of starting) await store.close()
-    await empty.drop()
-  })
 })
 
 /** The same answer, however a driver writes down what is no column of ours. */
@@ -154,46 +138,6 @@ describe('answers and errors are those of the other two', () => {
 
 describe('transactions', () => {
   beforeEach(() => clear(db))
-
-  test('what fails is rolled back, and the connection is good for the next', async () => {
-    const failing = transact(db, async (tx) => {
-      await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('gone')`)
-      throw new Error('changed my mind')
-    })
-    await expect(failing).rejects.toThrow('changed my mind')
-    expect(await db.query.sponsorFloats.findMany()).toEqual([])
-  })
-
-  test('a deadlock is tried again until both are through', async () => {
-    await db.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('a'), ('b')`)
-    let waiting = 0
-    const cross = (database: Database, first: string, second: string) =>
-      transact(database, async (tx) => {
-        await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${first}`)
-        waiting += 1
-        while (waiting < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-        await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = ${second}`)
-      })
-    await Promise.all([cross(db, 'a', 'b'), cross(other, 'b', 'a')])
-    expect((await db.query.sponsorFloats.findMany()).map(({ held }) => held)).toEqual([2n, 2n])
-  })
-
-  test('a lock held beyond the limits is unavailable, and leaves nothing behind', async () => {
-    const holder = new Client({ connectionString: clone.url })
-    await holder.connect()
-    await holder.query("INSERT INTO sponsor_floats (sponsor) VALUES ('held')")
-    await holder.query('BEGIN')
-    await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
-    const stalled = transact(db, async (tx) => {
-      await tx.execute(sql`SET LOCAL lock_timeout = '50ms'`)
-      await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
-      await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)
-    })
-    await expect(stalled).rejects.toSatisfy((error) => sqlState(error) === '55P03' && isUnreachable(error))
-    await holder.query('ROLLBACK')
-    await holder.end()
-    expect((await db.query.sponsorFloats.findMany()).map(({ sponsor }) => sponsor)).toEqual(['held'])
-  })
 
   test.each(QUOTA_CASES)('$name: of 60 transfers at once, as many as fit', async (given) => {
     const attempts = Array.from({ length: 60 }, async (_, index) => {

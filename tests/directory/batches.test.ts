@@ -17,6 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
+const seed = pair('a seed that nobody may send').secret()
 const NOBODY = '00000000-0000-4000-8000-000000000000'
 const create = async (by = ada, name = 'March') => (await by.ask<Batch>('POST', '/batches', { name })).body
 const instruct = (id: string, instructions: unknown, by = ada) =>
@@ -50,35 +51,12 @@ describe('POST /batches', () => {
     expect(await actionsOn(answer.body.id)).toEqual([['batch.created', true, true]])
   })
 
-  const seed = pair('a seed that nobody may send').secret()
-  test.each([
-    ['no body', undefined, 'name required'],
-    ['no name', {}, 'name required'],
-    ['an empty name', { name: '' }, 'name required'],
-    ['white space', { name: ' \u2003 ' }, 'name required'],
-    ['a number', { name: 7 }, 'name must be a string'],
-    ['null', { name: null }, 'name must be a string'],
-    ['a list', { name: ['March'] }, 'name must be a string'],
-    ['201 characters', { name: 'm'.repeat(201) }, 'name must have at most 200 characters'],
-    ['10,000 characters', { name: 'm'.repeat(10_000) }, 'name must have at most 200 characters'],
-    ['NUL', { name: 'a\u0000b' }, 'name must not hold control characters'],
-    ['a bell', { name: 'a\u0007b' }, 'name must not hold control characters'],
-    ['half a surrogate pair', { name: 'a\ud800b' }, 'name must not hold control characters'],
-    ['a secret seed', { name: `pay ${seed} now` }, 'name must not hold a secret seed'],
-  ])('%s: 400, in words that repeat nothing', async (_, body, error) => {
-    expect(await ada.ask('POST', '/batches', body)).toMatchObject({ status: 400, body: { error } })
-  })
-
-  test.each([
-    '<script>alert(1)</script>',
-    `'; DROP TABLE batches; --`,
-    'मार्च · مارس · 三月 · Μάρτιος · 👩‍💻',
-    '𝔐'.repeat(200),
-  ])('%s: kept as it came', async (name) => {
+  test('a name of any script is kept as it came', async () => {
+    const name = `<script> '; DROP TABLE batches; -- मार्च · مارس · 三月 · Μάρτιος · 👩‍💻 ${'𝔐'.repeat(100)}`
     expect((await find((await create(ada, name)).id)).name).toBe(name)
   })
 
-  test.each(['{', '[]', '"March"', 'null'])('%s: no object, 400', async (body) => {
+  test.each([undefined, '{', '[]', '"March"', 'null', { name: 'm'.repeat(201) }])('%j: 400', async (body) => {
     expect((await ada.ask('POST', '/batches', body)).status).toBe(400)
   })
 })
@@ -104,66 +82,11 @@ describe('GET /batches', () => {
     )) as unknown as { rows: { id: string }[] }
     expect(whole.body.batches.map(({ id }) => id)).toEqual(rows.map(({ id }) => id))
   })
-
-  test.each(['limit=0', 'limit=501', 'limit=-1', 'limit=1e2', 'limit=many', 'cursor=x'])('%s: 400', async (query) => {
-    expect((await ada.ask('GET', `/batches?${query}`)).status).toBe(400)
-  })
-
-  const cursorOf = (text: string) => Buffer.from(text).toString('base64url')
-  test.each([
-    '1',
-    '1-',
-    '-1',
-    '1-1-1',
-    '1e3-1',
-    '0x1-1',
-    "1-1'",
-    '9007199254740993-1',
-    '9999999999999999-1',
-    '8640000000000000-1',
-    '253402300800000-1',
-  ])('a cursor made up of %j: 400', async (text) => {
-    expect((await ada.ask('GET', `/batches?cursor=${cursorOf(text)}`)).status).toBe(400)
-  })
-
-  test.each(['0-0', '1-999999999999999'])('a cursor made up of %j is a place like any other', async (text) => {
-    expect((await ada.ask('GET', `/batches?cursor=${cursorOf(text)}`)).status).toBe(200)
-  })
-})
-
-describe('GET /batches/{id}', () => {
-  test('payouts page by page, in the order of their instructions', async () => {
-    const payees = await Promise.all(Array.from({ length: 7 }, (_, index) => ada.engage(`payee ${index}`)))
-    const { id, payouts } = await ada.prepare(payees, { draft: true })
-    expect(payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map((payee) => payee.id))
-    const pages: BatchWithPayouts['payouts'][] = []
-    for (let link: string | undefined = '?limit=3'; link; ) {
-      const page: Awaited<ReturnType<typeof ada.ask<BatchWithPayouts>>> = await ada.ask('GET', `/batches/${id}${link}`)
-      expect(page.body.payoutCount).toBe(7)
-      pages.push(page.body.payouts)
-      link = page.link
-    }
-    expect(pages.map((page) => page.length)).toEqual([3, 3, 1])
-    expect(pages.flat()).toEqual(payouts)
-  })
-
-  test('of a large batch a thousand payouts, and the way to the others', async () => {
-    const payees = await Promise.all(Array.from({ length: 1_001 }, (_, index) => ada.engage(`one of many ${index}`)))
-    const { id } = await ada.prepare(payees, { draft: true })
-    const first = await ada.ask<BatchWithPayouts>('GET', `/batches/${id}`)
-    const second = await ada.ask<BatchWithPayouts>('GET', `/batches/${id}${first.link}`)
-    const payouts = [...first.body.payouts, ...second.body.payouts]
-    expect([first.body.payouts.length, second.link]).toEqual([1_000, undefined])
-    expect(payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map((payee) => payee.id))
-  })
-
-  test.each(['limit=0', 'limit=501', 'cursor=x'])('%s: 400', async (query) => {
-    const { id } = await create()
-    expect((await ada.ask('GET', `/batches/${id}?${query}`)).status).toBe(400)
-  })
 })
 
 describe('POST /batches/{id}/instructions', () => {
+  const sealed = (contractorId: unknown, encryptedAmount: unknown = 'x') => ({ contractorId, encryptedAmount })
+
   test('one payout each, in their order, with the address of the contractor at that time', async () => {
     const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((name) => ada.engage(name)))
     const { id } = await create()
@@ -203,21 +126,14 @@ describe('POST /batches/{id}/instructions', () => {
     const { id } = await create()
     await instruct(id, [{ contractorId: again.id, encryptedAmount: 'first' }])
     const answer = await instruct(id, [
-      { contractorId: NOBODY, encryptedAmount: 'x' },
-      { contractorId: 'not an id', encryptedAmount: 'x' },
-      { contractorId: ready.id.toUpperCase(), encryptedAmount: 'x' },
-      { contractorId: foreign.id, encryptedAmount: 'x' },
-      { contractorId: removed.id, encryptedAmount: 'x' },
-      ...others.map((other) => ({ contractorId: other.id, encryptedAmount: 'x' })),
-      { contractorId: again.id, encryptedAmount: 'second' },
+      ...[NOBODY, 'not an id', ready.id.toUpperCase(), foreign.id, removed.id].map((id) => sealed(id)),
+      ...others.map((other) => sealed(other.id)),
+      sealed(again.id, 'second'),
       ...[undefined, null, '', '   ', 7, {}, ['x'], 'x'.repeat(4097), 'a\nb', 'a\u0000b', seed].map(
-        (encryptedAmount) => ({
-          contractorId: ready.id,
-          encryptedAmount,
-        }),
+        (encryptedAmount) => ({ contractorId: ready.id, encryptedAmount }),
       ),
-      { contractorId: ready.id, encryptedAmount: 'x'.repeat(4096) },
-      { contractorId: ready.id, encryptedAmount: 'twice in one request' },
+      sealed(ready.id, 'x'.repeat(4096)),
+      sealed(ready.id, 'twice in one request'),
     ])
     expect(answer.status).toBe(200)
     expect(answer.body.payouts).toMatchObject([{ contractorId: ready.id, encryptedAmount: 'x'.repeat(4096) }])
@@ -238,23 +154,14 @@ describe('POST /batches/{id}/instructions', () => {
     expect(batch.payoutCount).toBe(2)
   })
 
-  const seed = pair('another seed that nobody may send').secret()
   test.each([
     ['no instructions', {}, 'instructions required'],
     ['not a list', { instructions: {} }, 'instructions must be a list'],
     ['more than 4,000', { instructions: Array(4_001).fill(0) }, 'instructions must be at most 4,000'],
     ['a row that is no object', { instructions: ['x'] }, 'instructions must be objects'],
     ['no contractorId', { instructions: [{ encryptedAmount: 'x' }] }, 'instructions.0.contractorId required'],
-    [
-      'a contractorId that is a number',
-      { instructions: [{ contractorId: 7, encryptedAmount: 'x' }] },
-      'instructions.0.contractorId must be a string',
-    ],
-    [
-      'a secret seed for a contractor',
-      { instructions: [{ contractorId: seed, encryptedAmount: 'x' }] },
-      'instructions.0.contractorId must not hold a secret seed',
-    ],
+    ['a number for a contractor', { instructions: [sealed(7)] }, 'instructions.0.contractorId must be a string'],
+    ['a seed for one', { instructions: [sealed(seed)] }, 'instructions.0.contractorId must not hold a secret seed'],
   ])('%s: 400, and none of the request is done', async (_, body, error) => {
     const payee = await ada.engage('innocent').catch(() => undefined)
     const { id } = await create()

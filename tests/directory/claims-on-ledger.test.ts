@@ -113,10 +113,7 @@ test('two of one number at once claim one payout, which the one that applies pay
 
 describe('whatever the RPC does, the payout says what the ledger says', () => {
   const faults: [string, () => (call: Call) => Fault][] = [
-    ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
-    ['PENDING, then lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
     ['a connection dropped after delivery', () => next('sendTransaction', 1, { drop: true, delivered: true })],
-    ['a 500', () => next('sendTransaction', 1, { status: 500 })],
     ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],
   ]
   test.each(faults)('%s', async (_, fault) => {

@@ -37,8 +37,6 @@ const list = (query = '') => service.ask('GET', `/contractors${query}`, { sessio
 const refused = ({ status, body }: Answer) => [status, body.error]
 
 const contract = StrKey.encodeContract(new Uint8Array(32).fill(9))
-// A muxed address, an account with a digit changed, and a secret seed: each valid or nearly valid in its own way.
-const muxed = 'MA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVAAAAAAAAAAAAAJLK'
 const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
 
 describe('POST /contractors', () => {
@@ -84,107 +82,22 @@ describe('POST /contractors', () => {
     expect([status, body.status, body.pvk]).toEqual([200, 'invited', undefined])
   })
 
-  test.each<[string, string]>([
-    ['Latin', 'Åsa Öström'],
-    ['Arabic', 'محمد علي'],
-    ['Hebrew', 'יוסי כהן'],
-    ['Devanagari', 'आर्या शर्मा'],
-    ['Thai', 'สมชาย ใจดี'],
-    ['Han', '李小龍'],
-    ['Hangul', '김민준'],
-    ['Georgian', 'ნინო'],
-    ['Amharic', 'አበበ'],
-    ['emoji of many code points', '👩🏽‍💻 & 🏳️‍🌈'],
-    ['beyond the first plane', '𒀭𒂗𒆤 𓀀'],
-    ['HTML', '<b onclick="x()">Ann</b> &amp;'],
-    ['SQL', "'; DROP TABLE contractors; --"],
-    ['200 characters of two code units each', '𐍈'.repeat(200)],
-    ['something like a seed that is none', `${seed.slice(0, -1)}X`],
-  ])('a name in %s is kept as it is', async (_script, name) => {
-    const created = await create({ name })
-    expect([created.status, created.body.name]).toEqual([200, name])
-    expect((await get(idOf(created))).body.name).toBe(name)
-  })
-
-  test.each<[unknown, string]>([
-    [{}, 'name required'],
-    [{ name: null }, 'name must be a string'],
-    [{ name: 7 }, 'name must be a string'],
-    [{ name: ['Ann'] }, 'name must be a string'],
-    [{ name: '' }, 'name required'],
-    [{ name: ' \u00a0\u2003' }, 'name required'],
-    [{ name: 'x'.repeat(201) }, 'name must have at most 200 characters'],
-    [{ name: '𐍈'.repeat(201) }, 'name must have at most 200 characters'],
-    [{ name: 'x'.repeat(10_000) }, 'name must have at most 200 characters'],
-    [{ name: 'A\u0000nn' }, 'name must not hold control characters'],
-    [{ name: 'A\nnn' }, 'name must not hold control characters'],
-    [{ name: 'A\u0085nn' }, 'name must not hold control characters'],
-    [{ name: 'A\ud800nn' }, 'name must not hold control characters'],
-    [{ name: 'Ann', email: 7 }, 'email must be a string'],
-    [{ name: 'Ann', email: 'ann' }, 'email must be an email address'],
-    [{ name: 'Ann', email: 'ann@' }, 'email must be an email address'],
-    [{ name: 'Ann', email: 'a@b@c.example' }, 'email must be an email address'],
-    [{ name: 'Ann', email: 'a@b.example, c@d.example' }, 'email must be an email address'],
-    [{ name: 'Ann', email: 'Ann <a@b.example>' }, 'email must be an email address'],
-    [{ name: 'Ann', email: 'a@b.example\r\nBcc: c@d.example' }, 'email must be an email address'],
-    [{ name: 'Ann', email: `${'a'.repeat(250)}@b.example` }, 'email must be an email address'],
-    [{ name: 'Ann', address: 7 }, 'address must be a string'],
-    [{ name: 'Ann', address: muxed }, 'address must be a ledger address (G… or C…)'],
-    [{ name: 'Ann', address: accountOf(1).toLowerCase() }, 'address must be a ledger address (G… or C…)'],
-    [{ name: 'Ann', address: ` ${accountOf(1)}` }, 'address must be a ledger address (G… or C…)'],
-    [{ name: 'Ann', address: changed(accountOf(1)) }, 'address must be a ledger address (G… or C…)'],
-    [{ name: 'Ann', address: changed(contract) }, 'address must be a ledger address (G… or C…)'],
-    [{ name: 'Ann', rate: '5' }, 'rate must be an object of amount and currency'],
-    [{ name: 'Ann', rate: {} }, 'rate.amount required'],
-    [{ name: 'Ann', rate: { amount: 5, currency: 'USDC' } }, 'rate.amount must be a string'],
-    [{ name: 'Ann', rate: { amount: '5' } }, 'rate.currency required'],
-    [{ name: 'Ann', rate: { amount: '5', currency: 'EUR' } }, 'rate.currency must be USDC'],
-    [{ name: 'Ann', rate: { amount: '5', currency: 'usdc' } }, 'rate.currency must be USDC'],
-    ...[
-      '0',
-      '-1',
-      '1e3',
-      '0.00000001',
-      '0.0',
-      '',
-      ' 1',
-      '1.',
-      '.5',
-      '+1',
-      '01',
-      '1,5',
-      'Infinity',
-      'NaN',
-      '0x10',
-      '1234567890123',
-      '٣',
-    ].map((amount): [unknown, string] => [
-      { name: 'Ann', rate: { amount, currency: 'USDC' } },
-      'rate.amount must be a positive decimal with at most 7 decimals',
-    ]),
-    [[], 'the body must be a JSON object'],
-  ])('%j is refused: %s', async (body, error) => {
-    expect(refused(await create(body))).toEqual([400, error])
-    expect((await list()).body).toEqual({ contractors: [] })
-  })
-
   test('what is no JSON, and no body at all', async () => {
     expect((await create('{"name":')).status).toBe(400)
     expect(refused(await service.ask('POST', '/contractors', { session }))).toEqual([400, 'name required'])
   })
 
-  test.each<[string, object]>([
-    ['name', { name: seed }],
-    ['name, with words around it', { name: `my key is ${seed}!` }],
-    ['name, run together with more of its alphabet', { name: `SSA${seed}A` }],
-    ['name, in lower case', { name: seed.toLowerCase() }],
-    ['email', { name: 'Ann', email: `${seed}@b.example` }],
-    ['address', { name: 'Ann', address: seed }],
-    ['rate.amount', { name: 'Ann', rate: { amount: seed, currency: 'USDC' } }],
-    ['rate.currency', { name: 'Ann', rate: { amount: '1', currency: seed } }],
-  ])('a secret seed in %s is refused, and stands nowhere', async (_field, body) => {
-    const answer = await create(body)
+  test('of any script, and what looks like HTML or SQL, is kept as it is', async () => {
+    const name = `Åsa محمد 李小龍 👩🏽‍💻 𒀭 <b onclick="x()"> '; DROP TABLE contractors; --`
+    const created = await create({ name })
+    expect([created.status, created.body.name]).toEqual([200, name])
+    expect((await get(idOf(created))).body.name).toBe(name)
+  })
+
+  test.each(['name', 'email', 'address'])('a secret seed in %s is refused, and stands nowhere', async (field) => {
+    const answer = await create({ name: 'Ann', [field]: field === 'email' ? `${seed}@b.example` : seed })
     expect(answer.status).toBe(400)
+    expect((await list()).body).toEqual({ contractors: [] })
     expect(JSON.stringify(answer.body).toUpperCase()).not.toContain(seed.slice(0, 20))
     expect(logged.join('\n').toUpperCase()).not.toContain(seed.slice(0, 20))
   })
@@ -246,19 +159,6 @@ describe('GET /contractors', () => {
     expect((await list('?limit=2')).headers.get('link')).toBeNull()
   })
 
-  test.each([
-    ['?limit=0', 'limit must be 1 to 500'],
-    ['?limit=501', 'limit must be 1 to 500'],
-    ['?limit=-1', 'limit must be 1 to 500'],
-    ['?limit=1e2', 'limit must be 1 to 500'],
-    ['?cursor=x', 'cursor is not one of ours'],
-    [`?cursor=${Buffer.from("1'; drop table x-1").toString('base64url')}`, 'cursor is not one of ours'],
-    [`?cursor=${Buffer.from('999999999999999-1').toString('base64url')}`, 'cursor is not one of ours'],
-    [`?cursor=${'A'.repeat(200)}`, 'cursor is not one of ours'],
-  ])('%s is refused', async (query, error) => {
-    expect(refused(await list(query))).toEqual([400, error])
-  })
-
   test('a cursor of the last moment that there can be finds everything', async () => {
     await create({ name: 'a' })
     const cursor = Buffer.from(`${Date.UTC(10_000, 0) - 1}-1`).toString('base64url')
@@ -267,19 +167,6 @@ describe('GET /contractors', () => {
 })
 
 describe('GET, PATCH and DELETE /contractors/{id}', () => {
-  test.each([randomUUID(), 'x', '0', `${randomUUID()}x`, randomUUID().toUpperCase(), '%00', "'--", 'a'.repeat(5000)])(
-    '%s is not found',
-    async (id) => {
-      await create({ name: 'Ann' })
-      for (const method of ['GET', 'PATCH', 'DELETE'] as const) {
-        const answer = await service.ask(method, `/contractors/${id}`, { session })
-        expect(refused(answer)).toEqual([404, 'contractor not found'])
-      }
-      const invite = await service.ask('POST', `/contractors/${id}/invite`, { session })
-      expect(refused(invite)).toEqual([404, 'contractor not found'])
-    },
-  )
-
   test('changes what is named and leaves the rest', async () => {
     const given = { name: 'Ann', email: 'a@b.example', address: accountOf(5), rate: { amount: '1', currency: 'USDC' } }
     const created = await create(given)
@@ -303,18 +190,10 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect(body).toEqual({ id, name: 'A', status: 'invited', createdAt: NOW.toISOString() })
   })
 
-  test.each<[unknown, string]>([
-    [{ name: null }, 'name must be a string'],
-    [{ name: '' }, 'name required'],
-    [{ status: null }, 'status must be one of invited, onboarding, ready, inactive'],
-    [{ status: 'paid' }, 'status must be one of invited, onboarding, ready, inactive'],
-    [{ status: seed }, 'status must be one of invited, onboarding, ready, inactive'],
-    [{ email: 'x' }, 'email must be an email address'],
-    [{ address: muxed }, 'address must be a ledger address (G… or C…)'],
-    [{ rate: { amount: '0', currency: 'USDC' } }, 'rate.amount must be a positive decimal with at most 7 decimals'],
-  ])('%j is refused: %s', async (body, error) => {
+  test('what is refused changes nothing', async () => {
     const created = await create({ name: 'Ann' })
-    expect(refused(await patch(idOf(created), body))).toEqual([400, error])
+    const error = 'status must be one of invited, onboarding, ready, inactive'
+    expect(refused(await patch(idOf(created), { name: 'Bea', status: 'paid' }))).toEqual([400, error])
     expect((await get(idOf(created))).body).toEqual(created.body)
   })
 
@@ -393,8 +272,3 @@ test('the audit log says who did what to which record, and repeats nothing of it
   }
   expect(JSON.stringify(rows)).not.toMatch(/Secretname|secret\.example|4242/)
 })
-
-/** The same address with its last character replaced: the checksum does not fit. */
-function changed(address: string): string {
-  return `${address.slice(0, -1)}${address.endsWith('A') ? 'B' : 'A'}`
-}

@@ -4,6 +4,7 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import { type Payout, payoutShape } from '#lib/directory/payouts/payouts.ts'
+import type { Answer } from '../support/api-client.ts'
 import { type Employer, employerNamed, openUser, type User } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -59,7 +60,7 @@ test.each([1, 2, 3, 500])('pages of %i hold each payout once, in the order of th
   let link: string | undefined = `?limit=${limit}`
   let turns = 0
   while (link) {
-    const answer: Awaited<ReturnType<typeof ada.ask<{ payouts: Payout[] }>>> = await ada.ask('GET', `/payouts${link}`)
+    const answer: Answer<{ payouts: Payout[] }> = await ada.ask('GET', `/payouts${link}`)
     expect(answer.body.payouts.length).toBeLessThanOrEqual(limit)
     pages.push(...answer.body.payouts.map(({ id }) => id))
     link = answer.link
@@ -131,7 +132,6 @@ describe('filters', () => {
     },
   )
 
-  const cursor = Buffer.from('now-1').toString('base64url')
   test.each([
     'status=done',
     'status=PAID',
@@ -148,10 +148,7 @@ describe('filters', () => {
     'to=%2B012026-01-01T00:00:00Z',
     'to=infinity',
     'limit=0',
-    'limit=501',
-    'limit=2.5',
     'cursor=x',
-    `cursor=${cursor}`,
   ])('%s: 400 that names it', async (query) => {
     const answer = await ada.ask<{ error: string }>('GET', `/payouts?${query}`)
     expect(answer.status).toBe(400)

@@ -9,7 +9,6 @@ import { countFeeBumps, notFound } from '../support/transfers.ts'
 import { findContradictions } from './bookkeeping.ts'
 import { findBatch, preparePayment } from './payment.ts'
 
-const POLL = { timeout: 10_000 }
 let service: TestService<'embedded'>
 let address: string
 beforeAll(async () => {
@@ -59,7 +58,7 @@ const polls: [string, (employer: Employer, batch: { id: string }) => Promise<unk
 test.each(polls)('%s', async (_, poll) => {
   const { employer, batch, hash, posted } = await leaveBehind()
   expect((await service.findTransfer(hash))?.status).toBe('open')
-  await expect.poll(() => poll(employer, batch), POLL).toBe('paid')
+  await expect.poll(() => poll(employer, batch)).toBe('paid')
   expect(await posted).toMatchObject({ status: 500 })
 })
 
@@ -68,7 +67,7 @@ test('a poll of another organisation leaves it alone', async () => {
   const stranger = await openEmployer(service, (await service.employ(1n)).address)
   await stranger.ask('GET', '/payouts')
   expect((await service.findTransfer(hash))?.status).toBe('open')
-  await expect.poll(async () => (await findBatch(employer, batch)).payouts[0]?.status, POLL).toBe('paid')
+  await expect.poll(async () => (await findBatch(employer, batch)).payouts[0]?.status).toBe('paid')
   await posted
 })
 

@@ -116,7 +116,7 @@ test('a Content-Length that promises too much is not believed before the bytes a
 test('a client that hangs up while it sends is no bug of ours', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"a":')
-  await vi.waitFor(() => expect(answers).toHaveLength(1))
+  await expect.poll(() => answers).toHaveLength(1)
   socket.destroy()
   const response = await answers[0]
   expect([response?.status, await response?.json()]).toEqual([

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { NextRequest } from 'next/server.js'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { readForm, readJson } from '#lib/http/body.ts'
 import { answerPrepared, prepare } from '#lib/http/prepared.ts'
@@ -125,7 +125,7 @@ test('of large bodies that come at once one chunk is read in each turn', async (
   const refused = Promise.all(
     Array.from({ length: 20 }, () => readJson(large(), z.unknown()).catch(({ code }: Refusal) => code)),
   )
-  await vi.waitFor(() => expect(read).toBeGreaterThanOrEqual(20))
+  await expect.poll(() => read).toBeGreaterThanOrEqual(20)
   expect(await mostInATurn(refused, () => read)).toBe(1)
   expect(new Set(await refused)).toEqual(new Set(['too-large']))
 })
@@ -184,7 +184,7 @@ test('of bodies that never end the oldest are given up, beyond 64 MiB, and one t
     }),
   )
   const oldest = Array.from({ length: 300 - 256 }, (_, index) => index)
-  await vi.waitFor(() => expect(given).toEqual(oldest))
+  await expect.poll(() => given).toEqual(oldest)
   expect(await Promise.all(halves.slice(0, oldest.length))).toEqual(oldest.map(() => ['busy', 1]))
   const request = sent(size, { isWhole: true })
   const whole = await readJson(request, z.unknown()).catch(({ code }: Refusal) => code)

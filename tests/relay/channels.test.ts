@@ -1,11 +1,9 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 let fixture: RelayService
 let bumpTo: (channel: number, sequence: bigint) => Promise<void>
@@ -43,78 +41,60 @@ async function paidBy(job: string): Promise<(string | null)[]> {
 }
 
 test('what channels cannot pay, others do; /ready says which, and why', async () => {
-  const relay = await fixture.relay()
-  try {
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
-    const { jobId } = (await fixture.post(client, { amounts: [1, 2, 4, 8, 16, 32] })).body as { jobId: string }
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(payee)).toBe(63n)
-    expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
-    const problems = async () => String((await readiness({ ...fixture.running })).relay.problem)
-    await expect
-      .poll(problems)
-      .toBe(
-        [
-          `${addressOf(2)}: account`,
-          `${addressOf(3)}: registration`,
-          `${addressOf(4)}: balance`,
-          `${addressOf(5)}: sequence`,
-        ]
-          .toSorted()
-          .join('; '),
-      )
-    expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true, channels: 6 })
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const { client, payee } = await fixture.engaged()
+  const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(63n)
+  expect(new Set(await paidBy(jobId))).toEqual(new Set([addressOf(0), addressOf(1)]))
+  const problems = async () => String((await readiness({ ...fixture.running })).relay.problem)
+  await expect
+    .poll(problems)
+    .toBe(
+      [
+        `${addressOf(2)}: account`,
+        `${addressOf(3)}: registration`,
+        `${addressOf(4)}: balance`,
+        `${addressOf(5)}: sequence`,
+      ]
+        .toSorted()
+        .join('; '),
+    )
+  expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true, channels: 6 })
 })
 
 test('an item that no channel has enough for fails by itself, and is no fault of any channel', async () => {
-  const relay = await fixture.relay()
-  try {
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
-    const { jobId } = (await fixture.post(client, { amounts: [3, 2 ** 53 - 1, 4] })).body as { jobId: string }
-    expect(await fixture.ended(client, jobId)).toMatchObject({
-      status: 'failed',
-      error: 'transfer 1: no channel has enough to pay it',
-      results: [{ status: 'SUCCESS' }, { i: 1, hash: '', status: 'FAILED' }, { status: 'SUCCESS' }],
-    })
-    expect(await fixture.received(payee)).toBe(7n)
-    const channels = await fixture.db.query.relayChannels.findMany()
-    const fit = channels.filter(({ problem }) => problem === null).map(({ address }) => address)
-    // The dashboard names them to those who can send them more.
-    const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.status, 'failed') })
-    expect(items.map(({ unable }) => new Set(unable))).toEqual([new Set([addressOf(0), addressOf(1)])])
-    expect(fit).toEqual(expect.arrayContaining([addressOf(0), addressOf(1)]))
-    expect((await fixture.post(client, { amounts: [1] })).status).toBe(200)
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const { client, payee } = await fixture.engaged()
+  const jobId = await fixture.begin(client, 3, 2 ** 53 - 1, 4)
+  expect(await fixture.ended(client, jobId)).toMatchObject({
+    status: 'failed',
+    error: 'transfer 1: no channel has enough to pay it',
+    results: [{ status: 'SUCCESS' }, { i: 1, hash: '', status: 'FAILED' }, { status: 'SUCCESS' }],
+  })
+  expect(await fixture.received(payee)).toBe(7n)
+  const channels = await fixture.db.query.relayChannels.findMany()
+  const fit = channels.filter(({ problem }) => problem === null).map(({ address }) => address)
+  // The dashboard names them to those who can send them more.
+  const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.status, 'failed') })
+  expect(items.map(({ unable }) => new Set(unable))).toEqual([new Set([addressOf(0), addressOf(1)])])
+  expect(fit).toEqual(expect.arrayContaining([addressOf(0), addressOf(1)]))
+  expect((await fixture.post(client, { amounts: [1] })).status).toBe(200)
 })
 
 test('an item for somebody who is not registered fails', async () => {
-  const relay = await fixture.relay()
-  try {
-    const client = await fixture.client()
-    await fixture.hire(client, [addressOf(3)])
-    const { jobId } = (await fixture.post(client, { amounts: [3] })).body as { jobId: string }
-    expect(await fixture.ended(client, jobId)).toMatchObject({
-      status: 'failed',
-      error: 'transfer 0: the recipient is not registered',
-    })
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const client = await fixture.client()
+  await fixture.hire(client, [addressOf(3)])
+  const jobId = await fixture.begin(client, 3)
+  expect(await fixture.ended(client, jobId)).toMatchObject({
+    status: 'failed',
+    error: 'transfer 0: the recipient is not registered',
+  })
 })
 
 test('a sequence number that is used up under a signed transfer: the item is paid again, once', async () => {
-  const client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
+  const { client, payee } = await fixture.engaged()
   let burnt = 0
   fixture.ledger.proxy.rule(async (call): Promise<Fault> => {
     if (call.method !== 'sendTransaction' || burnt > 0) return 'pass'
@@ -129,27 +109,19 @@ test('a sequence number that is used up under a signed transfer: the item is pai
     await bumpTo(index, sequence + 5n)
     return 'pass'
   })
-  const relay = await fixture.relay()
-  try {
-    const { jobId } = (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body as { jobId: string }
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(burnt).toBe(1)
-    expect(await fixture.received(payee)).toBe(15n)
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const jobId = await fixture.begin(client, 1, 2, 4, 8)
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(burnt).toBe(1)
+  expect(await fixture.received(payee)).toBe(15n)
 })
 
 test('a channel that runs out of spendable balance merges what it has received', async () => {
-  const relay = await fixture.relay()
-  try {
-    const client = await fixture.client()
-    // Without contractors the channels pay only each other.
-    for (const amounts of [[9_000_000_000_000], [9_000_000_000_000], [9_000_000_000_000]]) {
-      const { jobId } = (await fixture.post(client, { amounts })).body as { jobId: string }
-      expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    }
-  } finally {
-    await relay.close()
+  await using _relay = await fixture.relay()
+  const client = await fixture.client()
+  // Without contractors the channels pay only each other.
+  for (const amounts of [[9_000_000_000_000], [9_000_000_000_000], [9_000_000_000_000]]) {
+    const jobId = await fixture.begin(client, ...amounts)
+    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
   }
 })

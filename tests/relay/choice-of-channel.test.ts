@@ -1,15 +1,11 @@
 import { Asset, Keypair, Operation, TransactionBuilder } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendAndWait } from '#lib/cli/participants.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
-import { startRelay } from '#lib/server/relay.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import { type Client, openRelayService, type RelayService } from './relay-service.ts'
-import { SHORT_TIMES } from './short-times.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 let fixture: RelayService
 let client: Client
@@ -26,7 +22,7 @@ const addressOf = (channel: number) => fixture.channels[channel]?.publicKey() ??
 const post = (amount: number) => postAs(client, amount)
 
 async function postAs(by: Client, amount: number): Promise<string> {
-  return String((await fixture.post(by, { amounts: [amount] })).body.jobId)
+  return fixture.begin(by, amount)
 }
 
 /** As a worker that has died leaves it: the item has the channel, and no transfer yet. */
@@ -52,31 +48,22 @@ test('an item is paid by the channel that it holds, and by no channel that had n
     const [held, short] = [await post(5), await postAs(await fixture.client(), 6)]
     await hold(held, addressOf(channel))
     await fixture.db.execute(sql`UPDATE batch_items SET unable = ARRAY[${addressOf(other)}] WHERE job = ${short}`)
-    const relay = await fixture.relay()
-    try {
-      expect(await fixture.ended(client, held)).toMatchObject({ status: 'completed' })
-      await expect.poll(() => paidBy(short)).toEqual([addressOf(channel)])
-      expect(await paidBy(held)).toEqual([addressOf(channel)])
-    } finally {
-      await relay.close()
-    }
+    await using _relay = await fixture.relay()
+    expect(await fixture.ended(client, held)).toMatchObject({ status: 'completed' })
+    await expect.poll(() => paidBy(short)).toEqual([addressOf(channel)])
+    expect(await paidBy(held)).toEqual([addressOf(channel)])
   }
 })
 
 test('a relay that gets nowhere lets go of its channel, and another one ends what it has begun', async () => {
   const helpless = { prove: () => Promise.reject(new Error('out of reach')) }
-  const first = await startRelay(fixture.running, { prover: helpless, times: SHORT_TIMES })
+  await using _first = await fixture.relay({ prover: helpless })
   const job = await post(8)
   const status = async () =>
     (await fixture.db.query.batchItems.findFirst({ where: (item, { eq }) => eq(item.job, job) }))?.status
   await expect.poll(status).toBe('taken')
-  const second = await fixture.relay()
-  try {
-    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-  } finally {
-    await first.close()
-    await second.close()
-  }
+  await using _second = await fixture.relay()
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
 })
 
 test('a channel that has no XLM for its merge leaves the item to the others', async () => {
@@ -104,11 +91,7 @@ test('a channel that has no XLM for its merge leaves the item to the others', as
 
   const job = await post(Number(CHANNEL_FUNDS) + 5)
   await hold(job, addressOf(0))
-  const relay = await fixture.relay()
-  try {
-    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-    expect(await paidBy(job)).toEqual([addressOf(1)])
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await paidBy(job)).toEqual([addressOf(1)])
 })

@@ -2,12 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { freePort } from '../support/port.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 let service: TestService<'embedded'>
 let variables: Record<string, string>

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { readJob, startJob } from '#lib/relay/jobs.ts'
@@ -10,8 +10,6 @@ import { readiness } from '#lib/server/readiness.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
 import { captureLog } from '../support/console.ts'
 import { freePort } from '../support/port.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 let directory: string
 beforeAll(() => {

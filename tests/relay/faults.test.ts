@@ -18,8 +18,6 @@ import { freePort } from '../support/port.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
-
 let fixture: RelayService
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 1 })
@@ -31,10 +29,8 @@ afterEach(() => {
 })
 
 async function signUp() {
-  const client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
-  const post = async (...amounts: number[]) => String((await fixture.post(client, { amounts })).body.jobId)
+  const { client, payee } = await fixture.engaged()
+  const post = async (...amounts: number[]) => fixture.begin(client, ...amounts)
   return { client, post, received: () => fixture.received(payee) }
 }
 
@@ -66,6 +62,9 @@ test('an item that is sealed to another key is left to the relays that have it, 
   }
 })
 
+/** Ledgers, and not seconds, tell how far a node may lag: the item is tried anew often. */
+const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
+
 /** Whether the call simulates a transfer, as the wallet or as the sponsor. */
 function simulatesTransfer({ method, params }: Call): boolean {
   if (method !== 'simulateTransaction') return false
@@ -74,57 +73,45 @@ function simulatesTransfer({ method, params }: Call): boolean {
 }
 
 test('answers of a node that lags never fail an item, however many they are', async () => {
-  const relay = await fixture.relay()
-  try {
-    const { client, post, received } = await signUp()
-    let stale = 0
-    fixture.ledger.proxy.rule((call): Fault => {
-      if (!simulatesTransfer(call) || stale >= 20) return 'pass'
-      stale += 1
-      return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
-    })
-    expect(await fixture.ended(client, await post(7))).toMatchObject({ status: 'completed' })
-    expect(stale).toBe(20)
-    expect(await received()).toBe(7n)
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const { client, post, received } = await signUp()
+  let stale = 0
+  fixture.ledger.proxy.rule((call): Fault => {
+    if (!simulatesTransfer(call) || stale >= 20) return 'pass'
+    stale += 1
+    return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
+  })
+  expect(await fixture.ended(client, await post(7))).toMatchObject({ status: 'completed' })
+  expect(stale).toBe(20)
+  expect(await received()).toBe(7n)
 })
 
 test('a transfer that comes to nothing costs a channel nothing though the RPC keeps its events no more', async () => {
-  const relay = await fixture.relay()
-  try {
-    const { client, post, received } = await signUp()
-    expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
-    let stale = 0
-    fixture.ledger.proxy.rule((call): Fault => {
-      if (call.method === 'getEvents') return { rewrite: (page) => ({ ...page, events: [] }) }
-      if (!simulatesTransfer(call) || stale > 0) return 'pass'
-      stale += 1
-      return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
-    })
-    expect(await fixture.ended(client, await post(5), 100)).toMatchObject({ status: 'completed' })
-    expect(stale).toBe(1)
-    expect(await received()).toBe(7n)
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const { client, post, received } = await signUp()
+  expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
+  let stale = 0
+  fixture.ledger.proxy.rule((call): Fault => {
+    if (call.method === 'getEvents') return { rewrite: (page) => ({ ...page, events: [] }) }
+    if (!simulatesTransfer(call) || stale > 0) return 'pass'
+    stale += 1
+    return { answer: { latestLedger: 1, error: 'HostError: Error(Contract, #3506)' } }
+  })
+  expect(await fixture.ended(client, await post(5))).toMatchObject({ status: 'completed' })
+  expect(stale).toBe(1)
+  expect(await received()).toBe(7n)
 })
 
 test('an item above what a channel is known to have fails, though the RPC keeps the channel’s events no more', async () => {
   const { client, post } = await signUp()
-  const relay = await fixture.relay({ ...SHORT_TIMES, lag: 0.2 })
-  try {
-    expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
-    fixture.ledger.proxy.rule(({ method }) =>
-      method === 'getEvents' ? { rewrite: (page) => ({ ...page, events: [] }) } : 'pass',
-    )
-    const job = await post(Number(CHANNEL_FUNDS))
-    expect(await fixture.ended(client, job, 120)).toMatchObject({ status: 'failed' })
-    expect(await itemsOf(job)).toMatchObject([{ status: 'failed', error: 'no channel has enough to pay it' }])
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay({ times: OFTEN })
+  expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
+  fixture.ledger.proxy.rule(({ method }) =>
+    method === 'getEvents' ? { rewrite: (page) => ({ ...page, events: [] }) } : 'pass',
+  )
+  const job = await post(Number(CHANNEL_FUNDS))
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'failed' })
+  expect(await itemsOf(job)).toMatchObject([{ status: 'failed', error: 'no channel has enough to pay it' }])
 })
 
 /** No node lags further behind than this many ledgers. */
@@ -173,9 +160,6 @@ async function isDoubted(job: string): Promise<boolean> {
   return item === undefined || item.doubtedUntil !== null
 }
 
-/** Ledgers, and not seconds, tell how far a node may lag: the item is tried anew often. */
-const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
-
 test('a node that lags does not fail an item as more than its only channel has', async () => {
   const { client, post, received } = await signUp()
   const [channel] = fixture.channels
@@ -189,13 +173,9 @@ test('a node that lags does not fail an item as more than its only channel has',
   await lagBehind(channel.publicKey(), job)
   const deposit = { to: channel.publicKey(), amount: 1_000n }
   await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, deposit)).signedXdr)
-  const relay = await fixture.relay(OFTEN)
-  try {
-    expect(await fixture.ended(client, job, 60)).toMatchObject({ status: 'completed' })
-    expect(await received()).toBe(BigInt(amount) + 3n)
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay({ times: OFTEN })
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await received()).toBe(BigInt(amount) + 3n)
   // The others pay as much as ever.
   const again = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
   await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, again)).signedXdr)
@@ -206,19 +186,15 @@ test('a node that lags does not fail an item for a recipient that is registered,
   const payee = Keypair.random()
   await fetch(`${fixture.ledger.network.friendbotUrl}?addr=${payee.publicKey()}`)
   await fixture.hire(client, [payee.publicKey()])
-  const job = String((await fixture.post(client, { amounts: [6] })).body.jobId)
+  const job = await fixture.begin(client, 6)
   await fixture.db.execute(sql`UPDATE batch_items SET queued_at = queued_at - interval '1 minute' WHERE job = ${job}`)
   await lagBehind(payee.publicKey(), job)
   const holder = openHolder(payee, fixture.ledger.network.token)
   const register = await buildRegister(fixture.ledger.network, holder, { auditorId: fixture.ledger.network.auditorId })
   await sendAndWait(fixture.ledger.network, register.signedXdr)
-  const relay = await fixture.relay(OFTEN)
-  try {
-    expect(await fixture.ended(client, job, 60)).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(holder)).toBe(6n)
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay({ times: OFTEN })
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(holder)).toBe(6n)
 })
 
 test('a relay ends though the ledger of its RPC stands still under a merge', async () => {
@@ -248,13 +224,9 @@ test('a relay ends though the ledger of its RPC stands still under a merge', asy
   await expect.poll(() => looks).toBeGreaterThan(2)
   await relay.close()
   fixture.ledger.proxy.rule(null)
-  const other = await fixture.relay()
-  try {
-    const [job] = await fixture.db.query.batchJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
-    expect(await fixture.ended(client, job?.id ?? '')).toMatchObject({ status: 'completed' })
-  } finally {
-    await other.close()
-  }
+  await using _other = await fixture.relay()
+  const [job] = await fixture.db.query.batchJobs.findMany({ where: (row, { eq }) => eq(row.userSub, client.address) })
+  expect(await fixture.ended(client, job?.id ?? '')).toMatchObject({ status: 'completed' })
 })
 
 test('a relay ends though its prover hangs, and another one pays the item', async () => {
@@ -265,18 +237,14 @@ test('a relay ends though its prover hangs, and another one pays the item', asyn
       return new Promise<never>(() => undefined)
     },
   }
-  const relay = await startRelay(fixture.running, { prover: hanging, times: SHORT_TIMES })
+  const relay = await fixture.relay({ prover: hanging })
   const { client, post, received } = await signUp()
   const job = await post(9)
   await asked.promise
   await relay.close()
-  const other = await fixture.relay()
-  try {
-    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
-    expect(await received()).toBe(9n)
-  } finally {
-    await other.close()
-  }
+  await using _other = await fixture.relay()
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await received()).toBe(9n)
 })
 
 test('a channel that could not be made at the first start is tried again until it is', async () => {
@@ -311,16 +279,12 @@ test('while an item waits for its ledger, the proof of the next one is made; it 
       return await prover.prove(statement)
     },
   }
-  const relay = await startRelay(fixture.running, { prover: watching, times: SHORT_TIMES })
-  try {
-    const { client, post, received } = await signUp()
-    expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })
-    expect(await received()).toBe(15n)
-    // One proof for each item, all but the first while the item before was on its way.
-    expect(proofs).toEqual([0, 1, 1, 1])
-    expect(lines.filter((line) => line.includes('"proving"')).length).toBe(4)
-    expect(lines.some((line) => line.includes('proving 2 of 4'))).toBe(true)
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay({ prover: watching })
+  const { client, post, received } = await signUp()
+  expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })
+  expect(await received()).toBe(15n)
+  // One proof for each item, all but the first while the item before was on its way.
+  expect(proofs).toEqual([0, 1, 1, 1])
+  expect(lines.filter((line) => line.includes('"proving"')).length).toBe(4)
+  expect(lines.some((line) => line.includes('proving 2 of 4'))).toBe(true)
 })

@@ -3,13 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { prover } from '#lib/devnet/devnet.ts'
 import { ProverFault } from '#lib/prover/circuits.ts'
-import { startRelay } from '#lib/server/relay.ts'
 import { captureLog } from '../support/console.ts'
 import { startChild } from './relay-child.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
-import { SHORT_TIMES } from './short-times.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 let fixture: RelayService
 beforeAll(async () => {
@@ -46,11 +42,9 @@ test('the channels of a relay that is killed are used by the other', async () =>
   const [doomed, other] = await Promise.all([startChild(fixture.variables), startChild(fixture.variables)])
   if (!doomed || !other) throw new Error('a relay is missing')
   try {
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
+    const { client, payee } = await fixture.engaged()
     const amounts = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
-    const { jobId } = (await fixture.post(client, { amounts })).body as { jobId: string }
+    const jobId = await fixture.begin(client, ...amounts)
     await expect
       .poll(() => doomed.log.some(({ event }) => event === 'item paid'), { timeout: 120_000, interval: 10 })
       .toBe(true)
@@ -63,7 +57,7 @@ test('the channels of a relay that is killed are used by the other', async () =>
 })
 
 /** A relay in this process with a prover of its own. */
-const startWith = (own: typeof prover) => startRelay(fixture.running, { prover: own, times: SHORT_TIMES })
+const startWith = (own: typeof prover) => fixture.relay({ prover: own })
 
 test('a prover that fails delays a job; what it complains of is not logged', async () => {
   const lines = captureLog()
@@ -75,20 +69,14 @@ test('a prover that fails delays a job; what it complains of is not logged', asy
       return await prover.prove(statement)
     },
   }
-  const host = await startWith(moody)
-  const client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
-  const { jobId } = (await fixture.post(client, { amounts: [8_642_097_531] })).body as { jobId: string }
-  try {
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(failures).toBeGreaterThan(2)
-    expect(await fixture.received(payee)).toBe(8_642_097_531n)
-    expect(lines.some((line) => line.includes('the prover failed: RangeError'))).toBe(true)
-    expect(lines.filter((line) => line.includes('8642097531'))).toEqual([])
-  } finally {
-    await host.close()
-  }
+  await using _host = await startWith(moody)
+  const { client, payee } = await fixture.engaged()
+  const jobId = await fixture.begin(client, 8_642_097_531)
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(failures).toBeGreaterThan(2)
+  expect(await fixture.received(payee)).toBe(8_642_097_531n)
+  expect(lines.some((line) => line.includes('the prover failed: RangeError'))).toBe(true)
+  expect(lines.filter((line) => line.includes('8642097531'))).toEqual([])
 })
 
 test("a relay whose keys are not those of the network's verifier pays nothing, and says which circuit differs", async () => {
@@ -111,31 +99,21 @@ test('a relay inside a service says it in the log, and pays nothing either', asy
     ...prover,
     verificationKeys: { ...prover.verificationKeys, withdraw: new Uint8Array(1_760).fill(1) },
   } as typeof prover
-  const host = await startRelay(fixture.running, { prover: foreign, mayBeMute: true, times: SHORT_TIMES })
-  try {
-    const reason = "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit withdraw"
-    await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
-    const { jobId } = (await fixture.post(client, { amounts: [5] })).body as { jobId: string }
-    const tells = (line: string) => line.includes('item waits') && line.includes(jobId) && line.includes(reason)
-    await expect.poll(() => lines.some(tells)).toBe(true)
-    const readItems = () => fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
-    expect((await readItems()).map(({ signedXdr, innerHash }) => [signedXdr, innerHash])).toEqual([[null, null]])
-    await host.close()
-    expect((await readItems()).map(({ signedXdr }) => signedXdr)).toEqual([null])
-    expect(await fixture.received(payee)).toBe(0n)
-    const fit = await startWith(prover)
-    try {
-      expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-      expect(await fixture.received(payee)).toBe(5n)
-    } finally {
-      await fit.close()
-    }
-  } finally {
-    await host.close()
-  }
+  await using host = await fixture.relay({ prover: foreign, mayBeMute: true })
+  const reason = "PROVER_CIRCUITS: the network's verifier has another key, or none, for the circuit withdraw"
+  await expect.poll(() => lines.some((line) => line.includes(reason))).toBe(true)
+  const { client, payee } = await fixture.engaged()
+  const jobId = await fixture.begin(client, 5)
+  const tells = (line: string) => line.includes('item waits') && line.includes(jobId) && line.includes(reason)
+  await expect.poll(() => lines.some(tells)).toBe(true)
+  const readItems = () => fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
+  expect((await readItems()).map(({ signedXdr, innerHash }) => [signedXdr, innerHash])).toEqual([[null, null]])
+  await host.close()
+  expect((await readItems()).map(({ signedXdr }) => signedXdr)).toEqual([null])
+  expect(await fixture.received(payee)).toBe(0n)
+  await using _fit = await startWith(prover)
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(5n)
 })
 
 test('a prover that hangs, dies, or is short of memory delays a job, which is paid once, and the log says why', async () => {
@@ -147,18 +125,12 @@ test('a prover that hangs, dies, or is short of memory delays a job, which is pa
     if (fault) throw fault
     return await prover.prove(statement)
   }
-  const host = await startWith({ ...prover, prove })
-  const client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
-  const { jobId } = (await fixture.post(client, { amounts: [77] })).body as { jobId: string }
-  try {
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(payee)).toBe(77n)
-    for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
-    const channels = await fixture.db.select().from(relayChannels)
-    expect(channels.filter(({ itemJob, nextJob }) => itemJob !== null || nextJob !== null)).toEqual([])
-  } finally {
-    await host.close()
-  }
+  await using _host = await startWith({ ...prover, prove })
+  const { client, payee } = await fixture.engaged()
+  const jobId = await fixture.begin(client, 77)
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(77n)
+  for (const fault of faults) expect(lines.some((line) => line.includes(fault))).toBe(true)
+  const channels = await fixture.db.select().from(relayChannels)
+  expect(channels.filter(({ itemJob, nextJob }) => itemJob !== null || nextJob !== null)).toEqual([])
 })

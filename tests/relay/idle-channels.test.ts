@@ -1,13 +1,12 @@
 import { Keypair, xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { type CountingGate, startCountingGate } from '../bench/counting-gate.ts'
+import { disposable } from '../support/disposable.ts'
 import { type Call, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
-
-vi.setConfig({ testTimeout: 400_000, hookTimeout: 400_000 })
 
 const CHANNELS = 12
 
@@ -45,52 +44,45 @@ function named({ method, params }: Call, addresses: readonly string[]): string[]
 // The statements are counted on the way to PostgreSQL.
 test.runIf(inject('postgres'))('idle channels ask neither ledger nor database beside one item', async () => {
   const variables = { ...fixture.variables, DATABASE_URL: gate.url, STELLAR_RPC_URL: proxy.url }
-  const service = await startService(readEnvironment(variables), undefined, 0)
-  const relay = await startRelay(service)
-  try {
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
-    const pay = async (amount: number) => {
-      const { jobId } = (await fixture.post(client, { amounts: [amount] })).body as { jobId: string }
-      expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-      const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, jobId) })
-      return items[0]?.channel
-    }
-    // Each channel's balance is read from the ledger's events once, when the relay starts.
-    const isChecked = ({ problem, readAt }: { problem: string | null; readAt: Date | null }) =>
-      !problem && readAt !== null
-    const checked = async () => (await fixture.db.query.relayChannels.findMany()).filter(isChecked).length
-    await expect.poll(checked, { timeout: 100_000 }).toBe(CHANNELS)
-    const addresses = fixture.channels.map((channel) => channel.publicKey())
-    const asked = new Set<string>()
-    let chores = 0
-    proxy.rule((call) => {
-      const found = named(call, addresses)
-      // The chore asks for all channels together, every 20 seconds.
-      if (found.length === CHANNELS) chores += 1
-      else for (const address of found) asked.add(address)
-      return 'pass'
-    })
-    const countCalls = () => [...proxy.calls.values()].reduce((sum, count) => sum + count, 0)
-    // Past the proxy that counts.
-    const readLedger = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
-    const callsBefore = countCalls()
-    const choresBefore = chores
-    const first = await readLedger()
-    gate.reset()
-    const paying = await pay(1)
-    // Ledgers without an item under way are part of it.
-    const last = await readLedger()
-    await expect.poll(readLedger, { timeout: 100_000 }).toBeGreaterThan(last + 20)
-    const statements = gate.count()
-    const calls = countCalls() - callsBefore - (chores - choresBefore)
-    const ledgers = (await readLedger()) - first
-    expect([...asked]).toEqual([paying])
-    expect(calls).toBeLessThanOrEqual(MOST_CALLS.once + MOST_CALLS.perLedger * ledgers)
-    expect(statements).toBeLessThanOrEqual(MOST_STATEMENTS.once + MOST_STATEMENTS.perLedger * ledgers)
-  } finally {
-    await relay.close()
-    await service.close()
+  await using service = disposable(await startService(readEnvironment(variables), undefined, 0))
+  await using _relay = disposable(await startRelay(service))
+  const { client } = await fixture.engaged()
+  const pay = async (amount: number) => {
+    const jobId = await fixture.begin(client, amount)
+    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+    const items = await fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, jobId) })
+    return items[0]?.channel
   }
+  // Each channel's balance is read from the ledger's events once, when the relay starts.
+  const isChecked = ({ problem, readAt }: { problem: string | null; readAt: Date | null }) =>
+    !problem && readAt !== null
+  const checked = async () => (await fixture.db.query.relayChannels.findMany()).filter(isChecked).length
+  await expect.poll(checked).toBe(CHANNELS)
+  const addresses = fixture.channels.map((channel) => channel.publicKey())
+  const asked = new Set<string>()
+  let chores = 0
+  proxy.rule((call) => {
+    const found = named(call, addresses)
+    // The chore asks for all channels together, every 20 seconds.
+    if (found.length === CHANNELS) chores += 1
+    else for (const address of found) asked.add(address)
+    return 'pass'
+  })
+  const countCalls = () => [...proxy.calls.values()].reduce((sum, count) => sum + count, 0)
+  // Past the proxy that counts.
+  const readLedger = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
+  const callsBefore = countCalls()
+  const choresBefore = chores
+  const first = await readLedger()
+  gate.reset()
+  const paying = await pay(1)
+  // Ledgers without an item under way are part of it.
+  const last = await readLedger()
+  await expect.poll(readLedger).toBeGreaterThan(last + 20)
+  const statements = gate.count()
+  const calls = countCalls() - callsBefore - (chores - choresBefore)
+  const ledgers = (await readLedger()) - first
+  expect([...asked]).toEqual([paying])
+  expect(calls).toBeLessThanOrEqual(MOST_CALLS.once + MOST_CALLS.perLedger * ledgers)
+  expect(statements).toBeLessThanOrEqual(MOST_STATEMENTS.once + MOST_STATEMENTS.perLedger * ledgers)
 })

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { prover } from '#lib/devnet/devnet.ts'
-import { startRelay } from '#lib/server/relay.ts'
 import { catchUp, enrolUnevenly, LAG } from '../support/lagging-nodes.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
-import { SHORT_TIMES } from './short-times.ts'
-
-vi.setConfig({ testTimeout: 400_000 })
 
 let fixture: RelayService
 beforeAll(async () => {
@@ -15,18 +11,14 @@ afterAll(() => fixture?.close())
 
 test('a relay prepares its channels and pays each item once, where one node of two lags', async () => {
   const { network } = fixture.ledger
-  const relay = await startRelay(fixture.running, { prover, prepares: true, times: SHORT_TIMES })
-  try {
-    for (let round = 0; round < 2; round += 1) {
-      const client = await fixture.client()
-      const payee = await enrolUnevenly(network)
-      await fixture.hire(client, [payee.signer.publicKey()])
-      const { jobId } = (await fixture.post(client, { amounts: [1, 2, 4, 8, 16, 32] })).body
-      expect(await fixture.ended(client, String(jobId))).toMatchObject({ status: 'completed' })
-      await catchUp(network)
-      expect(await fixture.received(payee)).toBe(63n)
-    }
-  } finally {
-    await relay.close()
+  await using _relay = await fixture.relay({ prover, prepares: true })
+  for (let round = 0; round < 2; round += 1) {
+    const client = await fixture.client()
+    const payee = await enrolUnevenly(network)
+    await fixture.hire(client, [payee.signer.publicKey()])
+    const { jobId } = (await fixture.post(client, { amounts: [1, 2, 4, 8, 16, 32] })).body
+    expect(await fixture.ended(client, String(jobId))).toMatchObject({ status: 'completed' })
+    await catchUp(network)
+    expect(await fixture.received(payee)).toBe(63n)
   }
 })

@@ -25,7 +25,7 @@ async function whileLocked<Found>(row: string, work: () => Promise<unknown>, loo
   await other.query('BEGIN')
   await other.query(`${row} FOR UPDATE`)
   const working = work()
-  await expect.poll(isAnybodyBlocked, { timeout: 60_000 }).toBe(true)
+  await expect.poll(isAnybodyBlocked).toBe(true)
   const found = await look()
   await other.query('ROLLBACK')
   await working

@@ -1,9 +1,7 @@
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
 import { readiness } from '#lib/server/readiness.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 let fixture: RelayService
 beforeAll(async () => {
@@ -16,9 +14,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** A client whose jobs pay one payee, and what it has been paid. */
 async function someone() {
-  const client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
+  const { client, payee } = await fixture.engaged()
   return { client, received: () => fixture.received(payee) }
 }
 
@@ -26,29 +22,25 @@ test.each([
   ['is down', { status: 503 }],
   ['takes what is sent and says nothing', { drop: true, delivered: true }],
 ] as const)('the RPC %s for 30 seconds: jobs wait, and finish, each item paid once', async (_, fault) => {
-  const relay = await fixture.relay()
-  try {
-    const { client, received } = await someone()
-    // In the middle of the job: from the third transfer on.
-    let sent = 0
-    fixture.ledger.proxy.rule((call) => {
-      if (call.method === 'sendTransaction') sent += 1
-      return sent > 2 ? fault : 'pass'
-    })
-    const { jobId } = (await fixture.post(client, { amounts: [1, 2, 4, 8, 16, 32] })).body as { jobId: string }
-    await expect.poll(() => sent).toBeGreaterThan(2)
-    const { client: other, received: otherReceived } = await someone()
-    const second = (await fixture.post(other, { amounts: [64, 128] })).body as { jobId: string }
-    await pause(27_000)
-    expect((await fixture.read(client, jobId)).body.status).toBe('running')
-    expect((await fixture.read(other, second.jobId)).body).toMatchObject({ status: 'running', results: [] })
-    fixture.ledger.proxy.rule(null)
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(await fixture.ended(other, second.jobId)).toMatchObject({ status: 'completed' })
-    expect([await received(), await otherReceived()]).toEqual([63n, 192n])
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const { client, received } = await someone()
+  // In the middle of the job: from the third transfer on.
+  let sent = 0
+  fixture.ledger.proxy.rule((call) => {
+    if (call.method === 'sendTransaction') sent += 1
+    return sent > 2 ? fault : 'pass'
+  })
+  const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)
+  await expect.poll(() => sent).toBeGreaterThan(2)
+  const { client: other, received: otherReceived } = await someone()
+  const second = (await fixture.post(other, { amounts: [64, 128] })).body as { jobId: string }
+  await pause(27_000)
+  expect((await fixture.read(client, jobId)).body.status).toBe('running')
+  expect((await fixture.read(other, second.jobId)).body).toMatchObject({ status: 'running', results: [] })
+  fixture.ledger.proxy.rule(null)
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(await fixture.ended(other, second.jobId)).toMatchObject({ status: 'completed' })
+  expect([await received(), await otherReceived()]).toEqual([63n, 192n])
 })
 
 /** Cuts every connection to the test's database and lets none in until it is called off. */
@@ -68,29 +60,25 @@ async function takeDatabaseAway(): Promise<() => Promise<void>> {
 }
 
 test('the database goes away under load and comes back: jobs finish, each item paid once', async () => {
-  const relay = await fixture.relay()
-  try {
-    const people = await Promise.all(Array.from({ length: 4 }, someone))
-    const jobs = await Promise.all(
-      people.map(async ({ client }) => (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
-    )
-    for (const waited of [300, 700, 1_100]) {
-      await pause(waited)
-      const giveBack = await takeDatabaseAway()
-      await pause(1_000)
-      await giveBack()
-    }
-    for (const [index, { client, received }] of people.entries()) {
-      const job = await fixture.ended(client, jobs[index] ?? '')
-      expect(job).toMatchObject({ status: 'completed' })
-      expect(await received()).toBe(15n)
-    }
-    const { rows } = (await fixture.db.execute(
-      `SELECT count(*)::int AS open FROM transfers WHERE status = 'open'`,
-    )) as unknown as { rows: { open: number }[] }
-    expect(rows).toEqual([{ open: 0 }])
-    expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true })
-  } finally {
-    await relay.close()
+  await using _relay = await fixture.relay()
+  const people = await Promise.all(Array.from({ length: 4 }, someone))
+  const jobs = await Promise.all(
+    people.map(async ({ client }) => (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
+  )
+  for (const waited of [300, 700, 1_100]) {
+    await pause(waited)
+    const giveBack = await takeDatabaseAway()
+    await pause(1_000)
+    await giveBack()
   }
+  for (const [index, { client, received }] of people.entries()) {
+    const job = await fixture.ended(client, jobs[index] ?? '')
+    expect(job).toMatchObject({ status: 'completed' })
+    expect(await received()).toBe(15n)
+  }
+  const { rows } = (await fixture.db.execute(
+    `SELECT count(*)::int AS open FROM transfers WHERE status = 'open'`,
+  )) as unknown as { rows: { open: number }[] }
+  expect(rows).toEqual([{ open: 0 }])
+  expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true })
 })

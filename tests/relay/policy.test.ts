@@ -75,21 +75,17 @@ test('what is not confirmed is neither recorded nor held against anybody', async
 
 test('while the float is short a job waits, and then it is paid', async () => {
   await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held + 1000000000000000`)
-  const relay = await fixture.relay()
-  try {
-    const client = await fixture.client()
-    const { jobId } = (await fixture.post(client, { amounts: [5] })).body as { jobId: string }
-    const refusals = async () => {
-      const noted = await fixture.db.query.refusals.findMany()
-      return noted.reduce((sum, { reason, count }) => sum + (reason === 'float' ? count : 0), 0)
-    }
-    await expect.poll(refusals).toBeGreaterThan(3)
-    expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
-    await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held - 1000000000000000`)
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-  } finally {
-    await relay.close()
+  await using _relay = await fixture.relay()
+  const client = await fixture.client()
+  const jobId = await fixture.begin(client, 5)
+  const refusals = async () => {
+    const noted = await fixture.db.query.refusals.findMany()
+    return noted.reduce((sum, { reason, count }) => sum + (reason === 'float' ? count : 0), 0)
   }
+  await expect.poll(refusals).toBeGreaterThan(3)
+  expect((await fixture.read(client, jobId)).body).toMatchObject({ status: 'running', results: [] })
+  await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held - 1000000000000000`)
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
 })
 
 test('without a relay that runs, /ready says so, and is no longer ok; a channel that cannot pay is named', async () => {

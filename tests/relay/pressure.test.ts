@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openRelayService, type RelayService } from './relay-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
-
-vi.setConfig({ testTimeout: 400_000, hookTimeout: 400_000 })
 
 /** Four more than the network's queue holds transfers. */
 const CHANNELS = 20
@@ -21,42 +19,36 @@ test('more channels than the network’s queue has room for: what is refused is 
   const preparing = keepClosing()
   const jobs = await Promise.all(
     [0, 1].map(async () => {
-      const client = await fixture.client()
-      const payee = await fixture.payee()
-      await fixture.hire(client, [payee.signer.publicKey()])
+      const { client, payee } = await fixture.engaged()
       return { client, payee }
     }),
   ).finally(() => clearInterval(preparing))
   devnet.closeLedger()
   proxy.calls.clear()
-  const relay = await fixture.relay({ ...SHORT_TIMES, validity: 120, patience: 60 })
+  await using _relay = await fixture.relay({ times: { ...SHORT_TIMES, validity: 120, patience: 60 } })
+  const posted = await Promise.all(
+    jobs.map(async ({ client, payee }) => {
+      const { jobId } = (await fixture.post(client, { amounts: AMOUNTS })).body
+      return { client, payee, id: String(jobId) }
+    }),
+  )
+  // Nothing leaves the queue before every channel has knocked.
+  await expect.poll(() => proxy.calls.get('sendTransaction')).toBe(CHANNELS)
+  const closing = keepClosing()
+  const hashes: string[] = []
   try {
-    const posted = await Promise.all(
-      jobs.map(async ({ client, payee }) => {
-        const { jobId } = (await fixture.post(client, { amounts: AMOUNTS })).body
-        return { client, payee, id: String(jobId) }
-      }),
-    )
-    // Nothing leaves the queue before every channel has knocked.
-    await expect.poll(() => proxy.calls.get('sendTransaction'), { timeout: 120_000 }).toBe(CHANNELS)
-    const closing = keepClosing()
-    const hashes: string[] = []
-    try {
-      for (const { client, payee, id } of posted) {
-        const job = await fixture.ended(client, id)
-        expect(job).toMatchObject({ status: 'completed', results: AMOUNTS.map(() => ({ status: 'SUCCESS' })) })
-        hashes.push(...job.results.map(({ hash }) => hash))
-        // The sum tells which of the amounts were paid, and how often.
-        expect(await fixture.received(payee)).toBe(1023n)
-      }
-    } finally {
-      clearInterval(closing)
+    for (const { client, payee, id } of posted) {
+      const job = await fixture.ended(client, id)
+      expect(job).toMatchObject({ status: 'completed', results: AMOUNTS.map(() => ({ status: 'SUCCESS' })) })
+      hashes.push(...job.results.map(({ hash }) => hash))
+      // The sum tells which of the amounts were paid, and how often.
+      expect(await fixture.received(payee)).toBe(1023n)
     }
-    expect(proxy.calls.get('sendTransaction')).toBeGreaterThan(CHANNELS)
-    const statuses = await Promise.all(hashes.map(async (hash) => (await network.rpc.getTransaction(hash)).status))
-    expect(statuses).toEqual(hashes.map(() => 'SUCCESS'))
-    expect(new Set(hashes).size).toBe(2 * AMOUNTS.length)
   } finally {
-    await relay.close()
+    clearInterval(closing)
   }
+  expect(proxy.calls.get('sendTransaction')).toBeGreaterThan(CHANNELS)
+  const statuses = await Promise.all(hashes.map(async (hash) => (await network.rpc.getTransaction(hash)).status))
+  expect(statuses).toEqual(hashes.map(() => 'SUCCESS'))
+  expect(new Set(hashes).size).toBe(2 * AMOUNTS.length)
 })

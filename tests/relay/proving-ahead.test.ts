@@ -3,11 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
 import { prover } from '#lib/devnet/devnet.ts'
 import { ProverFault } from '#lib/prover/circuits.ts'
-import { startRelay } from '#lib/server/relay.ts'
 import { captureLog } from '../support/console.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
-import { SHORT_TIMES } from './short-times.ts'
 
 let fixture: RelayService
 beforeAll(async () => {
@@ -23,17 +21,15 @@ test('where a proof ahead fails, an item follows all the same', async () => {
     if (proofs === 2) throw new ProverFault('the prover failed: memory')
     return await prover.prove(statement)
   }
-  const host = await startRelay(fixture.running, { prover: { ...prover, prove }, times: SHORT_TIMES })
+  const host = await fixture.relay({ prover: { ...prover, prove } })
   const arrival = Promise.withResolvers<void>()
   try {
     fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
       if (method === 'sendTransaction') await arrival.promise
       return 'pass'
     })
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
-    const { jobId } = (await fixture.post(client, { amounts: [4, 8] })).body as { jobId: string }
+    const { client, payee } = await fixture.engaged()
+    const jobId = await fixture.begin(client, 4, 8)
     await expect.poll(() => proofs).toBe(3)
     const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
     expect(items.map(({ status }) => status).toSorted()).toEqual(['queued', 'signed'])
@@ -54,43 +50,37 @@ test('while an item waits for its ledger the next one is proved, and signed only
     proofs += 1
     return await prover.prove(statement)
   }
-  const host = await startRelay(fixture.running, { prover: { ...prover, prove }, times: SHORT_TIMES })
-  try {
-    // What is sent stays on its way until the test says so.
-    const arrival = Promise.withResolvers<void>()
-    fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
-      if (method === 'sendTransaction') await arrival.promise
-      return 'pass'
-    })
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
-    const { jobId } = (await fixture.post(client, { amounts: [1, 2] })).body as { jobId: string }
-    await expect.poll(() => proofs, { timeout: 120_000 }).toBe(2)
-    const held = async () => (await fixture.db.select().from(relayChannels))[0]
-    await expect.poll(held).toMatchObject({ itemJob: jobId, nextJob: jobId })
-    // The messages of one job have no order: either item may be the first.
-    const { itemPosition, nextPosition } = (await held()) ?? {}
-    expect([itemPosition, nextPosition].toSorted()).toEqual([0, 1])
-    const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
-    const stateAt = (at: number | null | undefined) => {
-      const item = items.find(({ position }) => position === at)
-      return [item?.status, item?.signedXdr != null]
-    }
-    expect([stateAt(itemPosition), stateAt(nextPosition)]).toEqual([
-      ['signed', true],
-      ['queued', false],
-    ])
-    arrival.resolve()
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(payee)).toBe(3n)
-    expect(proofs).toBe(2)
-    const [channel] = await fixture.db.select().from(relayChannels)
-    expect(channel).toMatchObject({ itemJob: null, nextJob: null })
-    const told = lines.flatMap((line) => /"progress":"(proving \d of 2)"(,"left":"about \d+ s left")?/.exec(line) ?? [])
-    expect(told.filter((part) => part?.startsWith('proving'))).toEqual(['proving 1 of 2', 'proving 2 of 2'])
-    expect(told.at(-1)).toContain('s left')
-  } finally {
-    await host.close()
+  await using _host = await fixture.relay({ prover: { ...prover, prove } })
+  // What is sent stays on its way until the test says so.
+  const arrival = Promise.withResolvers<void>()
+  fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction') await arrival.promise
+    return 'pass'
+  })
+  const { client, payee } = await fixture.engaged()
+  const jobId = await fixture.begin(client, 1, 2)
+  await expect.poll(() => proofs).toBe(2)
+  const held = async () => (await fixture.db.select().from(relayChannels))[0]
+  await expect.poll(held).toMatchObject({ itemJob: jobId, nextJob: jobId })
+  // The messages of one job have no order: either item may be the first.
+  const { itemPosition, nextPosition } = (await held()) ?? {}
+  expect([itemPosition, nextPosition].toSorted()).toEqual([0, 1])
+  const items = await fixture.db.select().from(batchItems).where(eq(batchItems.job, jobId))
+  const stateAt = (at: number | null | undefined) => {
+    const item = items.find(({ position }) => position === at)
+    return [item?.status, item?.signedXdr != null]
   }
+  expect([stateAt(itemPosition), stateAt(nextPosition)]).toEqual([
+    ['signed', true],
+    ['queued', false],
+  ])
+  arrival.resolve()
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(3n)
+  expect(proofs).toBe(2)
+  const [channel] = await fixture.db.select().from(relayChannels)
+  expect(channel).toMatchObject({ itemJob: null, nextJob: null })
+  const told = lines.flatMap((line) => /"progress":"(proving \d of 2)"(,"left":"about \d+ s left")?/.exec(line) ?? [])
+  expect(told.filter((part) => part?.startsWith('proving'))).toEqual(['proving 1 of 2', 'proving 2 of 2'])
+  expect(told.at(-1)).toContain('s left')
 })

@@ -4,12 +4,12 @@ import { enrol } from '#lib/cli/participants.ts'
 import { generateRelayKey, type PrivateRelayKey } from '#lib/config/relay-key.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { admitUser } from '#lib/directory/user.ts'
-import type { RelayTimes } from '#lib/relay/relay.ts'
 import { prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Answer } from '../support/api-client.ts'
+import { disposable } from '../support/disposable.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
@@ -37,12 +37,16 @@ export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   payee(): Promise<Holder>
   /** what a payee has been paid, in base units, as only it can read it */
   received(payee: Holder): Promise<bigint>
+  /** a client with one contractor */
+  engaged(): Promise<{ client: Client; payee: Holder }>
   post(client: Client, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }>
+  /** starts a job of these amounts, and gives its id */
+  begin(client: Client, ...amounts: number[]): Promise<string>
   read(client: Client, id: string): Promise<{ status: number; body: Job }>
   /** waits until a job has ended */
-  ended(client: Client, id: string, seconds?: number): Promise<Job>
-  /** a relay in this process */
-  relay(times?: Partial<RelayTimes>): ReturnType<typeof startRelay>
+  ended(client: Client, id: string): Promise<Job>
+  /** a relay in this process, with short times unless told otherwise */
+  relay(options?: Parameters<typeof startRelay>[1]): Promise<Awaited<ReturnType<typeof startRelay>> & AsyncDisposable>
 }
 
 const pick = <Body>({ status, body }: Answer<Body>) => ({ status, body })
@@ -99,22 +103,26 @@ export async function openRelayService(
       }
     },
     payee: () => enrol(network),
+    engaged: async () => {
+      const [client, payee] = [await fixture.client(), await fixture.payee()]
+      await fixture.hire(client, [payee.signer.publicKey()])
+      return { client, payee }
+    },
     received: async ({ signer, keys }) => {
       const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
       return balance.receiving.value + balance.spendable.value
     },
     post: async ({ session }, body) => pick(await service.ask('POST', '/batch', { session, body })),
+    begin: async (client, ...amounts) => String((await fixture.post(client, { amounts })).body.jobId),
     read: async ({ session }, id) => pick(await service.ask<Job>('GET', `/batch/${id}`, { session })),
-    ended: async (client, id, seconds = 200) => {
-      const deadline = Date.now() + seconds * 1000
+    ended: async (client, id) => {
       for (;;) {
         const { body } = await fixture.read(client, id)
         if (body.status !== 'running') return body
-        if (Date.now() > deadline) throw new Error(`the job still runs: ${JSON.stringify(body)}`)
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     },
-    relay: (times = SHORT_TIMES) => startRelay(running, { times }),
+    relay: async (options) => disposable(await startRelay(running, { times: SHORT_TIMES, ...options })),
   }
   return fixture
 }

@@ -16,31 +16,27 @@ afterAll(async () => {
 })
 
 test('the database server is restarted under load: jobs finish, each item paid once', async () => {
-  const relay = await fixture.relay()
-  try {
-    const clients = await Promise.all(Array.from({ length: 3 }, () => fixture.client()))
-    const jobs = await Promise.all(
-      clients.map(async (client) => (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
-    )
-    for (const away of [0, 1_500]) {
-      await new Promise((resolve) => setTimeout(resolve, 700))
-      await postgres.restart(away)
-    }
-    for (const [index, client] of clients.entries()) {
-      await expect.poll(async () => (await fixture.read(client, jobs[index] ?? '')).status).toBe(200)
-      const { status, results } = await fixture.ended(client, jobs[index] ?? '')
-      expect(status).toBe('completed')
-      expect(results.map((result) => result.status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'])
-    }
-    const db = await fixture.running.database()
-    const channels = fixture.channels.map((channel) => channel.publicKey())
-    const paid = await db
-      .select()
-      .from(transfers)
-      .where(and(eq(transfers.status, 'succeeded'), inArray(transfers.account, channels)))
-    expect(new Set(paid.map(({ hash }) => hash)).size).toBe(12)
-    expect(paid).toHaveLength(12)
-  } finally {
-    await relay.close()
+  await using _relay = await fixture.relay()
+  const clients = await Promise.all(Array.from({ length: 3 }, () => fixture.client()))
+  const jobs = await Promise.all(
+    clients.map(async (client) => (await fixture.post(client, { amounts: [1, 2, 4, 8] })).body.jobId as string),
+  )
+  for (const away of [0, 1_500]) {
+    await new Promise((resolve) => setTimeout(resolve, 700))
+    await postgres.restart(away)
   }
+  for (const [index, client] of clients.entries()) {
+    await expect.poll(async () => (await fixture.read(client, jobs[index] ?? '')).status).toBe(200)
+    const { status, results } = await fixture.ended(client, jobs[index] ?? '')
+    expect(status).toBe('completed')
+    expect(results.map((result) => result.status)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'])
+  }
+  const db = await fixture.running.database()
+  const channels = fixture.channels.map((channel) => channel.publicKey())
+  const paid = await db
+    .select()
+    .from(transfers)
+    .where(and(eq(transfers.status, 'succeeded'), inArray(transfers.account, channels)))
+  expect(new Set(paid.map(({ hash }) => hash)).size).toBe(12)
+  expect(paid).toHaveLength(12)
 })

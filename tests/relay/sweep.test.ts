@@ -48,9 +48,7 @@ describe('GET /cron/sweep', () => {
   })
 
   test('makes contractors ready who have registered since', async () => {
-    const client = await fixture.client()
-    const payee = await fixture.payee()
-    await fixture.hire(client, [payee.signer.publicKey()])
+    await fixture.engaged()
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
     expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: 1 })
     const [contractor] = await fixture.db.query.contractors.findMany()
@@ -66,7 +64,7 @@ describe('GET /cron/sweep', () => {
 
 test('an item whose message was lost gets another, and one only', async () => {
   const client = await fixture.client()
-  const { jobId } = (await fixture.post(client, { amounts: [1, 2] })).body as { jobId: string }
+  const jobId = await fixture.begin(client, 1, 2)
   const messages = async () => {
     const answer = await fixture.db.execute(sql`SELECT 1 FROM pgboss.job WHERE data->>'job' = ${jobId}`)
     return (answer as unknown as { rows: unknown[] }).rows.length
@@ -79,10 +77,8 @@ test('an item whose message was lost gets another, and one only', async () => {
 })
 
 test('an item that holds a channel whose key no relay has any more is paid by another', async () => {
-  const client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
-  const { jobId } = (await fixture.post(client, { amounts: [5] })).body as { jobId: string }
+  const { client, payee } = await fixture.engaged()
+  const jobId = await fixture.begin(client, 5)
   await fixture.db.execute(
     sql`UPDATE batch_items SET status = 'taken', channel = 'GONE', attempt = 1 WHERE job = ${jobId}`,
   )
@@ -90,22 +86,18 @@ test('an item that holds a channel whose key no relay has any more is paid by an
     sql`INSERT INTO relay_channels (token, address, seen_at, item_job, item_position)
         VALUES (${fixture.ledger.network.token}, 'GONE', now() - interval '11 minutes', ${jobId}, 0)`,
   )
-  const relay = await fixture.relay()
-  try {
-    expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
-    expect(await fixture.received(payee)).toBe(5n)
-    const gone = await fixture.db.query.relayChannels.findFirst({
-      where: (channel, { eq }) => eq(channel.address, 'GONE'),
-    })
-    expect(gone).toMatchObject({ itemJob: null })
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(5n)
+  const gone = await fixture.db.query.relayChannels.findFirst({
+    where: (channel, { eq }) => eq(channel.address, 'GONE'),
+  })
+  expect(gone).toMatchObject({ itemJob: null })
 })
 
 test('an item that no relay could pay within a day is given up, also when its transfer was signed and never recorded', async () => {
   const client = await fixture.client()
-  const { jobId } = (await fixture.post(client, { amounts: [5, 6, 7] })).body as { jobId: string }
+  const jobId = await fixture.begin(client, 5, 6, 7)
   await fixture.db.execute(
     sql`UPDATE batch_items SET status = 'taken', channel = 'ONE' WHERE job = ${jobId} AND position = 1`,
   )
@@ -129,25 +121,19 @@ test('an item that no relay could pay within a day is given up, also when its tr
 })
 
 test('a user’s quota counts the items of its jobs, and an item beyond it fails', async () => {
-  const client = await fixture.client()
-  const payee = await fixture.payee()
-  await fixture.hire(client, [payee.signer.publicKey()])
+  const { client } = await fixture.engaged()
   const day = new Date().toISOString().slice(0, 10)
   await fixture.db.execute(sql`INSERT INTO quotas (account, day, count) VALUES (${client.address}, ${day}, 499)`)
-  const relay = await fixture.relay()
-  try {
-    const { jobId } = (await fixture.post(client, { amounts: [5, 6] })).body as { jobId: string }
-    const job = await fixture.ended(client, jobId)
-    expect(job.status).toBe('failed')
-    expect(job.error).toMatch(
-      /^transfer [01]: sponsor refused: the daily number of transfers of this account is used up$/,
-    )
-    expect(job.results.map(({ status }) => status).sort()).toEqual(['FAILED', 'SUCCESS'])
-    const quotas = await fixture.db.query.quotas.findMany()
-    expect(quotas.find(({ account }) => account === client.address)).toMatchObject({ count: 500, held: 0n })
-    const channels = fixture.channels.map((channel) => channel.publicKey())
-    expect(quotas.filter(({ account }) => channels.includes(account))).toEqual([])
-  } finally {
-    await relay.close()
-  }
+  await using _relay = await fixture.relay()
+  const jobId = await fixture.begin(client, 5, 6)
+  const job = await fixture.ended(client, jobId)
+  expect(job.status).toBe('failed')
+  expect(job.error).toMatch(
+    /^transfer [01]: sponsor refused: the daily number of transfers of this account is used up$/,
+  )
+  expect(job.results.map(({ status }) => status).sort()).toEqual(['FAILED', 'SUCCESS'])
+  const quotas = await fixture.db.query.quotas.findMany()
+  expect(quotas.find(({ account }) => account === client.address)).toMatchObject({ count: 500, held: 0n })
+  const channels = fixture.channels.map((channel) => channel.publicKey())
+  expect(quotas.filter(({ account }) => channels.includes(account))).toEqual([])
 })

@@ -197,19 +197,10 @@ describe('nobody holds what others need', () => {
     service.ledger.proxy.rule(null)
     if (!row) throw new Error('nothing was recorded')
     expect(await findEnvelopes(service.db, row.id)).toHaveLength(3)
-    await expect
-      .poll(
-        async () =>
-          (
-            await service.db.query.transfers.findFirst({
-              where: (table, { eq }) => eq(table.account, employer.address),
-            })
-          )?.status,
-        { timeout: 60_000 },
-      )
-      .toBe('succeeded')
+    const stored = async () => (await service.db.query.transfers.findMany()).find(({ id }) => id === row.id)
+    await expect.poll(async () => (await stored())?.status).toBe('succeeded')
     await Promise.all(asked)
-  }, 180_000)
+  })
 
   test('a resource fee below the need is refused, and costs nothing', async () => {
     const employer = await service.employ()
@@ -343,7 +334,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('expired')
     service.ledger.proxy.rule(null)
     expect((await (await prepareTransfer(service, address)).post()).status).toBe(200)
-  }, 120_000)
+  })
 
   test('no history is left: unknown for ever, the float free, the payout waits for its employer, the RPC for nobody', async () => {
     const { wallet, employer, batch } = await prepare()
@@ -376,7 +367,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     await findBatch(employer, batch)
     await pause(1_500)
     expect(service.ledger.proxy.calls.get('getTransaction')).toBe(before.get('getTransaction'))
-  }, 60_000)
+  })
 
   test('an untrue txBAD_SEQ of a node a ledger behind: sent again, and paid', async () => {
     const { post, now } = await prepare()

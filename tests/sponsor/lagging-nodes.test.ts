@@ -22,9 +22,7 @@ async function insist<Result>(build: () => Promise<Result>): Promise<Result> {
   }
 }
 
-test('one node of two lags: transfers that follow each other at once are sponsored, and paid once each', {
-  timeout: 300_000,
-}, async () => {
+test('one node of two lags: transfers that follow each other at once are sponsored, and paid once each', async () => {
   const { network, issuer } = service.ledger
   const payee = await enrolUnevenly(network)
   const payer = await enrolUnevenly(network)

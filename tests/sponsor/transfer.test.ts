@@ -302,7 +302,7 @@ describe('many at once', () => {
     ],
     ['half of them lost on the way', () => lose(7)],
   ]
-  test.each(faults)('%s', { timeout: 60_000 }, async (_, fault) => {
+  test.each(faults)('%s', async (_, fault) => {
     const prepared = await crowd()
     service.ledger.proxy.rule(fault())
     const answers = await Promise.all(prepared.map(({ post }) => post()))

@@ -1,12 +1,10 @@
 import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { startChild } from '../relay/relay-child.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
 import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 let fixture: RelayService
 let steps: Steps

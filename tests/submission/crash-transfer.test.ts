@@ -24,7 +24,7 @@ beforeAll(async () => {
   service = await openTestService({
     ledger: 'embedded',
     choresEveryMs: 0,
-    variables: { PORT: String(port), PUBLIC_URL: base, TRANSFER_WAIT: '20' },
+    variables: { PORT: String(port), PUBLIC_URL: base, TRANSFER_WAIT: '250' },
   })
   payee = (await enrol(service.ledger.network)).signer.publicKey()
   steps = await openSteps(service.ledger.proxy, service.database.url)

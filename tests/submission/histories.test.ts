@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { enrol } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { Refusal, statusOf } from '#lib/http/refusal.ts'
@@ -14,7 +14,8 @@ import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { openEmployer } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
-const HISTORIES = 30
+/** All of them where instances can hold a row against each other. */
+const HISTORIES = inject('postgres') ? 30 : 10
 const AT_ONCE = 5
 const STEPS = 14
 
@@ -53,7 +54,7 @@ beforeAll(async () => {
       for (let closed = 0; closed < count; closed += 1) closeLedger()
     },
   }
-}, 120_000)
+})
 afterAll(async () => {
   clearInterval(closing)
   await other?.close()
@@ -123,20 +124,16 @@ async function makeParty(): Promise<Party> {
 }
 
 const rounds = Array.from({ length: HISTORIES / AT_ONCE }, (_, round) => round)
-test.each(rounds)(
-  'five histories at once, round %i: answers, rows and ledger say the same',
-  async (round) => {
-    const parties = await Promise.all(Array.from({ length: AT_ONCE }, makeParty))
-    const happened = await runHistory(pair, parties, 1_000 + round, STEPS * AT_ONCE)
-    faults += happened.faults
-    expect(await findUntruths(pair, happened, service.ledger.sponsor.publicKey())).toEqual([])
-    expect(happened.told.length).toBeGreaterThan(0)
-  },
-  300_000,
-)
+test.each(rounds)('five histories at once, round %i: answers, rows and ledger say the same', async (round) => {
+  const parties = await Promise.all(Array.from({ length: AT_ONCE }, makeParty))
+  const happened = await runHistory(pair, parties, 1_000 + round, STEPS * AT_ONCE)
+  faults += happened.faults
+  expect(await findUntruths(pair, happened, service.ledger.sponsor.publicKey())).toEqual([])
+  expect(happened.told.length).toBeGreaterThan(0)
+})
 
 test('the histories were not idle', async () => {
   const ends = new Set((await service.db.query.transfers.findMany()).map(({ status }) => status))
-  expect(faults).toBeGreaterThan(100)
+  expect(faults).toBeGreaterThan(3 * HISTORIES)
   expect(ends.has('succeeded')).toBe(true)
 })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
-import { afterEach, expect, test, vi } from 'vitest'
-import { containsSecretSeed } from '#lib/text/plain-text.ts'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { containsSecretSeed, emailField, plainText } from '#lib/text/plain-text.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -36,4 +36,48 @@ test.each(['S', 'SA', 'SAB'])('a body full of %s asks the library next to nothin
   expect(containsSecretSeed(text)).toBe(false)
   expect(asked.mock.calls.length).toBeLessThan(10)
   expect(containsSecretSeed(text + seedOf(2))).toBe(true)
+})
+
+/** What stands in the way of a value, or nothing. */
+const problem = (field: ReturnType<typeof plainText> | typeof emailField, value: unknown) =>
+  field.safeParse(value).error?.issues[0]?.message
+const seed = seedOf(3)
+
+describe('a field of plain text', () => {
+  const name = plainText('name', 200)
+
+  test.each([
+    'Åsa Öström · محمد علي · יוסי כהן · आर्या शर्मा · สมชาย ใจดี · 李小龍 · 김민준 · ნინო · አበበ',
+    '👩🏽‍💻 & 🏳️‍🌈 𒀭𒂗𒆤 𓀀',
+    '<b onclick="x()">Ann</b> &amp;',
+    "'; DROP TABLE contractors; --",
+    '𐍈'.repeat(200),
+    `${seed.slice(0, -1)}${seed.endsWith('X') ? 'Y' : 'X'}`,
+  ])('takes %s as it is', (value) => {
+    expect(name.parse(value)).toBe(value)
+  })
+
+  test.each<[string, unknown[]]>([
+    ['name required', [undefined, '', ' \u00a0\u2003']],
+    ['name must be a string', [null, 7, ['Ann'], {}]],
+    ['name must have at most 200 characters', ['x'.repeat(201), '𐍈'.repeat(201), 'x'.repeat(10_000)]],
+    ['name must not hold control characters', ['A\u0000', 'A\nnn', 'A\tn', 'A\u0007', 'A\u0085nn', 'A\ud800nn']],
+    ['name must not hold a secret seed', [seed, `my key is ${seed}!`, `SSA${seed}A`, seed.toLowerCase()]],
+  ])('refuses: %s', (reason, values) => {
+    expect(values.map((value) => problem(name, value))).toEqual(values.map(() => reason))
+  })
+})
+
+test.each<[string, unknown[]]>([
+  ['email must be a string', [7, null, {}]],
+  [
+    'email must be an email address',
+    [
+      ...['', 'ann', 'ann@', 'a@b@c.example', 'a@b.example, c@d.example', 'Ann <a@b.example>', seed],
+      ...['a@b.example\r\nBcc: c@d.example', `${'a'.repeat(250)}@b.example`],
+    ],
+  ],
+  ['email must not hold a secret seed', [`${seed}@b.example`]],
+])('an address of mail: %s', (reason, values) => {
+  expect(values.map((value) => problem(emailField, value))).toEqual(values.map(() => reason))
 })
