@@ -7,6 +7,7 @@ import { type Handler, type ResourceOptions, resource } from '#lib/http/resource
 import { captureLog } from '../support/console.ts'
 
 const SECRET = 'SBHUNTER2HUNTER2'
+const BUG = { status: 500, body: { error: 'internal error', code: 'internal' } }
 let logged: string[]
 beforeEach(() => {
   logged = captureLog()
@@ -43,14 +44,8 @@ describe('what a handler gives', () => {
     expect(made.headers.get('x-own')).toBe('kept')
   })
 
-  test.each([
-    ['a bigint', { fee: 1n }],
-    ['nothing', undefined],
-  ])('%s cannot be JSON: a bug, not an empty answer', async (_, value) => {
-    expect(await answer(async () => value)).toMatchObject({
-      status: 500,
-      body: { error: 'internal error', code: 'internal' },
-    })
+  test.each([{ fee: 1n }, undefined])('what cannot be JSON is a bug, not an empty answer', async (value) => {
+    expect(await answer(async () => value)).toMatchObject(BUG)
   })
 })
 
@@ -91,24 +86,16 @@ describe('refusals', () => {
     await throwing(new Refusal('unauthenticated', 'invalid session token', { cause: new TypeError('wrong issuer') }))
     const [line = '', ...others] = logged.filter((each) => JSON.parse(each).event === 'refusal')
     expect(others).toEqual([])
-    expect(JSON.parse(line)).toMatchObject({
-      level: 'info',
-      refusal: 'invalid session token',
-      reason: 'TypeError: wrong issuer',
-    })
+    const reason = 'TypeError: wrong issuer'
+    expect(JSON.parse(line)).toMatchObject({ level: 'info', refusal: 'invalid session token', reason })
   })
 })
 
 describe('bugs', () => {
-  test.each([
-    ['an error', new TypeError(`cannot read ${SECRET}`)],
-    ['a string', SECRET],
-    ['an object', { code: -32602, message: SECRET }],
-    ['nothing', undefined],
-    ['null', null],
-  ])('%s becomes a fixed 500 and a line in the log', async (_, thrown) => {
-    const { status, body, headers } = await throwing(thrown)
-    expect([status, body]).toEqual([500, { error: 'internal error', code: 'internal' }])
+  const bugs = [new TypeError(`cannot read ${SECRET}`), SECRET, { code: -32602, message: SECRET }, undefined, null]
+  test.each(bugs)('%s becomes a fixed 500 and a line in the log', async (thrown) => {
+    const { headers, ...rest } = await throwing(thrown)
+    expect(rest).toEqual(BUG)
     expect(JSON.stringify([...headers])).not.toContain(SECRET)
     expect(logged.some((line) => JSON.parse(line).event === 'failure')).toBe(true)
   })
@@ -117,7 +104,7 @@ describe('bugs', () => {
     const handler: Handler<unknown> = () => {
       throw new Error('at once')
     }
-    expect(await answer(handler)).toMatchObject({ status: 500, body: { error: 'internal error', code: 'internal' } })
+    expect(await answer(handler)).toMatchObject(BUG)
   })
 
   test('a query that reached no database is 503', async () => {
@@ -262,17 +249,18 @@ describe('bodies', () => {
   const LIMIT = 256 * 1024
   const letters = (size: number) => JSON.stringify('x'.repeat(size - 2))
 
-  test.each([
-    ['nothing, no type', null, null, {}],
-    ['nothing, JSON type', '', 'application/json', {}],
-    ['nothing, odd type', '', 'image/png', {}],
-    ['an object', '{"a":1}', 'application/json', { a: 1 }],
-    ['a type with parameters', '{"a":1}', 'Application/JSON ; charset=utf-8', { a: 1 }],
-    ['null', 'null', 'application/json', null],
-    ['an array', '[1]', 'application/json', [1]],
-    ['a string', '"1–10"', 'application/json', '1–10'],
-    ['a byte order mark', '\ufeff{}', 'application/json', {}],
-  ])('%s', async (_, body, type, expected) => {
+  test.each<[string | null, string | null, unknown]>([
+    [null, null, {}],
+    ['', 'application/json', {}],
+    ['', 'image/png', {}],
+    ['{"a":1}', 'Application/JSON ; charset=utf-8', { a: 1 }],
+    ...['{"a":1}', 'null', '[1]', '"1–10"'].map((text): [string, string, unknown] => [
+      text,
+      'application/json',
+      JSON.parse(text),
+    ]),
+    ['\ufeff{}', 'application/json', {}],
+  ])('%j of type %s is read as %j', async (body, type, expected) => {
     expect(await read(post(body, type))).toEqual({ status: 200, body: { read: expected } })
   })
 
@@ -284,20 +272,12 @@ describe('bodies', () => {
     ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
     ['UTF-16', Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0)],
   ])('%s is 400', async (_, body) => {
-    expect(await read(post(body))).toEqual({
-      status: 400,
-      body: { error: 'the body is not JSON in UTF-8', code: 'body-invalid' },
-    })
+    const error = 'the body is not JSON in UTF-8'
+    expect(await read(post(body))).toEqual({ status: 400, body: { error, code: 'body-invalid' } })
   })
 
-  test.each([
-    'text/plain',
-    'application/x-www-form-urlencoded',
-    'application/json-patch',
-    'application/jsonx',
-    '',
-    null,
-  ])('content type %s is 415, whatever the body', async (type) => {
+  const others = ['text/plain', 'application/x-www-form-urlencoded', 'application/json-patch', 'application/jsonx']
+  test.each([...others, '', null])('content type %s is 415, whatever the body', async (type) => {
     const bytes = new TextEncoder().encode('{"a":1}')
     expect((await read(post(bytes, type))).status).toBe(415)
   })
@@ -371,9 +351,8 @@ describe('bodies', () => {
 })
 
 describe('what is wrong in a body', () => {
-  const amounts = z.array(
-    z.int('amounts must be 1–10 positive integers').min(1, 'amounts must be 1–10 positive integers'),
-  )
+  const rule = 'amounts must be 1–10 positive integers'
+  const amounts = z.array(z.int(rule).min(1, rule))
   const schema = z.object({
     to: z.string().max(3, 'too long').optional(),
     signedXDR: z.string('signedXDR required').optional(),
@@ -387,7 +366,7 @@ describe('what is wrong in a body', () => {
   test.each<[unknown, string, string]>([
     [{ to: 'abcd' }, 'to too long', 'to-invalid'],
     [{ signedXDR: 7 }, 'signedXDR required', 'signed-xdr-required'],
-    [{ amounts: [1, 0] }, 'amounts must be 1–10 positive integers', 'amounts-invalid'],
+    [{ amounts: [1, 0] }, rule, 'amounts-invalid'],
     [{ rate: { amount: 1 } }, 'rate.amount not a decimal', 'amount-invalid'],
     [{ rate: {} }, 'rate.amount not a decimal', 'amount-invalid'],
     [{ deep: [{}] }, 'deep.0.name required', 'name-required'],
@@ -413,8 +392,8 @@ describe('what is wrong in a body', () => {
       code: 'to-invalid',
       fields: [
         { path: 'to', message: 'to too long' },
-        { path: 'amounts.0', message: 'amounts must be 1–10 positive integers' },
-        { path: 'amounts.1', message: 'amounts must be 1–10 positive integers' },
+        { path: 'amounts.0', message: rule },
+        { path: 'amounts.1', message: rule },
         { path: 'rate', message: 'rate must be an object' },
       ],
     })
@@ -497,25 +476,16 @@ describe('the log', () => {
   test('hides what in a path is no name, id or hash of ours', async () => {
     const id = '0198c0de-7a7b-7000-8000-0123456789ab'
     const hash = 'ab'.repeat(32)
-    const paths = [
-      `/api/invites/${SECRET}/accept`,
-      `/api/batches/${id}/status`,
-      `/api/x/${hash}`,
-      `/api/${'a'.repeat(65)}`,
-    ]
-    for (const path of paths) {
-      await resource({ GET: () => Promise.reject(new Error('bug')) }).GET(
-        new Request(`http://localhost:3000${path}`),
-        {},
-      )
+    const paths = {
+      [`/api/invites/${SECRET}/accept`]: '/api/invites/…/accept',
+      [`/api/batches/${id}/status`]: `/api/batches/${id}/status`,
+      [`/api/x/${hash}`]: `/api/x/${hash}`,
+      [`/api/${'a'.repeat(65)}`]: '/api/…',
     }
+    const { GET } = resource({ GET: () => Promise.reject(new Error('bug')) })
+    for (const path of Object.keys(paths)) await GET(new Request(`http://localhost:3000${path}`), {})
     const shown = logged.map((line) => JSON.parse(line)).filter(({ event }) => event === 'request')
-    expect(shown.map(({ path }) => path)).toEqual([
-      '/api/invites/…/accept',
-      `/api/batches/${id}/status`,
-      `/api/x/${hash}`,
-      '/api/…',
-    ])
+    expect(shown.map(({ path }) => path)).toEqual(Object.values(paths))
     expect(logged.join('\n')).not.toContain(SECRET)
   })
 })

@@ -19,12 +19,7 @@ const EMBEDDED: Required<Embedded> = {
   relayKey: generateRelayKey(),
   rpcUrl: 'http://localhost:8000/rpc',
   token,
-  provider: {
-    issuer: 'http://localhost:8000/idp',
-    audience: 'embedded',
-    algorithms: ['ES256'],
-    emailClaim: 'email',
-  },
+  provider: { issuer: 'http://localhost:8000/idp', audience: 'embedded', algorithms: ['ES256'], emailClaim: 'email' },
 }
 
 const compose = (variables: Record<string, string> = {}, embedded: Embedded = EMBEDDED) =>
@@ -47,21 +42,16 @@ describe('the embedded default', () => {
 
   test('takes everything from what is embedded', () => {
     const settings = compose()
+    const limits = { transfersPerAccount: 500, stroopsPerAccount: 1_000_000_000n, dailyBudget: 10_000_000_000n }
+    const issuer = 'http://localhost:3000'
     expect(settings).toMatchObject({
       publicUrl: 'http://localhost:3000',
       embedsDatabase: true,
       network: { name: 'local', passphrase: Networks.STANDALONE, rpcUrl: EMBEDDED.rpcUrl, pollMs: 250 },
-      sessions: {
-        secret: EMBEDDED.sessionSecret,
-        issuer: 'http://localhost:3000',
-        audience: 'http://localhost:3000/api',
-        ttl: 3600,
-      },
+      sessions: { secret: EMBEDDED.sessionSecret, issuer, audience: `${issuer}/api`, ttl: 3600 },
       sep10: { networkPassphrase: Networks.STANDALONE, homeDomain: 'localhost:3000', webAuthDomain: 'localhost:3000' },
       provider: EMBEDDED.provider,
-      sponsor: {
-        limits: { transfersPerAccount: 500, stroopsPerAccount: 1_000_000_000n, dailyBudget: 10_000_000_000n },
-      },
+      sponsor: { limits },
     })
     expect(settings.sponsor?.keypair.secret()).toBe(EMBEDDED.sponsorSeed)
     expect(settings.sponsor?.rules).toMatchObject({
@@ -221,22 +211,16 @@ describe('the deny set', () => {
 })
 
 describe('the contracts that are sponsored', () => {
-  const contracts = (variables: Record<string, string>, embedded?: Embedded) =>
-    compose(variables, embedded).sponsor?.rules.contracts
-
-  test('are the token alone by default', () => {
-    expect(contracts({})).toEqual(new Set([token]))
-    expect(contracts({ SPONSOR_CONTRACTS: '' })).toEqual(new Set())
-  })
-
-  test('are those listed, the token only if it is among them', () => {
-    expect(contracts({ SPONSOR_CONTRACTS: otherToken })).toEqual(new Set([otherToken]))
-  })
-
-  test('are none for `none`, and none without a token', () => {
-    expect(contracts({ SPONSOR_CONTRACTS: 'none' })).toEqual(new Set())
-    const { token: _, ...tokenless } = EMBEDDED
-    expect(contracts({}, tokenless)).toEqual(new Set())
+  const { token: _, ...tokenless } = EMBEDDED
+  test.each<[Record<string, string>, string[], Embedded?]>([
+    [{}, [token]],
+    [{ SPONSOR_CONTRACTS: '' }, []],
+    // The token is one of them only if it is among them.
+    [{ SPONSOR_CONTRACTS: otherToken }, [otherToken]],
+    [{ SPONSOR_CONTRACTS: 'none' }, []],
+    [{}, [], tokenless],
+  ])('%j: %j', (variables, contracts, embedded) => {
+    expect(compose(variables, embedded).sponsor?.rules.contracts).toEqual(new Set(contracts))
   })
 })
 
