@@ -40,7 +40,9 @@ export async function boot(): Promise<void> {
     closeAtExit(running)
     tellPassword(running.settings)
   } catch (error) {
-    log('error', 'boot', { failure: error instanceof Error ? error.message : String(error) })
+    // A database that does not open is a refusal, which says little: its cause is told, too.
+    const saysAll = error instanceof Error && error.cause === undefined
+    log('error', 'boot', { failure: saysAll ? error.message : describeFailure(error) })
     if (isSet('VERCEL') && isConfigurationError(error)) return
     if (!(error instanceof Error) || error.name === 'Error') console.error(error)
     process.exit(1)

@@ -1,6 +1,8 @@
-import { mkdtemp } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
@@ -8,8 +10,11 @@ import { openStore, type Store, type StoreLocation, transact } from '#lib/db/con
 import { isPooledNeon } from '#lib/db/drivers.ts'
 import { startService } from '#lib/server/start.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { freePort } from '../support/port.ts'
 import { type SilentProxy, startSilentProxy } from '../support/silent-proxy.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
+
+const run = promisify(execFile)
 
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let silent: SilentProxy
@@ -123,4 +128,19 @@ describe('a database that a newer version has migrated', () => {
     const starting = startService(readEnvironment(variables))
     await expect(starting).rejects.toMatchObject({ name: 'ConfigurationError', variable: 'DATABASE_URL' })
   })
+})
+
+test('an embedded database that does not open ends the boot, which says why', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'database-'))
+  await writeFile(join(folder, 'database'), 'a file in place of a folder')
+  const env = { PATH: process.env.PATH, DATA_DIR: folder, DEVNET_PORT: String(await freePort()) }
+  const code = "await (await import('#lib/server/start.ts')).boot()"
+  const booting = run(process.execPath, ['--input-type=module', '-e', code], {
+    env: env as unknown as NodeJS.ProcessEnv,
+  })
+  await expect(booting).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/"event":"boot","failure":".*the database cannot be reached.*caused by .*database/),
+  })
+  await rm(folder, { recursive: true })
 })
