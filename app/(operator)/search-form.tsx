@@ -34,18 +34,18 @@ export function SearchForm({ path, query, searches, tab, filters, children }: Se
         <label htmlFor="q" className="sr-only">
           Search
         </label>
-        <span className="relative min-w-48 flex-1 basis-full sm:max-w-md sm:basis-64">
+        <span className="relative min-w-48 flex-1 basis-64 sm:max-w-md">
           <input
             id="q"
             name="q"
             type="search"
             key={q}
             defaultValue={q}
-            placeholder={`Search ${searches}`}
+            placeholder={`${searches.charAt(0).toUpperCase()}${searches.slice(1)}`}
             aria-keyshortcuts="/"
             spellCheck={false}
             autoComplete="off"
-            className={`${FIELD} w-full sm:pr-9`}
+            className={`${FIELD} w-full max-sm:placeholder:text-[0.8125rem] sm:pr-9`}
           />
           <span
             aria-hidden="true"
@@ -57,7 +57,7 @@ export function SearchForm({ path, query, searches, tab, filters, children }: Se
         {children}
         <button
           type="submit"
-          className={`rounded-md border border-edge bg-surface px-3 py-1.5 hover:border-accent hover:text-accent ${children ? '' : 'max-sm:not-focus:sr-only'}`}
+          className="rounded-md border border-edge bg-surface px-3 py-1.5 hover:border-accent hover:text-accent"
         >
           Search
         </button>
