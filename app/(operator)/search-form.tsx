@@ -45,7 +45,7 @@ export function SearchForm({ path, query, searches, tab, filters, children }: Se
             aria-keyshortcuts="/"
             spellCheck={false}
             autoComplete="off"
-            className={`${FIELD} w-full max-sm:placeholder:text-[0.8125rem] sm:pr-9`}
+            className={`${FIELD} w-full max-sm:placeholder:text-xs sm:pr-9`}
           />
           <span
             aria-hidden="true"

@@ -3,7 +3,7 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
-import { jobLimit, transferLimit } from './lateness.ts'
+import { jobLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { firstInnerHash, refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 import { findUserOrganisations } from './users.ts'
 
@@ -22,7 +22,7 @@ function describeOpen(resultCode: string | null) {
   return {
     level: 'late',
     what: 'A transfer is overdue',
-    why: `${said}it was sent, and the RPC has not shown within 6 minutes whether it was paid`,
+    why: `${said}${WHY_OVERDUE}`,
     remedy:
       'Look at Ledger under Health, below. If it is not following, bring the RPC back. If it is, name another RPC in STELLAR_RPC_URL, one that has the ledgers since the transfer was sent, and start the service again. It then decides by itself; nothing is paid twice meanwhile.',
   } as const

@@ -1,6 +1,6 @@
 import Link from 'next/link'
 import { explainTransfer } from '#lib/operator/explanation.ts'
-import { transferState } from '#lib/operator/lateness.ts'
+import { transferState, WHY_OVERDUE } from '#lib/operator/lateness.ts'
 import type { TransferLine } from '#lib/operator/transfers.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { between, Moment } from '../figures.tsx'
@@ -51,11 +51,12 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
   {
     head: 'Result',
     cell: (transfer) => {
-      const why = explainTransfer(transfer)
+      const state = transferState(transfer, now)
+      const why = state === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
       return (
         <>
           {/* The space lets the time wrap where the table has no room for it beside the status. */}
-          <Status of="transfer" is={transferState(transfer, now)} />{' '}
+          <Status of="transfer" is={state} />{' '}
           {transfer.settledAt && transfer.status === 'succeeded' && (
             <span className="ml-1 inline-block text-xs whitespace-nowrap text-faint max-sm:hidden">
               {between(transfer.createdAt, transfer.settledAt)}

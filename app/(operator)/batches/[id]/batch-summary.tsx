@@ -25,7 +25,7 @@ export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
         {facts.map(([term, value]) => (
           <div key={term} className="min-w-0">
             <dt className="text-xs text-faint">{term}</dt>
-            <dd className="mt-0.5 break-words">{value}</dd>
+            <dd className="mt-0.5 break-words max-sm:[&>time>span]:block">{value}</dd>
           </div>
         ))}
       </dl>

@@ -1,5 +1,5 @@
 import type { PayoutLine } from '#lib/operator/batches.ts'
-import { payoutState } from '#lib/operator/lateness.ts'
+import { payoutState, WHY_OVERDUE } from '#lib/operator/lateness.ts'
 import { Moment } from '../../figures.tsx'
 import { Address, Hash, TransactionHash } from '../../hash.tsx'
 import { ContractorLink } from '../../record-links.tsx'
@@ -16,7 +16,7 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
           <ContractorLink id={payout.contractorId} name={payout.contractor} />
         </div>
         {payout.error && <p className="mt-0.5 max-w-prose text-bad">{payout.error}</p>}
-        {payout.meaning && <p className="max-w-prose text-xs text-soft">{payout.meaning}</p>}
+        <Why words={payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning} />
         {payout.txHash && (
           <div className="mt-0.5 md:hidden">
             <TransactionHash hash={payout.txHash} network={network} />
@@ -55,4 +55,8 @@ function InnerHash({ hash }: { hash: string }) {
       <Hash value={hash} /> <span className="text-xs">inner</span>
     </span>
   )
+}
+
+function Why({ words }: { words: string }) {
+  return words !== '' && <p className="max-w-prose text-xs text-soft">{words}</p>
 }
