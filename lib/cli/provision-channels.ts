@@ -58,8 +58,13 @@ export async function provisionChannels(
   const prover = await loadProver(proverSettings(environment), say)
   try {
     const relay = announceRegistrations(await composeRelay(service, { prover }), (line) => say(`         ${line}`))
-    const needs = { auditorId: document.auditor.id, funds: given.funds }
-    await prepareChannels(relay, service.faucet, (address, step) => say(`channel  ${address}, ${step}`), needs)
+    await prepareChannels({
+      relay,
+      faucet: service.faucet,
+      say: (address, step) => say(`channel  ${address}, ${step}`),
+      auditorId: document.auditor.id,
+      funds: given.funds,
+    })
   } finally {
     await prover.destroy?.()
     await service.close()

@@ -1,8 +1,8 @@
 /** As many rows as one statement inserts: so few that composing it holds up no other request. */
-const ROWS_AT_ONCE = 250
+export const ROWS_AT_ONCE = 250
 
-/** `rows` in parts of at most `size`, in their order. */
-export function partsOf<Row>(rows: readonly Row[], size = ROWS_AT_ONCE): Row[][] {
-  const count = Math.ceil(rows.length / size)
-  return Array.from({ length: count }, (_, index) => rows.slice(index * size, (index + 1) * size))
+/** `rows` in such parts, in their order. */
+export function partsOf<Row>(rows: readonly Row[]): Row[][] {
+  const count = Math.ceil(rows.length / ROWS_AT_ONCE)
+  return Array.from({ length: count }, (_, index) => rows.slice(index * ROWS_AT_ONCE, (index + 1) * ROWS_AT_ONCE))
 }

@@ -1,6 +1,6 @@
 import { and, eq } from 'drizzle-orm'
 import { z } from 'zod'
-import { CONTRACTOR_STATUSES, IDENTITY_KINDS, identities } from '#drizzle/schema/directory.ts'
+import { CONTRACTOR_STATUSES, IDENTITY_KINDS, identities, organisations } from '#drizzle/schema/directory.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
@@ -9,14 +9,7 @@ import { absentOr, plainText } from '#lib/text/plain-text.ts'
 import type { InviteContext } from './invites/invites.ts'
 import { findPendingInvite } from './invites/search.ts'
 import { inviteToken } from './invites/token.ts'
-import {
-  foundOrganisation,
-  isEmpty,
-  leaveEmptyOrganisation,
-  lockIdentities,
-  nameOrganisation,
-  organisationOf,
-} from './organisations.ts'
+import { foundOrganisation, isEmpty, leaveEmptyOrganisation, lockIdentities, organisationOf } from './organisations.ts'
 import { actorOf, admitUser, type User, type UserContext } from './user.ts'
 
 /** The body of PATCH /me. */
@@ -64,7 +57,10 @@ export async function nameOwnOrganisation(context: UserContext, name: string): P
   const { identity } = user
   await transactFor(db, user.organisation?.id ?? identity.sub, async (tx) => {
     const { id: organisation, name: before } = await foundOrganisation(tx, identity, now, name)
-    if (before !== name) await nameOrganisation(tx, { organisation, actor: actorOf(identity) }, name, now)
+    if (before === name) return
+    await tx.update(organisations).set({ name }).where(eq(organisations.id, organisation))
+    const [actor, subject] = [actorOf(identity), { kind: 'organisation' as const, id: organisation }]
+    await recordAudit(tx, now, { organisation, actor, action: 'organisation.named', subject })
   })
   return await admitUser(context, identity)
 }

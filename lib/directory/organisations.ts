@@ -57,18 +57,6 @@ export async function foundOrganisation(
   return founded
 }
 
-/** Names the organisation of the employer. */
-export async function nameOrganisation(
-  tx: Database,
-  { organisation, actor }: Employer,
-  name: string,
-  now: Date,
-): Promise<void> {
-  await tx.update(organisations).set({ name }).where(eq(organisations.id, organisation))
-  const subject = { kind: 'organisation', id: organisation } as const
-  await recordAudit(tx, now, { organisation, actor, action: 'organisation.named', subject })
-}
-
 /** Whether an organisation has no records that anybody could see: neither contractors nor batches. */
 export async function isEmpty(db: Database, organisation: string): Promise<boolean> {
   const [found] = await db

@@ -14,15 +14,17 @@ import { askOnce, type Channel, type Relay } from './relay.ts'
 /** What a channel is given by default. */
 export const CHANNEL_FUNDS = 1_000_000_0000000n
 
-/** What a channel is to have. */
-export interface ChannelNeeds {
-  /** under whom it is registered */
-  auditorId: number
-  /** base units; with less than a tenth of it, it is given it again */
-  funds: bigint
+/** How channels are made fit to pay. */
+export interface Preparation {
+  relay: Relay
+  /** gives the channels what they pay with, where there is one */
+  faucet: Faucet | undefined
+  say(channel: string, step: string): void
+  /** under which auditor channels are registered */
+  auditorId?: number
+  /** base units that a channel is given; with less than a tenth of it, it is given it again */
+  funds?: bigint
 }
-
-const NEEDS: ChannelNeeds = { auditorId: 0, funds: CHANNEL_FUNDS }
 
 /** How long the faucet may take for one channel (ms): it serves one at a time. */
 const FAUCET_PATIENCE = 120_000
@@ -35,24 +37,15 @@ const INFO = z.object({ friendbotUrl: z.string().optional() })
  * after it was interrupted.
  * @throws Refusal `not-wired` where the network has no friendbot, or the service no faucet; `unavailable`
  */
-export async function prepareChannels(
-  relay: Relay,
-  faucet: Faucet | undefined,
-  say: (channel: string, step: string) => void,
-  needs = NEEDS,
-): Promise<void> {
+export async function prepareChannels(preparation: Preparation): Promise<void> {
+  const { relay } = preparation
   await announceChannels(relay)
-  await Promise.all(relay.channels.map((channel) => prepareChannel(relay, faucet, channel, say, needs)))
+  await Promise.all(relay.channels.map((channel) => prepareChannel(preparation, channel)))
 }
 
 /** Makes one channel fit to pay, as `prepareChannels` does. */
-export async function prepareChannel(
-  relay: Relay,
-  faucet: Faucet | undefined,
-  channel: Channel,
-  say: (channel: string, step: string) => void,
-  { auditorId, funds }: ChannelNeeds = NEEDS,
-): Promise<void> {
+export async function prepareChannel(preparation: Preparation, channel: Channel): Promise<void> {
+  const { relay, say, auditorId = 0 } = preparation
   const { address } = channel
   let problem = await diagnose(relay, address)
   if (problem) await noteProblem(relay, address, problem)
@@ -69,7 +62,7 @@ export async function prepareChannel(
       relay.signal,
     )
   }
-  await fillUp(relay, faucet, channel, say, funds)
+  await fillUp(preparation, channel)
   await noteProblem(relay, address, null)
   say(address, 'ready')
 }
@@ -85,13 +78,7 @@ export function announceRegistrations(relay: Relay, say: (line: string) => void)
   return { ...relay, deployment }
 }
 
-async function fillUp(
-  relay: Relay,
-  faucet: Faucet | undefined,
-  channel: Channel,
-  say: (channel: string, step: string) => void,
-  funds: bigint,
-): Promise<void> {
+async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation, channel: Channel): Promise<void> {
   const before = await readBalance(relay, channel)
   const received = before.receiving.value
   if (before.spendable.value + received < funds / 10n) {

@@ -86,7 +86,9 @@ async function runRelay(service: Service, options: RelayOptions): Promise<RelayH
   else await checked
   const announced = announceRegistrations(relay, (progress) => log('info', 'registering channels', { progress }))
   return await startHost(relay, {
-    ...(options.prepares && { prepare: (channel) => prepareChannel(announced, faucet, channel, () => undefined) }),
+    ...(options.prepares && {
+      prepare: (channel) => prepareChannel({ relay: announced, faucet, say: () => undefined }, channel),
+    }),
     end: () => ending.abort(),
     port: settings.relay?.port ?? 0,
     network: settings.network.name,

@@ -72,7 +72,8 @@ async function onLedger<Result>(
   const service = await startService(readEnvironment(variables))
   const prover = service.settings.relay && (await loadProver(service.settings.relay.prover, console.error))
   try {
-    await prepareChannels(await composeRelay(service, { ...(prover && { prover }) }), service.faucet, () => undefined)
+    const relay = await composeRelay(service, { ...(prover && { prover }) })
+    await prepareChannels({ relay, faucet: service.faucet, say: () => undefined })
     return await measure(service, variables)
   } finally {
     // Its worker would keep the process.

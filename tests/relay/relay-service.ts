@@ -85,7 +85,9 @@ export async function openRelayService(
   const relay = await composeRelay(running)
   const fit = { ...relay, channels: relay.channels.slice(0, prepared) }
   const closing = given.closeMs === 0 ? setInterval(service.ledger.devnet.closeLedger, 100) : undefined
-  await prepareChannels(fit, running.faucet, () => undefined).finally(() => clearInterval(closing))
+  await prepareChannels({ relay: fit, faucet: running.faucet, say: () => undefined }).finally(() =>
+    clearInterval(closing),
+  )
   const fixture: RelayService = {
     ...service,
     key,

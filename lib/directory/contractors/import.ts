@@ -1,10 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
-import { and, eq, inArray, isNull } from 'drizzle-orm'
+import { and, eq, inArray, isNull, or } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
-import { partsOf } from '#lib/db/parts.ts'
-import { foldEmail } from '#lib/text/plain-text.ts'
+import { ROWS_AT_ONCE } from '#lib/db/parts.ts'
 import { refuseDissolved } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
 import { contractorRowOf, creationOf, FULL, roomFor, SAME_ADDRESS, SAME_EMAIL } from './creation.ts'
@@ -35,24 +34,19 @@ export async function importContractors(
   )
   const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
   const importing = transactFor(db, employer.organisation, async (tx) => {
-    const room = await roomFor(tx, employer)
-    const { fresh, taken } = await sortOut(tx, employer, good)
-    const drafts = await mapInSlices(fresh.slice(0, room), ({ row, given }) => {
-      return { row, record: contractorRowOf(employer, given, found, now) }
+    const drafts = await mapInSlices(good, ({ given }) => contractorRowOf(employer, given, found, now))
+    const made = await insertUpTo(tx, drafts, await roomFor(tx, employer))
+    const left = drafts.filter(({ id }) => !made.has(id))
+    const reasons = left.length > 0 ? await findReasons(tx, employer, left) : new Map<string, string>()
+    const refused = good.flatMap(({ row }, index) => {
+      const reason = reasons.get(drafts[index]?.id ?? '')
+      return reason === undefined ? [] : [{ row, reason }]
     })
-    const left = fresh.slice(room).map(({ row }) => ({ row, reason: FULL }))
-    const inserted = await insertContractors(
-      tx,
-      drafts.map(({ record }) => record),
-    )
-    const imported = drafts.flatMap(({ record }) => inserted.get(record.id) ?? [])
-    const overtaken = drafts
-      .filter(({ record }) => !inserted.has(record.id))
-      .map(({ row }) => ({ row, reason: 'another contractor has this email or address' }))
+    const imported = drafts.flatMap(({ id }) => made.get(id) ?? [])
     await recordAudit(tx, now, ...imported.map((contractor) => creationOf(employer, contractor)))
     return {
       imported: imported.map(presentContractor),
-      errors: [...errors, ...taken, ...left, ...overtaken].sort((one, other) => one.row - other.row),
+      errors: [...errors, ...refused].sort((one, other) => one.row - other.row),
     }
   })
   return await importing.catch(refuseDissolved)
@@ -71,52 +65,38 @@ function parseRow(value: unknown, row: number): GoodRow | { row: number; given?:
   return { row, given: { ...given, ...(amount !== undefined && { rate: { amount, currency: 'USDC' } }) } }
 }
 
-/**
- * Divides rows into those whose email and address are free, in the organisation and in the rows before, and the others
- * with the reason.
- */
-async function sortOut(tx: Database, employer: Employer, rows: readonly GoodRow[]) {
-  const wantedEmails = rows.flatMap(({ given }) => (given.email === undefined ? [] : foldEmail(given.email)))
-  const wantedAddresses = rows.flatMap(({ given }) => given.address ?? [])
-  const emails = await findTaken(tx, employer, contractors.emailFolded, wantedEmails)
-  const addresses = await findTaken(tx, employer, contractors.address, wantedAddresses)
-  const taken: { row: number; reason: string }[] = []
-  const fresh = rows.filter(({ row, given }) => {
-    const email = given.email === undefined ? undefined : foldEmail(given.email)
-    const sameEmail = email !== undefined && emails.has(email)
-    if (sameEmail || (given.address !== undefined && addresses.has(given.address))) {
-      taken.push({ row, reason: sameEmail ? SAME_EMAIL : SAME_ADDRESS })
-      return false
-    }
-    if (email !== undefined) emails.add(email)
-    if (given.address !== undefined) addresses.add(given.address)
-    return true
-  })
-  return { fresh, taken }
+type Draft = ReturnType<typeof contractorRowOf>
+
+/** Inserts rows until there is no room for more; those that were inserted, by id. One that clashes is left out. */
+async function insertUpTo(tx: Database, drafts: readonly Draft[], room: number): Promise<Map<string, ContractorRow>> {
+  const made = new Map<string, ContractorRow>()
+  for (let next = 0; next < drafts.length && made.size < room; ) {
+    const part = drafts.slice(next, next + Math.min(ROWS_AT_ONCE, room - made.size))
+    const rows = await tx.insert(contractors).values(part).onConflictDoNothing().returning(CONTRACTOR_COLUMNS)
+    for (const row of rows) made.set(row.id, row)
+    next += part.length
+  }
+  return made
 }
 
-/** Which of `wanted` contractors of the organisation have already. */
-async function findTaken(
+/** Why rows were not inserted: for the email or the address that a contractor has by now, else for want of room. */
+async function findReasons(
   tx: Database,
   { organisation }: Employer,
-  column: typeof contractors.emailFolded | typeof contractors.address,
-  wanted: string[],
-): Promise<Set<string>> {
-  const found = await tx
-    .select({ value: column })
-    .from(contractors)
-    .where(and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt), inArray(column, wanted)))
-  return new Set(found.flatMap(({ value }) => value ?? []))
-}
-
-/** Those that were inserted, by id. A clash with an import that runs at the same time leaves a row out. */
-async function insertContractors(tx: Database, rows: readonly ReturnType<typeof contractorRowOf>[]) {
-  const inserted = new Map<string, ContractorRow>()
-  for (const part of partsOf(rows)) {
-    const made = await tx.insert(contractors).values(part).onConflictDoNothing().returning(CONTRACTOR_COLUMNS)
-    for (const row of made) inserted.set(row.id, row)
+  left: readonly Draft[],
+): Promise<Map<string, string>> {
+  const { emailFolded, address } = contractors
+  const theirEmails = left.flatMap((draft) => draft.emailFolded ?? [])
+  const theirAddresses = left.flatMap((draft) => draft.address ?? [])
+  const isSame = or(inArray(emailFolded, theirEmails), inArray(address, theirAddresses))
+  const isOwn = and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt))
+  const taken = await tx.select({ emailFolded, address }).from(contractors).where(and(isOwn, isSame))
+  const [emails, addresses] = [new Set(taken.map((one) => one.emailFolded)), new Set(taken.map((one) => one.address))]
+  const reasonOf = (draft: Draft) => {
+    if (draft.emailFolded && emails.has(draft.emailFolded)) return SAME_EMAIL
+    return draft.address && addresses.has(draft.address) ? SAME_ADDRESS : FULL
   }
-  return inserted
+  return new Map(left.map((draft) => [draft.id, reasonOf(draft)]))
 }
 
 /** How long the process may be held before others have their turn, in milliseconds. */
