@@ -66,15 +66,20 @@ export const CALLERS = {
   { scheme: 'session' | 'metrics' | 'scheduler' | undefined; role?: string; refusals: readonly RefusalCode[] }
 >
 
-const METRICS = {
-  code: 'metrics-not-configured',
-  unset: 'metrics are not configured',
-  wrong: 'invalid metrics token',
-} as const
-const SCHEDULER = {
-  code: 'cron-not-configured',
-  unset: 'no CRON_SECRET is configured',
-  wrong: 'invalid scheduler token',
+/** The callers that are machines: the setting that holds their secret, and what is said where it is unset or wrong. */
+const MACHINES = {
+  metrics: {
+    setting: 'metricsToken',
+    code: 'metrics-not-configured',
+    unset: 'metrics are not configured',
+    wrong: 'invalid metrics token',
+  },
+  scheduler: {
+    setting: 'cronSecret',
+    code: 'cron-not-configured',
+    unset: 'no CRON_SECRET is configured',
+    wrong: 'invalid scheduler token',
+  },
 } as const
 
 const isRole = (caller: CallerName): caller is keyof typeof ROLES => caller in ROLES
@@ -91,12 +96,9 @@ export async function identify(
 ): Promise<object> {
   const { settings, now } = service
   if (caller === 'anybody') return {}
-  if (caller === 'metrics') {
-    requireSecret(settings.metricsToken, request, METRICS)
-    return {}
-  }
-  if (caller === 'scheduler') {
-    requireSecret(settings.cronSecret, request, SCHEDULER)
+  if (caller === 'metrics' || caller === 'scheduler') {
+    const machine = MACHINES[caller]
+    requireSecret(settings[machine.setting], request, machine)
     return {}
   }
   const session = await verifySession(settings.sessions, readBearer(request), now())

@@ -9,7 +9,14 @@ import { absentOr, plainText } from '#lib/text/plain-text.ts'
 import type { InviteContext } from './invites/invites.ts'
 import { findPendingInvite } from './invites/search.ts'
 import { inviteToken } from './invites/token.ts'
-import { foundOrganisation, isEmpty, leaveEmptyOrganisation, lockIdentities, organisationOf } from './organisations.ts'
+import {
+  foundOrganisation,
+  isEmpty,
+  isIdentity,
+  leaveEmptyOrganisation,
+  lockIdentities,
+  organisationOf,
+} from './organisations.ts'
 import { actorOf, admitUser, type User, type UserContext } from './user.ts'
 
 /** The body of PATCH /me. */
@@ -106,10 +113,7 @@ export async function joinIdentity(context: UserContext, joined: Session): Promi
     if (!(await leaveEmptyOrganisation(tx, other.identity, now))) {
       throw new Refusal('organisation-in-use', "the other session's organisation has records of its own")
     }
-    await tx
-      .update(identities)
-      .set({ organisation: organisation.id })
-      .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
+    await tx.update(identities).set({ organisation: organisation.id }).where(isIdentity(other.identity))
     await recordAudit(tx, now, {
       organisation: organisation.id,
       actor: actorOf(user.identity),

@@ -151,4 +151,5 @@ export async function lockIdentities(tx: Database, several: readonly IdentityNam
   for (const identity of several.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))) await lockIdentity(tx, identity)
 }
 
-const isIdentity = ({ kind, sub }: IdentityName) => and(eq(identities.kind, kind), eq(identities.sub, sub))
+/** The condition for the row of an identity. */
+export const isIdentity = ({ kind, sub }: IdentityName) => and(eq(identities.kind, kind), eq(identities.sub, sub))

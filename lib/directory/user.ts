@@ -6,10 +6,9 @@ import type { Actor } from '#lib/db/audit-log.ts'
 import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { foldEmail } from '#lib/text/plain-text.ts'
 import { isId } from './ids.ts'
-import { findPendingInvite } from './invites/search.ts'
-import { foundOrganisation, type Organisation } from './organisations.ts'
+import { emailOf, findPendingInvite } from './invites/search.ts'
+import { foundOrganisation, isIdentity, type Organisation } from './organisations.ts'
 
 /** A contractor record that a user is linked to. */
 export interface LinkedRecord {
@@ -195,9 +194,3 @@ export function actorOf({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): Actor {
 function providerFields(identity: Identity) {
   return identity.kind === 'idp' ? { issuer: identity.issuer, email: emailOf(identity) ?? null } : {}
 }
-
-function emailOf(identity: Identity): string | undefined {
-  return identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : undefined
-}
-
-const isIdentity = ({ kind, sub }: Identity) => and(eq(identities.kind, kind), eq(identities.sub, sub))

@@ -3,13 +3,13 @@ import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { foldEmail } from '#lib/text/plain-text.ts'
 import { refuseConflict } from '../contractors/creation.ts'
 import { findViewingKeys, type LedgerContext, type ViewingKeys } from '../contractors/registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, presentContractor } from '../contractors/schema.ts'
 import { leaveEmptyOrganisation, lockIdentity } from '../organisations.ts'
 import { actorOf, type User, type UserContext } from '../user.ts'
 import { type InviteContext, isValid } from './invites.ts'
+import { emailOf } from './search.ts'
 import { readInviteToken } from './token.ts'
 
 /**
@@ -77,9 +77,9 @@ function requireMeant({ identity, organisation }: User, record: Row): string | n
   }
   if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted', 'invite accepted already')
   const account = identity.kind === 'ledger' ? identity.sub : null
-  const email = identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : null
+  const email = emailOf(identity)
   const isForAnybody = record.address === null && record.emailFolded === null
-  const shows = (theirs: string | null, own: string | null) => theirs !== null && theirs === own
+  const shows = (theirs: string | null, own: string | null | undefined) => theirs !== null && theirs === own
   const isShown = shows(record.address, account) || shows(record.emailFolded, email)
   if (!isForAnybody && !isShown) throw new Refusal('invite-for-other', 'this invite is for somebody else')
   return record.address ?? account

@@ -21,13 +21,16 @@ export async function findPendingInvite(
   { db, now }: { db: Database; now: Date },
   { identity, without: own = null }: { identity: Identity; without?: string | null | undefined },
 ): Promise<PendingInvite | undefined> {
-  if (identity.kind === 'ledger') {
-    const [invite] = await byAddress(db).execute({ meant: identity.sub, own, now })
-    return invite
-  }
-  if (identity.email === undefined) return undefined
-  const [invite] = await byEmail(db).execute({ meant: foldEmail(identity.email), own, now })
+  const isWallet = identity.kind === 'ledger'
+  const meant = isWallet ? identity.sub : emailOf(identity)
+  if (meant === undefined) return undefined
+  const [invite] = await (isWallet ? byAddress : byEmail)(db).execute({ meant, own, now })
   return invite
+}
+
+/** The verified email of a user of an identity provider, folded. */
+export function emailOf(identity: Identity): string | undefined {
+  return identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : undefined
 }
 
 const byAddress = preparedOnce((db) => invitesBy(db, contractors.address).prepare('invite_by_address'))
