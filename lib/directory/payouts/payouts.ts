@@ -46,6 +46,7 @@ export const payoutsQuery = pageQuery.extend({
   from: moment('from').optional().meta({ description: 'those made at this moment or later' }),
   to: moment('to').optional().meta({ description: 'those made before this moment' }),
 })
+
 /** Whose payouts are read: those of an organisation, and those made out to contractor records. */
 interface Viewer {
   organisation: { id: string } | undefined
@@ -88,23 +89,17 @@ export async function listPayouts(
   const filter = and(
     batchId === undefined ? undefined : eq(payouts.batch, batchId),
     contractorId === undefined ? undefined : eq(payouts.contractor, contractorId),
-    status === undefined ? undefined : eq(payouts.status, status),
-    from === undefined ? undefined : gte(payouts.createdAt, from),
-    to === undefined ? undefined : lt(payouts.createdAt, to),
+    status && eq(payouts.status, status),
+    from && gte(payouts.createdAt, from),
+    to && lt(payouts.createdAt, to),
   )
+  const isTheirs = inArray(payouts.contractor, contractors)
   // One query for those of an organisation and one for those of records, so that each can follow an index.
-  const [own, theirs] = await Promise.all([
+  const lists = await Promise.all([
     organisation ? LIST.readOwn(db, organisation.id, filter, page) : [],
-    contractors.length > 0
-      ? LIST.readMatching(
-          db,
-          organisation?.id ?? contractors[0],
-          and(inArray(payouts.contractor, contractors), filter),
-          page,
-        )
-      : [],
+    contractors[0] ? LIST.readMatching(db, organisation?.id ?? contractors[0], and(isTheirs, filter), page) : [],
   ])
-  const rows = own.length === 0 || theirs.length === 0 ? [...own, ...theirs] : merge([...own, ...theirs])
+  const rows = lists.every(({ length }) => length > 0) ? merge(lists.flat()) : lists.flat()
   const { items, next } = cutPage(rows.slice(0, rowsToRead(page)), page)
   return { items: items.map(presentPayout), next }
 }
