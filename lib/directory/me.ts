@@ -107,7 +107,7 @@ export async function joinIdentity(context: UserContext, joined: Session): Promi
   const other = await admitUser(context, joined)
   const { kind, sub } = other.identity
   await transactFor(db, user.organisation?.id ?? user.identity.sub, async (tx) => {
-    await lockIdentities(tx, [user.identity, other.identity])
+    await lockIdentities(tx, user.identity, other.identity)
     const organisation = await foundOrganisation(tx, user.identity, now)
     if ((await organisationOf(tx, other.identity))?.id === organisation.id) return
     if (!(await leaveEmptyOrganisation(tx, other.identity, now))) {

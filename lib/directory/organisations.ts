@@ -39,7 +39,7 @@ export async function foundOrganisation(
   now: Date,
   name = defaultName(identity.sub),
 ): Promise<Organisation> {
-  await lockIdentity(tx, identity)
+  await lockIdentities(tx, identity)
   const present = await organisationOf(tx, identity)
   if (present) return present
   const [founded] = await tx
@@ -82,7 +82,7 @@ export async function isEmpty(db: Database, organisation: string): Promise<boole
  * users is deleted, unless removed contractors still refer to it. New records wait for the lock and then find it gone.
  */
 export async function leaveEmptyOrganisation(tx: Database, identity: IdentityName, now: Date): Promise<boolean> {
-  await lockIdentity(tx, identity)
+  await lockIdentities(tx, identity)
   const own = await organisationOf(tx, identity)
   if (!own) return true
   await tx.select({ id: organisations.id }).from(organisations).where(eq(organisations.id, own.id)).for('update')
@@ -140,15 +140,15 @@ export async function organisationOf(tx: Database, identity: IdentityName): Prom
   return found
 }
 
-/** Holds the row of an identity, so that what it belongs to does not change meanwhile. */
-export async function lockIdentity(tx: Database, identity: IdentityName): Promise<void> {
-  await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(identity)).for('update')
-}
-
-/** The same for several, always in the same order, so that two who lock the same ones do not wait for each other. */
-export async function lockIdentities(tx: Database, several: readonly IdentityName[]): Promise<void> {
+/**
+ * Holds the rows of identities, so that what they belong to does not change meanwhile: always in the same order, so that two
+ * who lock the same ones do not wait for each other.
+ */
+export async function lockIdentities(tx: Database, ...several: readonly IdentityName[]): Promise<void> {
   const nameOf = ({ kind, sub }: IdentityName) => `${kind}:${sub}`
-  for (const identity of several.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))) await lockIdentity(tx, identity)
+  for (const identity of several.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))) {
+    await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(identity)).for('update')
+  }
 }
 
 /** The condition for the row of an identity. */

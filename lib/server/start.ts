@@ -13,6 +13,7 @@ import { bookTransfer } from '#lib/sponsor/recording.ts'
 import { openSponsor } from '#lib/sponsor/sponsor.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
 import { openSubmission, type Submission } from '#lib/submission/submission.ts'
+import { startLedger } from './ledger.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
 import { provideService, type Service } from './services.ts'
@@ -142,7 +143,7 @@ async function startEmbedded(
   return {
     isAlone: true,
     ...(embedsDatabase && { sessionSecret: keys.sessionSecret }),
-    ...(embedsLedger && (await startLedger(configuration, keys, closers))),
+    ...(embedsLedger && (await embedLedger(configuration, keys, closers))),
   }
 }
 
@@ -150,27 +151,13 @@ function composeFaucet(given: Omit<Faucet, 'granting'>, submission: Submission):
   return { ...given, granting: openGranting({ ...given, submission }) }
 }
 
-async function startLedger(
+async function embedLedger(
   configuration: Environment,
   keys: EmbeddedKeys,
   closers: (() => unknown)[],
 ): Promise<Embedded & EmbeddedParts & { friendbotUrl: string }> {
-  const { identityIssuer, startDevnet } = await import('#lib/devnet/devnet.ts')
-  let answerIdentity: ReturnType<typeof identityIssuer> | undefined
-  const devnet = await startDevnet({
-    directory: dataPath(configuration.DATA_DIR, 'ledger'),
-    port: configuration.DEVNET_PORT,
-    profile: configuration.DEVNET_PROFILE,
-    ...(configuration.DEVNET_CLOSE_MS !== undefined && { closeMs: configuration.DEVNET_CLOSE_MS }),
-    lag: configuration.DEVNET_LAG,
-    passphrase: configuration.DEVNET_PASSPHRASE,
-    proofs: configuration.DEVNET_PROOFS,
-    identity: (request, response) => void answerIdentity?.(request, response),
-  })
+  const { devnet, issuer, audience } = await startLedger(configuration, keys.identityKey)
   closers.push(devnet.close)
-  const audience = 'confidential-payroll'
-  const issuer = `${devnet.url}/idp`
-  answerIdentity = identityIssuer({ issuer, audience, key: keys.identityKey })
   return {
     sponsorSeed: keys.sponsorSeed,
     faucetSeed: devnet.issuerSecret,

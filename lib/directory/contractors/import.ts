@@ -36,8 +36,7 @@ export async function importContractors(
   const importing = transactFor(db, employer.organisation, async (tx) => {
     const drafts = await mapInSlices(good, ({ given }) => contractorRowOf(employer, given, found, now))
     const made = await insertUpTo(tx, drafts, await roomFor(tx, employer))
-    const left = drafts.filter(({ id }) => !made.has(id))
-    const reasons = left.length > 0 ? await findReasons(tx, employer, left) : new Map<string, string>()
+    const reasons = await findReasons(tx, employer, drafts, made)
     const refused = good.flatMap(({ row }, index) => {
       const reason = reasons.get(drafts[index]?.id ?? '')
       return reason === undefined ? [] : [{ row, reason }]
@@ -79,24 +78,30 @@ async function insertUpTo(tx: Database, drafts: readonly Draft[], room: number):
   return made
 }
 
-/** Why rows were not inserted: for the email or the address that a contractor has by now, else for want of room. */
+/** Why rows were not inserted: a contractor or an earlier row has the email or the address, or there is no room. */
 async function findReasons(
   tx: Database,
   { organisation }: Employer,
-  left: readonly Draft[],
+  drafts: readonly Draft[],
+  made: ReadonlyMap<string, ContractorRow>,
 ): Promise<Map<string, string>> {
-  const { emailFolded, address } = contractors
+  const reasons = new Map<string, string>()
+  const left = drafts.filter(({ id }) => !made.has(id))
+  if (left.length === 0) return reasons
+  const { id, emailFolded, address } = contractors
   const theirEmails = left.flatMap((draft) => draft.emailFolded ?? [])
   const theirAddresses = left.flatMap((draft) => draft.address ?? [])
   const isSame = or(inArray(emailFolded, theirEmails), inArray(address, theirAddresses))
   const isOwn = and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt))
-  const taken = await tx.select({ emailFolded, address }).from(contractors).where(and(isOwn, isSame))
-  const [emails, addresses] = [new Set(taken.map((one) => one.emailFolded)), new Set(taken.map((one) => one.address))]
-  const reasonOf = (draft: Draft) => {
-    if (draft.emailFolded && emails.has(draft.emailFolded)) return SAME_EMAIL
-    return draft.address && addresses.has(draft.address) ? SAME_ADDRESS : FULL
+  const found = await tx.select({ id, emailFolded, address }).from(contractors).where(and(isOwn, isSame))
+  const taken = new Set(found.flatMap((one) => (made.has(one.id) ? [] : [one.emailFolded, one.address])))
+  for (const draft of drafts) {
+    const isTaken = (value: string | undefined) => value !== undefined && taken.has(value)
+    if (made.has(draft.id)) taken.add(draft.emailFolded ?? null).add(draft.address ?? null)
+    else if (isTaken(draft.emailFolded)) reasons.set(draft.id, SAME_EMAIL)
+    else reasons.set(draft.id, isTaken(draft.address) ? SAME_ADDRESS : FULL)
   }
-  return new Map(left.map((draft) => [draft.id, reasonOf(draft)]))
+  return reasons
 }
 
 /** How long the process may be held before others have their turn, in milliseconds. */

@@ -1,12 +1,12 @@
 import { eq } from 'drizzle-orm'
 import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transactFor } from '#lib/db/connection.ts'
+import { transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { refuseConflict } from '../contractors/creation.ts'
-import { findViewingKeys, type LedgerContext, type ViewingKeys } from '../contractors/registration.ts'
-import { CONTRACTOR_COLUMNS, type Contractor, presentContractor } from '../contractors/schema.ts'
-import { leaveEmptyOrganisation, lockIdentity } from '../organisations.ts'
+import { findViewingKeys, type LedgerContext } from '../contractors/registration.ts'
+import { type Contractor, presentContractor } from '../contractors/schema.ts'
+import { leaveEmptyOrganisation, lockIdentities } from '../organisations.ts'
 import { actorOf, type User, type UserContext } from '../user.ts'
 import { type InviteContext, isValid } from './invites.ts'
 import { emailOf } from './search.ts'
@@ -27,14 +27,19 @@ export async function acceptInvite(
   const actor = actorOf(user.identity)
   const [seen] = await db.select().from(contractors).where(isValid(name, now))
   if (!seen) throw inviteNotFound()
-  const address = requireMeant(user, seen)
-  const found = await findViewingKeys(accounts, [address])
+  const found = await findViewingKeys(accounts, [requireMeant(user, seen)])
   const accepting = transactFor(db, seen.organisation, async (tx) => {
-    await lockIdentity(tx, user.identity)
+    await lockIdentities(tx, user.identity)
     const [record] = await tx.select().from(contractors).where(isValid(name, now)).for('update')
     if (!record) throw inviteNotFound()
     // Judged again under the lock. If the address is another one by now, the next look will find its registration.
-    const linked = await link(tx, { user, record, found }, now)
+    const address = requireMeant(user, record)
+    const pvk = found.get(address ?? '')
+    const { kind, sub } = user.identity
+    const status = statusAfter(record.status, Boolean(pvk))
+    const accepted = { linkedKind: kind, linkedSub: sub, inviteAcceptedAt: now, status, address, ...(pvk && { pvk }) }
+    const [linked] = await tx.update(contractors).set(accepted).where(eq(contractors.id, record.id)).returning()
+    if (!linked) throw inviteNotFound()
     await recordAudit(tx, now, {
       organisation: linked.organisation,
       actor,
@@ -46,26 +51,6 @@ export async function acceptInvite(
     return presentContractor(linked)
   })
   return await accepting.catch(refuseConflict)
-}
-
-async function link(tx: Database, given: { user: User; record: Row; found: ViewingKeys }, now: Date) {
-  const { user, record, found } = given
-  const address = requireMeant(user, record)
-  const pvk = found.get(address ?? '')
-  const [linked] = await tx
-    .update(contractors)
-    .set({
-      linkedKind: user.identity.kind,
-      linkedSub: user.identity.sub,
-      inviteAcceptedAt: now,
-      status: statusAfter(record.status, Boolean(pvk)),
-      address,
-      ...(pvk && { pvk }),
-    })
-    .where(eq(contractors.id, record.id))
-    .returning({ ...CONTRACTOR_COLUMNS, organisation: contractors.organisation })
-  if (!linked) throw inviteNotFound()
-  return linked
 }
 
 type Row = typeof contractors.$inferSelect

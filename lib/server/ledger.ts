@@ -1,0 +1,32 @@
+import { dataPath } from '#lib/config/data-directory.ts'
+import type { Environment } from '#lib/config/environment.ts'
+import type { identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
+
+/** The embedded ledger, and its issuer of access tokens for any email. */
+export interface EmbeddedLedger {
+  devnet: Awaited<ReturnType<typeof startDevnet>>
+  issuer: string
+  audience: string
+}
+
+/** Starts the embedded ledger as it is configured. A service whose ledger is elsewhere never loads it. */
+export async function startLedger(
+  configuration: Environment,
+  identityKey: Parameters<typeof identityIssuer>[0]['key'],
+): Promise<EmbeddedLedger> {
+  const { identityIssuer, startDevnet } = await import('#lib/devnet/devnet.ts')
+  let answerIdentity: ReturnType<typeof identityIssuer> | undefined
+  const devnet = await startDevnet({
+    directory: dataPath(configuration.DATA_DIR, 'ledger'),
+    port: configuration.DEVNET_PORT,
+    profile: configuration.DEVNET_PROFILE,
+    ...(configuration.DEVNET_CLOSE_MS !== undefined && { closeMs: configuration.DEVNET_CLOSE_MS }),
+    lag: configuration.DEVNET_LAG,
+    passphrase: configuration.DEVNET_PASSPHRASE,
+    proofs: configuration.DEVNET_PROOFS,
+    identity: (request, response) => void answerIdentity?.(request, response),
+  })
+  const [issuer, audience] = [`${devnet.url}/idp`, 'confidential-payroll']
+  answerIdentity = identityIssuer({ issuer, audience, key: identityKey })
+  return { devnet, issuer, audience }
+}
