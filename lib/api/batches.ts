@@ -16,7 +16,7 @@ import {
 import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { pageQuery } from '#lib/http/paging.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
-import { answerPage, operation } from './operation.ts'
+import { answerPage, inGroup, operation } from './operation.ts'
 import { refreshTransfersOf } from './payouts.ts'
 
 const parameters = { id: { description: 'id of the batch', example: EXAMPLE.batchId } }
@@ -29,12 +29,10 @@ const completed = {
   completedAt: EXAMPLE.paid,
 }
 
-export const BATCH_OPERATIONS = [
+export const BATCH_OPERATIONS = inGroup('Batches', [
   operation({
     id: 'listBatches',
-    method: 'GET',
-    path: '/batches',
-    group: 'Batches',
+    route: 'GET /batches',
     caller: 'employer',
     summary: 'List your batches, newest first',
     query: { schema: batchesQuery, example: { ...PAGE_EXAMPLE, status: 'completed', q: 'march' } },
@@ -51,9 +49,7 @@ export const BATCH_OPERATIONS = [
   }),
   operation({
     id: 'createBatch',
-    method: 'POST',
-    path: '/batches',
-    group: 'Batches',
+    route: 'POST /batches',
     caller: 'founder',
     summary: 'Start a batch',
     body: { schema: newBatch, example: { name: BATCH_EXAMPLE.name } },
@@ -63,9 +59,7 @@ export const BATCH_OPERATIONS = [
   }),
   operation({
     id: 'getBatch',
-    method: 'GET',
-    path: '/batches/{id}',
-    group: 'Batches',
+    route: 'GET /batches/{id}',
     caller: 'employer',
     summary: 'Look up a batch with its payouts',
     description:
@@ -87,9 +81,7 @@ export const BATCH_OPERATIONS = [
   }),
   operation({
     id: 'removeBatch',
-    method: 'DELETE',
-    path: '/batches/{id}',
-    group: 'Batches',
+    route: 'DELETE /batches/{id}',
     caller: 'employer',
     extension: true,
     summary: 'Remove a batch of which nothing was ever sent',
@@ -101,9 +93,7 @@ export const BATCH_OPERATIONS = [
   }),
   operation({
     id: 'instructBatch',
-    method: 'POST',
-    path: '/batches/{id}/instructions',
-    group: 'Batches',
+    route: 'POST /batches/{id}/instructions',
     caller: 'employer',
     summary: 'Add payouts to a draft',
     description: [
@@ -130,9 +120,7 @@ export const BATCH_OPERATIONS = [
   }),
   operation({
     id: 'lockBatch',
-    method: 'POST',
-    path: '/batches/{id}/ready',
-    group: 'Batches',
+    route: 'POST /batches/{id}/ready',
     caller: 'employer',
     summary: 'Lock a batch: it is ready to be sent',
     description: 'From now on its payouts can be paid, each by a transfer of its own. The call may be repeated.',
@@ -143,9 +131,7 @@ export const BATCH_OPERATIONS = [
   }),
   operation({
     id: 'getBatchProgress',
-    method: 'GET',
-    path: '/batches/{id}/status',
-    group: 'Batches',
+    route: 'GET /batches/{id}/status',
     caller: 'employer',
     summary: 'How far a batch has come',
     description: 'For polling while payouts are sent.',
@@ -163,4 +149,4 @@ export const BATCH_OPERATIONS = [
       return await readBatchProgress(context, context.params.id)
     },
   }),
-]
+])

@@ -14,17 +14,15 @@ import {
   removedShape,
 } from '#lib/directory/contractors/schema.ts'
 import { CONTRACTOR_EXAMPLE, EXAMPLE, PAGE_EXAMPLE } from './examples.ts'
-import { answerPage, operation } from './operation.ts'
+import { answerPage, inGroup, operation } from './operation.ts'
 
 const parameters = { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } }
 const { name, email, address, rate } = CONTRACTOR_EXAMPLE
 
-export const CONTRACTOR_OPERATIONS = [
+export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
   operation({
     id: 'listContractors',
-    method: 'GET',
-    path: '/contractors',
-    group: 'Contractors',
+    route: 'GET /contractors',
     caller: 'employer',
     summary: 'List your contractors, newest first',
     query: { schema: contractorsQuery, example: { ...PAGE_EXAMPLE, status: 'ready', q: 'ada' } },
@@ -41,9 +39,7 @@ export const CONTRACTOR_OPERATIONS = [
   }),
   operation({
     id: 'createContractor',
-    method: 'POST',
-    path: '/contractors',
-    group: 'Contractors',
+    route: 'POST /contractors',
     caller: 'founder',
     summary: 'Add a contractor',
     description: '`ready` if the address is registered with the confidential token, else `invited`.',
@@ -54,9 +50,7 @@ export const CONTRACTOR_OPERATIONS = [
   }),
   operation({
     id: 'importContractors',
-    method: 'POST',
-    path: '/contractors/bulk',
-    group: 'Contractors',
+    route: 'POST /contractors/bulk',
     caller: 'founder',
     summary: 'Add many contractors at once',
     description:
@@ -76,9 +70,7 @@ export const CONTRACTOR_OPERATIONS = [
   }),
   operation({
     id: 'getContractor',
-    method: 'GET',
-    path: '/contractors/{id}',
-    group: 'Contractors',
+    route: 'GET /contractors/{id}',
     caller: 'participant',
     summary: 'Look up a contractor',
     description: 'For its employer, and for the user that it is.',
@@ -89,9 +81,7 @@ export const CONTRACTOR_OPERATIONS = [
   }),
   operation({
     id: 'changeContractor',
-    method: 'PATCH',
-    path: '/contractors/{id}',
-    group: 'Contractors',
+    route: 'PATCH /contractors/{id}',
     caller: 'participant',
     summary: 'Change a contractor',
     description: [
@@ -110,9 +100,7 @@ export const CONTRACTOR_OPERATIONS = [
   }),
   operation({
     id: 'removeContractor',
-    method: 'DELETE',
-    path: '/contractors/{id}',
-    group: 'Contractors',
+    route: 'DELETE /contractors/{id}',
     caller: 'employer',
     summary: 'Remove a contractor',
     description: 'Its payouts stay; those that are not on their way are canceled.',
@@ -121,4 +109,4 @@ export const CONTRACTOR_OPERATIONS = [
     refusals: ['contractor-not-found'],
     handle: (context) => removeContractor(context, context.params.id),
   }),
-]
+])

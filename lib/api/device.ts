@@ -1,5 +1,5 @@
 import { Refusal } from '#lib/http/refusal.ts'
-import { operation } from './operation.ts'
+import { inGroup, operation } from './operation.ts'
 
 /** The 501 of an operation that takes a key which only the user's device holds. */
 function notWired(what: string): never {
@@ -7,13 +7,13 @@ function notWired(what: string): never {
   throw new Refusal('not-wired', `${what} is not wired to the API: ${where}`)
 }
 
-const shared = { method: 'POST', group: 'On your device', caller: 'session', selfContained: true } as const
+const shared = { caller: 'session', selfContained: true } as const
 
-export const DEVICE_OPERATIONS = [
+export const DEVICE_OPERATIONS = inGroup('On your device', [
   operation({
     ...shared,
     id: 'withdraw',
-    path: '/withdraw',
+    route: 'POST /withdraw',
     summary: 'Withdraw: never done here',
     refusals: ['not-wired'],
     requires: () => notWired('withdraw'),
@@ -22,10 +22,10 @@ export const DEVICE_OPERATIONS = [
   operation({
     ...shared,
     id: 'disclose',
-    path: '/auditor/disclose',
+    route: 'POST /auditor/disclose',
     summary: 'Disclose to an auditor: never done here',
     refusals: ['not-wired'],
     requires: () => notWired('auditor disclosure'),
     handle: async ({ ready }) => ready,
   }),
-]
+])

@@ -2,23 +2,21 @@ import { z } from 'zod'
 import { findLedgerAccount, fund, requireFaucet } from '#lib/funding/faucet.ts'
 import { requireVault } from '#lib/funding/vault.ts'
 import { EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
+import { inGroup, operation } from './operation.ts'
 
-export const vaultShape = z.object({
+const vaultShape = z.object({
   vault: z.string().meta({ description: 'the address (G… or C…) whose balance backs the confidential ones' }),
   held: z.string().meta({ description: 'what it holds of the asset, with seven decimals' }),
 })
 
-export const faucetShape = z.object({
+const faucetShape = z.object({
   hash: z.string().meta({ description: 'hash of the deposit on the ledger, 64 hex digits' }),
 })
 
-export const FUNDING_OPERATIONS = [
+export const FUNDING_OPERATIONS = inGroup('Funding', [
   operation({
     id: 'getVault',
-    method: 'GET',
-    path: '/funding/vault',
-    group: 'Funding',
+    route: 'GET /funding/vault',
     caller: 'session',
     summary: 'What backs the confidential balances',
     requires: ({ vault }) => requireVault(vault),
@@ -32,9 +30,7 @@ export const FUNDING_OPERATIONS = [
   }),
   operation({
     id: 'fund',
-    method: 'POST',
-    path: '/funding/faucet',
-    group: 'Funding',
+    route: 'POST /funding/faucet',
     caller: 'session',
     summary: 'Get test USDC into your confidential balance',
     description: [
@@ -59,4 +55,4 @@ export const FUNDING_OPERATIONS = [
       return await fund(db, ready, await findLedgerAccount(db, session, now))
     },
   }),
-]
+])

@@ -2,14 +2,12 @@ import { contractorShape, inviteShape } from '#lib/directory/contractors/schema.
 import { acceptInvite } from '#lib/directory/invites/acceptance.ts'
 import { inviteContractor } from '#lib/directory/invites/invites.ts'
 import { CONTRACTOR_EXAMPLE, EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
+import { inGroup, operation } from './operation.ts'
 
-export const INVITE_OPERATIONS = [
+export const INVITE_OPERATIONS = inGroup('Contractors', [
   operation({
     id: 'inviteContractor',
-    method: 'POST',
-    path: '/contractors/{id}/invite',
-    group: 'Contractors',
+    route: 'POST /contractors/{id}/invite',
     caller: 'employer',
     summary: 'Invite a contractor, or do so again',
     description:
@@ -31,9 +29,7 @@ export const INVITE_OPERATIONS = [
   }),
   operation({
     id: 'acceptInvite',
-    method: 'POST',
-    path: '/invites/{token}/accept',
-    group: 'Contractors',
+    route: 'POST /invites/{token}/accept',
     caller: 'user',
     extension: true,
     summary: 'Accept an invite',
@@ -43,4 +39,4 @@ export const INVITE_OPERATIONS = [
     refusals: ['own-invite', 'invite-for-other', 'invite-not-found', 'invite-accepted', 'address-taken'],
     handle: (context) => acceptInvite(context, context.params.token),
   }),
-]
+])

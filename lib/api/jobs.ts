@@ -1,16 +1,14 @@
 import { z } from 'zod'
 import { batchRequest, jobShape, readJob, requireBatch, startJob } from '#lib/relay/jobs.ts'
 import { EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
+import { inGroup, operation } from './operation.ts'
 
 const startedJobShape = z.object({ jobId: z.string(), status: z.literal('running') })
 
-export const JOB_OPERATIONS = [
+export const JOB_OPERATIONS = inGroup('Relay', [
   operation({
     id: 'startJob',
-    method: 'POST',
-    path: '/batch',
-    group: 'Relay',
+    route: 'POST /batch',
     caller: 'user',
     summary: 'Have the relay pay a confidential batch',
     description: [
@@ -29,9 +27,7 @@ export const JOB_OPERATIONS = [
   }),
   operation({
     id: 'getJob',
-    method: 'GET',
-    path: '/batch/{jobId}',
-    group: 'Relay',
+    route: 'GET /batch/{jobId}',
     caller: 'session',
     summary: 'How far a job of the relay has come',
     parameters: { jobId: { description: 'from the answer that began it', example: EXAMPLE.jobId } },
@@ -48,4 +44,4 @@ export const JOB_OPERATIONS = [
     refusals: ['job-not-found'],
     handle: async ({ service, session, params }) => readJob({ db: await service.database(), session }, params.jobId),
   }),
-]
+])

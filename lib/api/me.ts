@@ -9,14 +9,12 @@ import {
 } from '#lib/directory/me.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { EXAMPLE, ME_EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
+import { inGroup, operation } from './operation.ts'
 
-export const ME_OPERATIONS = [
+export const ME_OPERATIONS = inGroup('Me', [
   operation({
     id: 'getMe',
-    method: 'GET',
-    path: '/me',
-    group: 'Me',
+    route: 'GET /me',
     caller: 'user',
     summary: 'Who you are, and in which roles',
     description: 'What an application needs to choose between onboarding, employer and contractor.',
@@ -25,9 +23,7 @@ export const ME_OPERATIONS = [
   }),
   operation({
     id: 'nameOrganisation',
-    method: 'PATCH',
-    path: '/me',
-    group: 'Me',
+    route: 'PATCH /me',
     caller: 'user',
     extension: true,
     summary: 'Name your organisation, or found one',
@@ -39,9 +35,7 @@ export const ME_OPERATIONS = [
   }),
   operation({
     id: 'joinIdentity',
-    method: 'POST',
-    path: '/me/identities',
-    group: 'Me',
+    route: 'POST /me/identities',
     caller: 'session',
     extension: true,
     summary: 'Bring your other identity into your organisation',
@@ -57,4 +51,4 @@ export const ME_OPERATIONS = [
       return await describeMe({ db, settings, now, user: await joinIdentity({ db, user, now }, other) })
     },
   }),
-]
+])

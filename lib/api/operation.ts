@@ -8,7 +8,10 @@ import type { GROUPS } from './openapi.ts'
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
 
-/** The names of the parameters of a path such as `/batches/{id}`. */
+/** A method and a path below the base address, with `{name}` for a parameter: `GET /batches/{id}`. */
+type Route = `${Method} /${string}`
+
+/** The names of its parameters. */
 type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParameterNames<Rest>
   : never
@@ -57,7 +60,7 @@ export function answerPage<Body>(request: Request, { next, total }: Page<unknown
 
 /** What a handler is given: the service, the caller, and what the request says, parsed. Verbs take it as it is. */
 export type Context<
-  Path extends string,
+  Path extends Route,
   Caller extends CallerName,
   Query extends z.ZodType,
   Body extends z.ZodType,
@@ -76,12 +79,9 @@ export type Context<
   ready: Ready
 }
 
-interface Told<Path extends string> {
+interface Told<Path extends Route> {
   id: string
-  method: Method
-  /** below the base address, with `{name}` for a parameter */
-  path: Path
-  group: keyof typeof GROUPS
+  route: Path
   summary: string
   description?: string
   /** not in the specification of the interface */
@@ -99,8 +99,8 @@ interface Told<Path extends string> {
 }
 
 /** One method of one path. The route, the document and the typed client follow from it. */
-export interface Declaration<
-  Path extends string,
+interface Declaration<
+  Path extends Route,
   Caller extends CallerName,
   Query extends z.ZodType,
   Body extends z.ZodType,
@@ -120,10 +120,14 @@ export interface Declaration<
   ): Promise<z.input<Shape> | Answer<z.input<Shape>> | Response>
 }
 
-type AnyDeclaration = Declaration<string, CallerName, z.ZodType, z.ZodType, z.ZodType, unknown>
+type AnyDeclaration = Declaration<Route, CallerName, z.ZodType, z.ZodType, z.ZodType, unknown>
 
 /** A declaration whose own types are checked already. */
-export interface Operation extends Omit<AnyDeclaration, 'parameters' | 'requires' | 'handle'> {
+export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' | 'requires' | 'handle'> {
+  method: Method
+  path: string
+  /** where it stands in the reference */
+  group: keyof typeof GROUPS
   parameters?: Record<string, { description: string; example: string }>
   requires?(service: Service, known: object): unknown
   handle(context: object): Promise<unknown>
@@ -131,13 +135,19 @@ export interface Operation extends Omit<AnyDeclaration, 'parameters' | 'requires
 
 /** Declares an operation. */
 export function operation<
-  const Path extends `/${string}`,
+  const Path extends Route,
   Caller extends CallerName,
   Shape extends z.ZodType = z.ZodNever,
   Query extends z.ZodType = z.ZodUndefined,
   Body extends z.ZodType = z.ZodUndefined,
   Ready = undefined,
->(declaration: Declaration<Path, Caller, Query, Body, Shape, Ready>): Operation {
+>({ route, ...declaration }: Declaration<Path, Caller, Query, Body, Shape, Ready>): Omit<Operation, 'group'> {
+  const [method, path] = route.split(' ')
   // The handler's context is wider than `object` says; `routes` fills it as the declaration asks.
-  return declaration as unknown as Operation
+  return { ...declaration, method, path } as unknown as Operation
+}
+
+/** Operations of one group of the reference. */
+export function inGroup(group: Operation['group'], operations: readonly Omit<Operation, 'group'>[]): Operation[] {
+  return operations.map((declared) => ({ ...declared, group }))
 }

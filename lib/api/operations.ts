@@ -8,7 +8,7 @@ import { INVITE_OPERATIONS } from './invites.ts'
 import { JOB_OPERATIONS } from './jobs.ts'
 import { ME_OPERATIONS } from './me.ts'
 import { openApiDocument } from './openapi.ts'
-import { type Operation, operation } from './operation.ts'
+import { inGroup, type Operation, operation } from './operation.ts'
 import { PAYOUT_OPERATIONS } from './payouts.ts'
 import { SERVICE_OPERATIONS } from './service.ts'
 import { SESSION_OPERATIONS } from './sessions.ts'
@@ -17,9 +17,7 @@ import { TRANSFER_OPERATIONS } from './transfers.ts'
 // It stands here, since the document is made of all operations, this one included.
 const getDocument = operation({
   id: 'getDocument',
-  method: 'GET',
-  path: '/openapi.json',
-  group: 'Service',
+  route: 'GET /openapi.json',
   caller: 'anybody',
   extension: true,
   selfContained: true,
@@ -47,7 +45,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...JOB_OPERATIONS,
   ...DEVICE_OPERATIONS,
   ...SERVICE_OPERATIONS,
-  getDocument,
+  ...inGroup('Service', [getDocument]),
 ]
 
 const prepared = new Map<string, Prepared>()

@@ -6,7 +6,7 @@ import type { User } from '#lib/directory/user.ts'
 import type { Service } from '#lib/server/services.ts'
 import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
-import { answerPage, operation } from './operation.ts'
+import { answerPage, inGroup, operation } from './operation.ts'
 
 /** Refreshes the open transfers of everybody whose payouts the user sees. An employer mostly has none, and is known to. */
 export async function refreshTransfersOf({
@@ -22,12 +22,10 @@ export async function refreshTransfersOf({
   await refreshTransfers(db, service.submission, organisationsSeenBy(user))
 }
 
-export const PAYOUT_OPERATIONS = [
+export const PAYOUT_OPERATIONS = inGroup('Batches', [
   operation({
     id: 'listPayouts',
-    method: 'GET',
-    path: '/payouts',
-    group: 'Batches',
+    route: 'GET /payouts',
     caller: 'user',
     summary: 'List the payouts that you make and those made out to you, newest first',
     query: {
@@ -55,9 +53,7 @@ export const PAYOUT_OPERATIONS = [
   }),
   operation({
     id: 'cancelPayout',
-    method: 'DELETE',
-    path: '/payouts/{id}',
-    group: 'Batches',
+    route: 'DELETE /payouts/{id}',
     caller: 'employer',
     extension: true,
     summary: 'Cancel a payout that is not on its way',
@@ -70,4 +66,4 @@ export const PAYOUT_OPERATIONS = [
     refusals: ['payout-not-found', 'payout-sent'],
     handle: (context) => cancelPayout(context, context.params.id),
   }),
-]
+])

@@ -4,7 +4,7 @@ import { scrape } from '#lib/operator/scrape.ts'
 import { type ChoreReport, runChores } from '#lib/server/maintenance.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import { EXAMPLE } from './examples.ts'
-import { Answer, operation } from './operation.ts'
+import { Answer, inGroup, operation } from './operation.ts'
 
 const configured = (what: string) => z.boolean().meta({ description: `whether ${what} is configured` })
 
@@ -57,13 +57,12 @@ payroll_transfers_total{status="succeeded"} 128
 # TYPE payroll_http_requests_total counter
 payroll_http_requests_total{method="POST",route="/transfer",status="200"} 128
 `
-const shared = { method: 'GET', group: 'Service', selfContained: true } as const
 
-export const SERVICE_OPERATIONS = [
+export const SERVICE_OPERATIONS = inGroup('Service', [
   operation({
-    ...shared,
     id: 'getHealth',
-    path: '/health',
+    route: 'GET /health',
+    selfContained: true,
     caller: 'anybody',
     summary: 'Whether the service is up, and what is configured',
     description: 'Touches neither database nor network.',
@@ -81,9 +80,9 @@ export const SERVICE_OPERATIONS = [
     }),
   }),
   operation({
-    ...shared,
     id: 'getReadiness',
-    path: '/ready',
+    route: 'GET /ready',
+    selfContained: true,
     caller: 'anybody',
     extension: true,
     summary: 'Whether what the service needs is there',
@@ -102,9 +101,9 @@ export const SERVICE_OPERATIONS = [
     },
   }),
   operation({
-    ...shared,
     id: 'getMetrics',
-    path: '/metrics',
+    route: 'GET /metrics',
+    selfContained: true,
     caller: 'metrics',
     extension: true,
     summary: 'What the service counts, for Prometheus',
@@ -118,9 +117,9 @@ export const SERVICE_OPERATIONS = [
     handle: ({ service }) => scrape(service),
   }),
   operation({
-    ...shared,
     id: 'sweep',
-    path: '/cron/sweep',
+    route: 'GET /cron/sweep',
+    selfContained: true,
     caller: 'scheduler',
     extension: true,
     summary: 'Do the periodic chores',
@@ -133,4 +132,4 @@ export const SERVICE_OPERATIONS = [
     refusals: ['cron-not-configured'],
     handle: ({ service }) => runChores(service),
   }),
-]
+])

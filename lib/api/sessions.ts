@@ -7,7 +7,7 @@ import { admitSession } from '#lib/directory/user.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
+import { inGroup, operation } from './operation.ts'
 
 export const sessionShape = z.object({
   session: z.string().meta({ description: 'an HS256 JWT: send it as `Authorization: Bearer <session>`' }),
@@ -25,8 +25,6 @@ const LEDGER_SESSION = { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.
 
 /** What both ways to a challenge share: the path of the specification, and the one URL of SEP-10. */
 const challenge = {
-  method: 'GET',
-  group: 'Sessions',
   caller: 'anybody',
   summary: 'Get a challenge for a wallet to sign',
   query: {
@@ -44,8 +42,6 @@ const challenge = {
 } as const
 
 const signIn = {
-  method: 'POST',
-  group: 'Sessions',
   caller: 'anybody',
   summary: 'Exchange a signed challenge for a session',
   refusals: ['challenge-invalid', 'challenge-expired', 'challenge-used', 'rate-limited'] satisfies RefusalCode[],
@@ -57,18 +53,18 @@ async function openWalletSession(service: Service, transaction: string, now: Dat
   return await admitSession(service, await signInWithWallet(given, transaction, now))
 }
 
-export const SESSION_OPERATIONS = [
+export const SESSION_OPERATIONS = inGroup('Sessions', [
   operation({
     ...challenge,
     id: 'getChallenge',
-    path: '/auth/sep10/challenge',
+    route: 'GET /auth/sep10/challenge',
     description: 'SEP-10. The challenge is valid for 5 minutes and can be used once. Nothing is stored.',
     handle: async ({ service, query, now }) => buildChallenge(service.settings.sep10, query, now),
   }),
   operation({
     ...signIn,
     id: 'signInWithWallet',
-    path: '/auth/sep10/verify',
+    route: 'POST /auth/sep10/verify',
     description: 'The first sign-in founds an organisation, unless an invite for the user is open.',
     body: { schema: signedChallenge, example: { transaction: TRANSACTION } },
     answer: { description: 'A session of the account', schema: sessionShape, example: LEDGER_SESSION },
@@ -77,7 +73,7 @@ export const SESSION_OPERATIONS = [
   operation({
     ...challenge,
     id: 'getStandardChallenge',
-    path: '/auth/sep10',
+    route: 'GET /auth/sep10',
     extension: true,
     readers: 'everybody',
     description:
@@ -87,7 +83,7 @@ export const SESSION_OPERATIONS = [
   operation({
     ...signIn,
     id: 'signInWithStandard',
-    path: '/auth/sep10',
+    route: 'POST /auth/sep10',
     extension: true,
     readers: 'everybody',
     description: 'Takes JSON or a form, as SEP-10 wants it, and gives the session as `token`, too.',
@@ -104,9 +100,7 @@ export const SESSION_OPERATIONS = [
   }),
   operation({
     id: 'signInWithProvider',
-    method: 'POST',
-    path: '/auth/idp',
-    group: 'Sessions',
+    route: 'POST /auth/idp',
     caller: 'anybody',
     summary: 'Exchange an access token of the identity provider for a session',
     description: 'The session never outlives the token.',
@@ -123,4 +117,4 @@ export const SESSION_OPERATIONS = [
       return await admitSession(service, await signInWithProvider(given, body.token, now))
     },
   }),
-]
+])

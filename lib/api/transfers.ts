@@ -3,7 +3,7 @@ import type { RefusalCode } from '#lib/http/refusal.ts'
 import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
 import { decodeOwn, requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
 import { EXAMPLE } from './examples.ts'
-import { operation } from './operation.ts'
+import { inGroup, operation } from './operation.ts'
 
 export const transferShape = z.object({
   hash: z.string().meta({ description: 'hash of the transaction on the ledger, 64 hex digits' }),
@@ -20,12 +20,10 @@ const ENDINGS: RefusalCode[] = [
   'transfer-unknown',
 ]
 
-export const TRANSFER_OPERATIONS = [
+export const TRANSFER_OPERATIONS = inGroup('Transfers', [
   operation({
     id: 'sponsorTransfer',
-    method: 'POST',
-    path: '/transfer',
-    group: 'Transfers',
+    route: 'POST /transfer',
     caller: 'session',
     summary: 'Have the network fee of a signed confidential transfer paid',
     description: [
@@ -58,4 +56,4 @@ export const TRANSFER_OPERATIONS = [
       return await sponsorTransfer(context, { payer, ...body })
     },
   }),
-]
+])

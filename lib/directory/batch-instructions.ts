@@ -15,7 +15,7 @@ import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts
 import type { Employer, EmployerContext } from './user.ts'
 
 /** Why an instruction did not become a payout; the others of the same request still do. */
-export const INSTRUCTION_REASONS = [
+const INSTRUCTION_REASONS = [
   'contractor not found',
   'contractor is not ready',
   'contractor already in this batch',
@@ -24,7 +24,7 @@ export const INSTRUCTION_REASONS = [
   'encryptedAmount must not hold control characters',
   'encryptedAmount must not hold a secret seed',
 ] as const
-export type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
+type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
 
 const sealedText = plainText('encryptedAmount', 4096)
 
@@ -52,8 +52,8 @@ export const newInstructions = z.object({
 })
 type Instruction = z.output<typeof newInstructions>['instructions'][number]
 
-export const instructionErrorShape = z.object({ contractorId: z.string(), reason: z.enum(INSTRUCTION_REASONS) })
-export type InstructionError = z.output<typeof instructionErrorShape>
+const instructionErrorShape = z.object({ contractorId: z.string(), reason: z.enum(INSTRUCTION_REASONS) })
+type InstructionError = z.output<typeof instructionErrorShape>
 
 export const instructedShape = z.object({ payouts: z.array(payoutShape), errors: z.array(instructionErrorShape) })
 export type Instructed = z.output<typeof instructedShape>

@@ -32,7 +32,7 @@ export const PAYOUT_MOVES = {
  * other: transfer, contractor, batch, payout, quota of the account, everybody's quota, float. A payout moves only
  * under the lock of its batch.
  */
-export interface HeldBatch {
+interface HeldBatch {
   id: string
   organisation: string
   status: BatchStatus
@@ -49,7 +49,7 @@ export async function holdBatches(tx: Database, condition: SQL | undefined): Pro
 }
 
 /** What a move of one payout means to its batch. */
-export interface PayoutCounts {
+interface PayoutCounts {
   payouts?: number
   settled?: number
   failed?: number

@@ -11,7 +11,7 @@ import { emailOf, findPendingInvite } from './invites/search.ts'
 import { foundOrganisation, isIdentity, type Organisation } from './organisations.ts'
 
 /** A contractor record that a user is linked to. */
-export interface LinkedRecord {
+interface LinkedRecord {
   id: string
   organisation: string
   name: string
@@ -53,7 +53,7 @@ export interface UserContext {
 }
 
 /** What of the service it takes to know a user by a request. */
-export interface SessionContext {
+interface SessionContext {
   settings: { sessions: SessionSettings }
   database(): Promise<Database>
   now(): Date

@@ -9,7 +9,7 @@ import { readXlm } from './accounts.ts'
 import type { DeployedToken } from './token.ts'
 
 /** Whose money the faucet gives: `issuer` mints, `holder` and `native` (XLM) have what they have. */
-export type FaucetKind = 'issuer' | 'holder' | 'native'
+type FaucetKind = 'issuer' | 'holder' | 'native'
 
 /** The key of the faucet, or in `none` the reason why there is no faucet. */
 export type FaucetPlan = { kind: FaucetKind; keypair: Keypair } | { none: string }

@@ -86,7 +86,7 @@ export async function isAnyAble(
 }
 
 /** How the relays of a database are, as everything that has the database can find out. */
-export interface RelayState {
+interface RelayState {
   /** whether any relay runs */
   isRunning: boolean
   /** channels of which a relay that runs has the key */

@@ -12,7 +12,7 @@ const GIVE_UP_AFTER = 86_400_000
 const MOST_ITEMS = 1_000
 
 /** What the relays' chores work with. */
-export interface RelayChores {
+interface RelayChores {
   database(): Promise<Database>
   queue: ItemQueue
   now(): Date

@@ -14,7 +14,7 @@ const LAST_SEQUENCE = 2n ** 63n - 1n
  * RPC for all of them.
  * @throws Refusal `unavailable`
  */
-export async function diagnoseAll(
+async function diagnoseAll(
   { network, token }: Pick<Relay, 'network' | 'token'>,
   addresses: readonly string[],
 ): Promise<(ChannelProblem | undefined)[]> {

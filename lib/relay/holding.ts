@@ -10,7 +10,7 @@ import type { ItemId } from './sealing.ts'
 export type Holding = Pick<Relay, 'database' | 'token' | 'channels' | 'queue' | 'now'>
 
 /** The item with its channel, under a fresh attempt; or why a worker can do nothing about it now. */
-export type TakenUp = { item: Item & { channel: string } } | 'ended' | 'no-channel' | 'doubted'
+type TakenUp = { item: Item & { channel: string } } | 'ended' | 'no-channel' | 'doubted'
 
 // Locks are taken in one order, and no two transactions wait for each other: the job, the item, the item that is next on
 // its channel, then channels by address. Only a free channel is locked out of order, and that lock is never waited for.

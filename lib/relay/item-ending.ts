@@ -6,7 +6,7 @@ import { type Holding, releaseChannel } from './holding.ts'
 import { type Item, isAt, isOpen } from './items.ts'
 
 /** What it takes to end an item. */
-export type Ending = Pick<Holding, 'database' | 'queue' | 'now'>
+type Ending = Pick<Holding, 'database' | 'queue' | 'now'>
 
 /** Ends an item whose transfer stands on the ledger under `hash`, notes what the channel has left, and frees it. */
 export async function payItem(ending: Ending, item: Item, hash: string): Promise<void> {
@@ -22,7 +22,7 @@ export async function payItem(ending: Ending, item: Item, hash: string): Promise
 }
 
 /** Why an item gives its channel back. */
-export interface Return {
+interface Return {
   /** this channel has not enough for it, others may have */
   unable?: boolean
   /** nothing can pay it by what the ledger says now: every channel is tried again then, but not before this ledger is past */

@@ -145,7 +145,7 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
 }
 
 /** Runs the work that proves an item's transfer, and says which of how many it is, and how long the rest may take. */
-export type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
+type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
 
 /** Jobs of which it is remembered which transfers were begun. */
 const REMEMBERED_JOBS = 100

@@ -15,7 +15,7 @@ import { askOnce, type Channel, type Relay } from './relay.ts'
 export const CHANNEL_FUNDS = 1_000_000_0000000n
 
 /** How channels are made fit to pay. */
-export interface Preparation {
+interface Preparation {
   relay: Relay
   /** gives the channels what they pay with, where there is one */
   faucet: Faucet | undefined

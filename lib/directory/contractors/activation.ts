@@ -12,7 +12,7 @@ const WAITING = ['invited', 'onboarding'] as const
 const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
 
 /** What a chore or a read works with that activates. */
-export interface ActivationContext extends LedgerContext {
+interface ActivationContext extends LedgerContext {
   db: Database
   now: Date
 }

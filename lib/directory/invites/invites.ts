@@ -15,7 +15,7 @@ import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './toke
  * How invites are made: `secret` signs their tokens, and a token appended to `page` is the link. At most `daily` are mailed
  * for one organisation in 24 hours.
  */
-export interface InviteSettings {
+interface InviteSettings {
   secret: Uint8Array
   page: string
   daily: number

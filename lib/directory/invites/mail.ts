@@ -5,7 +5,7 @@ import { escapeHtml, type Message } from '#lib/text/mail.ts'
  * mail program would decode in the subject, or an address, which it would make a link. Marks that change the direction of
  * writing, and others that are not seen, are left out.
  */
-export function presentableName(name: string): string | undefined {
+function presentableName(name: string): string | undefined {
   const seen = name
     .replaceAll(/\p{Cf}/gu, '')
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')

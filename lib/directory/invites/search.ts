@@ -6,7 +6,7 @@ import { preparedOnce } from '#lib/db/prepared.ts'
 import { foldEmail } from '#lib/text/plain-text.ts'
 
 /** An invite that waits for its contractor. */
-export interface PendingInvite {
+interface PendingInvite {
   contractor: string
   version: number
   company: string
