@@ -5,6 +5,7 @@ import { IDENTITY_KINDS } from './directory.ts'
 
 /** A job is `running` until every item has ended; `failed` if one of them did. */
 export const JOB_STATUSES = ['running', 'completed', 'failed'] as const
+export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
  * The life of an item. `queued`: no channel has it. `taken`: a channel is building its transfer. `signed`: that transfer

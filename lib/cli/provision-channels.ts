@@ -5,13 +5,28 @@ import { Keypair } from '@stellar/stellar-sdk'
 import type { Environment } from '#lib/config/environment.ts'
 import { loadProver, proverSettings } from '#lib/prover/loading.ts'
 import { ensureXlm, type Funder } from '#lib/provisioning/accounts.ts'
+import type { DeploymentDocument } from '#lib/provisioning/document.ts'
 import type { DeployedToken } from '#lib/provisioning/token.ts'
 import { announceRegistrations, prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { NOTHING, opens } from '#lib/wallet/commitment.ts'
-import type { Provisioning } from './provision.ts'
+
+/** What is wanted, and what there is of it. */
+export interface Provisioning {
+  document: DeploymentDocument
+  /** the text of the environment file so far, and its name for messages */
+  kept: string
+  file: string
+  /** keys from elsewhere: they must be those of the file, if that has any */
+  given: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
+    Pick<Environment, 'DATABASE_URL' | 'DEVNET_PROOFS' | 'PROVER_CIRCUITS' | 'PROVER_CRS' | 'RELAY_PROVER'>
+  channels: number
+  /** keeps the finished text, before anything is asked of the network for the keys in it */
+  keep(text: string): void
+  say(line: string): void
+}
 
 /** Any account that is there will do: the sponsor pays for what it sends. */
 const THERE = 1n

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
-import { type Environment, readEnvironment } from '#lib/config/environment.ts'
+import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey, parsePrivateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { ensureXlm } from '#lib/provisioning/accounts.ts'
-import type { DeploymentDocument } from '#lib/provisioning/document.ts'
 import { completeEnv, readVariables, type Section } from '#lib/provisioning/env-file.ts'
 import { type FaucetPlan, planFaucet, readFaucetFunds, tryFaucet } from '#lib/provisioning/faucet.ts'
 import { checkDeployment, type DeployedToken } from '#lib/provisioning/token.ts'
@@ -11,7 +10,7 @@ import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { formatUnits } from '#lib/text/money.ts'
-import { provisionChannels } from './provision-channels.ts'
+import { type Provisioning, provisionChannels } from './provision-channels.ts'
 
 const XLM = 10_000_000n
 /** Filled up below this: a day's budget for fees, and fees for the faucet and each channel. */
@@ -23,21 +22,6 @@ const NATIVE_FAUCET = { least: 2_000n * XLM, amount: '100' }
 const INTERFACE = '0.8.0'
 /** What the embedded ledger goes by, and `local` stands for. */
 const LOCAL_PASSPHRASE = 'Standalone Network ; February 2017'
-
-/** What is wanted, and what there is of it. */
-export interface Provisioning {
-  document: DeploymentDocument
-  /** the text of the environment file so far, and its name for messages */
-  kept: string
-  file: string
-  /** keys from elsewhere: they must be those of the file, if that has any */
-  given: Pick<Environment, 'SPONSOR_SEED' | 'FAUCET_SEED' | 'CHANNEL_SEEDS' | 'RELAY_PRIVATE_KEY' | 'SESSION_SECRET'> &
-    Pick<Environment, 'DATABASE_URL' | 'DEVNET_PROOFS' | 'PROVER_CIRCUITS' | 'PROVER_CRS' | 'RELAY_PROVER'>
-  channels: number
-  /** keeps the finished text, before anything is asked of the network for the keys in it */
-  keep(text: string): void
-  say(line: string): void
-}
 
 /**
  * Makes or checks what a service needs on the network of a deployment: sponsor, faucet, channels. Run again it leaves

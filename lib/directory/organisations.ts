@@ -1,10 +1,9 @@
 import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
-import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import type { Employer } from './user.ts'
 
 type IdentityName = Pick<Identity, 'kind' | 'sub'>
 
@@ -116,7 +115,10 @@ const DISSOLVED = 'your organisation is not there any more'
  * `leaveEmptyOrganisation` waits for that and then finds the record, or has made this one wait.
  * @throws Refusal `organisation-dissolved`
  */
-export async function requireMember(tx: Database, { organisation, actor: { kind, sub } }: Employer): Promise<void> {
+export async function requireMember(
+  tx: Database,
+  { organisation, actor: { kind, sub } }: { organisation: string; actor: Actor },
+): Promise<void> {
   const [member] = await tx
     .select({ sub: identities.sub })
     .from(identities)

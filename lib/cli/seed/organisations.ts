@@ -1,5 +1,5 @@
-import type { ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
-import type { Records, Seeding } from './records.ts'
+import type { ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import type { Seeding } from './source.ts'
 import { CONTRACTOR_STATUSES_AT_THE_END, type ORGANISATIONS, PEOPLE } from './story.ts'
 
 const DAY_MS = 86_400_000
@@ -14,19 +14,19 @@ export interface Employer {
 }
 
 export type Contractor = typeof contractors.$inferInsert & { id: string }
+type Row = typeof organisations.$inferInsert
+type User = typeof identities.$inferInsert
 
-/** Adds an organisation with its users and its contractors; the first has more of them. */
-export function addOrganisation(
-  records: Records,
+/** The rows of an organisation, its users and its contractors; the first has more of them. */
+export function makeOrganisation(
   { source, now, more }: Seeding,
   { name, email: contact, hasWallet, batch, index }: (typeof ORGANISATIONS)[number] & { index: number },
-): Employer {
+): { employer: Employer; organisation: Row; users: User[]; people: Contractor[] } {
   const createdAt = new Date(now.getTime() - (9 - index) * DAY_MS)
   const [id, account] = [source.uuid(), source.address()]
-  records.organisations.push({ id, name, createdAt })
   const user = { organisation: id, createdAt }
-  records.identities.push({ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact })
-  if (hasWallet) records.identities.push({ ...user, kind: 'ledger', sub: account })
+  const users: User[] = [{ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact }]
+  if (hasWallet) users.push({ ...user, kind: 'ledger', sub: account })
   const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
   const count = PEOPLE.length + (index === 0 ? more : 0)
   const people = Array.from({ length: count }, (_, place): Contractor => {
@@ -48,6 +48,6 @@ export function addOrganisation(
       createdAt: new Date(createdAt.getTime() + place * 1_000),
     }
   })
-  records.contractors.push(...people)
-  return { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
+  const employer = { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
+  return { employer, organisation: { id, name, createdAt }, users, people }
 }

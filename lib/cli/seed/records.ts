@@ -2,8 +2,8 @@ import type { batches, identities, organisations, PayoutStatus, payouts } from '
 import type { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { AuditEntry } from '#lib/db/audit-log.ts'
-import { addOrganisation, type Contractor, type Employer } from './organisations.ts'
-import type { Source } from './source.ts'
+import { type Contractor, type Employer, makeOrganisation } from './organisations.ts'
+import type { Seeding } from './source.ts'
 import { ORGANISATIONS, planBatches, REASONS, type StoryBatch } from './story.ts'
 
 const MINUTE_MS = 60_000
@@ -11,18 +11,6 @@ const MINUTE_MS = 60_000
 /** What the network charges for a confidential transfer, in stroops, more or less. */
 const FEE = 229_000n
 export const BID = 2n * FEE + 200n
-
-/** What the records are made of. */
-export interface Seeding {
-  source: Source
-  /** who pays the fees, G… */
-  sponsor: string
-  /** of the relay */
-  channels: readonly string[]
-  now: Date
-  /** so many further contractors and small batches */
-  more: number
-}
 
 export type SeededTransfer = typeof transfers.$inferInsert & { createdAt: Date; innerHash: string; outerHash: string }
 
@@ -44,7 +32,13 @@ export type Records = ReturnType<typeof emptyRecords>
 export function composeRecords(seeding: Seeding): Records {
   const { source, more } = seeding
   const records = emptyRecords()
-  const employers = ORGANISATIONS.map((story, index) => addOrganisation(records, seeding, { ...story, index }))
+  const employers = ORGANISATIONS.map((story, index) => {
+    const { employer, organisation, users, people } = makeOrganisation(seeding, { ...story, index })
+    records.organisations.push(organisation)
+    records.identities.push(...users)
+    records.contractors.push(...people)
+    return employer
+  })
   for (const batch of planBatches(source, more)) {
     const employer = employers[batch.organisation]
     if (employer) addBatch(records, seeding, employer, batch)

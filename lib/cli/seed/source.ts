@@ -27,3 +27,15 @@ export function openSource(text: string): Source {
     address: () => Keypair.fromRawEd25519Seed(next()).publicKey(),
   }
 }
+
+/** What the records are made of. */
+export interface Seeding {
+  source: Source
+  /** who pays the fees, G… */
+  sponsor: string
+  /** of the relay */
+  channels: readonly string[]
+  now: Date
+  /** so many further contractors and small batches */
+  more: number
+}
