@@ -42,7 +42,9 @@ export async function describeMe(context: UserContext & InviteContext): Promise<
   const { db, user, settings } = context
   const { identity, organisation } = user
   const [record] = user.records
-  const invite = await findPendingInvite(context, { identity, without: organisation?.id })
+  const invite = user.mayBeInvited
+    ? await findPendingInvite(context, { identity, without: organisation?.id })
+    : undefined
   const hasRecords = invite !== undefined && organisation !== undefined && !(await isEmpty(db, organisation.id))
   const isOnTheWay = record?.status === 'invited' || record?.status === 'onboarding'
   return {

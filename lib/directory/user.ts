@@ -1,4 +1,4 @@
-import { and, eq, isNull, sql } from 'drizzle-orm'
+import { and, desc, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { batches, type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
@@ -25,6 +25,8 @@ export interface User {
   records: LinkedRecord[]
   /** whether a transfer of its own organisation is not decided yet */
   hasOpenTransfers: boolean
+  /** whether a record that is linked to no user has its address or its email: mostly none has */
+  mayBeInvited: boolean
   /** how far the batch has come that its request names, if that is its own */
   batch: Pick<typeof batches.$inferSelect, keyof typeof PROGRESS> | null
 }
@@ -112,8 +114,8 @@ async function findUser(db: Database, identity: Identity, named = ''): Promise<U
   const email = emailOf(identity)
   if (email && email !== row.email) return undefined
   const organisation = row.id !== null && row.name !== null ? { id: row.id, name: row.name } : undefined
-  const { hasOpenTransfers, batch } = row
-  return { identity, organisation, records: row.records ?? [], hasOpenTransfers, batch }
+  const { records, hasOpenTransfers, mayBeInvited, batch } = row
+  return { identity, organisation, records, hasOpenTransfers, mayBeInvited, batch }
 }
 
 /**
@@ -123,9 +125,8 @@ async function findUser(db: Database, identity: Identity, named = ''): Promise<U
 const lookUp = preparedOnce((db) => {
   const linked = db
     .select({
-      records: sql<LinkedRecord[] | null>`json_agg(json_build_object('id', ${contractors.id},
-        'organisation', ${contractors.organisation}, 'name', ${contractors.name}, 'status', ${contractors.status})
-        order by ${contractors.createdAt} desc, ${contractors.sequence} desc)`.as('records'),
+      record: sql`json_build_object('id', ${contractors.id}, 'organisation', ${contractors.organisation},
+        'name', ${contractors.name}, 'status', ${contractors.status})`,
     })
     .from(contractors)
     .where(
@@ -135,7 +136,19 @@ const lookUp = preparedOnce((db) => {
         isNull(contractors.deletedAt),
       ),
     )
-    .as('linked')
+    .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
+  const unlinked = (isMeant: SQL) =>
+    db
+      .select({ one: sql`1` })
+      .from(contractors)
+      .where(
+        and(
+          isMeant,
+          isNull(contractors.deletedAt),
+          isNull(contractors.linkedKind),
+          sql`${contractors.status} <> 'inactive'`,
+        ),
+      )
   // Polling refreshes open transfers, and mostly there are none: to know that costs no statement of its own.
   const open = db
     .select({ one: sql`1` })
@@ -147,14 +160,16 @@ const lookUp = preparedOnce((db) => {
       email: identities.email,
       id: organisations.id,
       name: organisations.name,
-      records: linked.records,
+      records: sql<LinkedRecord[]>`array(${linked})`,
       hasOpenTransfers: sql<boolean>`exists (${open})`,
+      mayBeInvited: sql<boolean>`case ${identities.kind}
+        when 'ledger' then exists (${unlinked(eq(contractors.address, identities.sub))})
+        else exists (${unlinked(eq(contractors.emailFolded, identities.email))}) end`,
       batch: PROGRESS,
     })
     .from(identities)
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
     .leftJoin(batches, and(eq(batches.id, sql.placeholder('named')), eq(batches.organisation, identities.organisation)))
-    .leftJoinLateral(linked, sql`true`)
     .where(and(eq(identities.kind, sql.placeholder('kind')), eq(identities.sub, sql.placeholder('sub'))))
     .prepare('look_up_user')
 })
