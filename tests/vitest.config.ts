@@ -23,7 +23,7 @@ const ABOUT_OTHERS = [
   'tests/api/answers.test.ts',
   'tests/directory/{access,claims-on-ledger,mail,polling}.test.ts',
   'tests/funding/{faults,vault}.test.ts',
-  'tests/relay/{choice-of-channel,faults,policy,proving-ahead}.test.ts',
+  'tests/relay/{channels,choice-of-channel,faults,policy,proving-ahead,requests}.test.ts',
   'tests/sponsor/{own-transaction,transfer}.test.ts',
   'tests/submission/{fairness,resending,restored-network}.test.ts',
 ]
