@@ -33,7 +33,7 @@ export interface SignedDeposit {
   recordedLedger: number
 }
 
-/** What signs deposits. */
+/** The account that signs deposits, and its token. */
 export interface Depositor {
   network: Network
   /** the confidential token, C… */

@@ -10,7 +10,7 @@ import type { Transfer } from '#lib/submission/transfers.ts'
 import { type Depositor, type Granting, VALIDITY } from './deposit.ts'
 import { claimGrant, findDepositHash, findGrant, returnGrant } from './grants.ts'
 
-/** What the faucet gives, and how often. */
+/** The rules of the faucet. */
 export interface FaucetRules {
   /** base units of each grant */
   amount: bigint
@@ -65,7 +65,7 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
   }
 }
 
-/** Whether the deposit expired while it was still valid: then its sequence number was used by something else. */
+/** True if the deposit expired while it was still valid: then another transaction has used its sequence number. */
 const wasOvertaken = ({ status, createdAt, settledAt }: Transfer) =>
   status === 'expired' && settledAt !== null && settledAt.getTime() < createdAt.getTime() + VALIDITY * 1000
 

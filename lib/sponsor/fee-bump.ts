@@ -66,7 +66,7 @@ export interface FeeBump {
 /**
  * Wraps `inner` in a fee bump that `sponsor` pays and signs. The outer fee is exactly twice the inner fee. It is built
  * from XDR, because the SDK's builder takes a fee per operation and adds the resource fee once more: thrice, not twice.
- * What was built is read back and held against what was meant before anybody sees it.
+ * The envelope is read back and compared with `inner` before it leaves this function.
  */
 export function wrapInFeeBump(inner: InnerTransaction, sponsor: Keypair, passphrase: string): FeeBump {
   const bid = outerFee(BigInt(inner.envelope.tx.fee))

@@ -2,7 +2,7 @@ import { Address, type xdr } from '@stellar/stellar-sdk'
 import { baseAccount, type InnerTransaction, outerFee } from './fee-bump.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
-/** What the sponsor agrees to pay for. Fees are stroops. */
+/** The rules of the sponsor. Fees are stroops. */
 export interface SponsorRules {
   /** contracts that may be called, C-addresses */
   contracts: ReadonlySet<string>
@@ -13,12 +13,12 @@ export interface SponsorRules {
   controlled: ReadonlySet<string>
 }
 
-/** Whether there is anything that the sponsor would pay for. */
+/** False if the sponsor would pay for nothing. */
 export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean {
   return rules.contracts.size > 0
 }
 
-/** What an inner transaction asks for, once nothing but time and ledger can stand against it. */
+/** The payment that an inner transaction asks for. Nothing but time and ledger can still stand against it. */
 export interface Intent {
   contract: string
   function: string

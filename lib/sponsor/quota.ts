@@ -83,7 +83,7 @@ async function holdFloat(tx: Database, { sponsor, bid }: Claim, available: bigin
   return held.length === 1
 }
 
-/** Which of an account's two limits it was: only for the words of the answer. */
+/** Names the one of an account's two limits that is reached: only for the words of the answer. */
 async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promise<RefusalReason> {
   const [row] = await tx
     .select({ count: quotas.count })

@@ -10,7 +10,7 @@ import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, release, reserve } from './quota.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
-/** On what terms a transfer is recorded: they differ between a client's transfers and the relay's. */
+/** The terms of a transfer: they differ between a client's transfers and the relay's. */
 export interface RecordingTerms {
   /** the payout that the client names, if it does */
   payoutId?: string
@@ -103,7 +103,7 @@ export async function auditRecorded(
   })
 }
 
-/** Which payout a transfer may claim: the one that the client names, and only one that was made before a moment. */
+/** The payout that a transfer may claim: the one that the client names, if it does, made before a moment. */
 type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
 
 /** Claims the payout of a transfer that begins, if one fits. Undefined if the client names one that does not. */
@@ -123,7 +123,7 @@ export async function linkPayout(
   return { ...transfer, payout }
 }
 
-/** The same for a rival of an open transfer: the payout stays with that, and a rival may name one only where there is none. */
+/** Links a rival of an open transfer: the transfer keeps its payout, and a rival may name one only where there is none. */
 export async function linkRivalsPayout(
   tx: Database,
   open: Transfer,
@@ -135,7 +135,7 @@ export async function linkRivalsPayout(
   return open.payout === null ? await linkPayout(tx, open, named, now) : undefined
 }
 
-/** The same for what a client has sent by itself: an earlier transfer with this number was to pay its payout with it. */
+/** Links a transfer that the client has sent by itself: first to the payout of an earlier transfer with its number. */
 export async function linkEarlierPayout(
   tx: Database,
   transfer: Transfer,

@@ -1,6 +1,6 @@
 import { Refusal } from '#lib/http/refusal.ts'
 
-/** Why the sponsor does not pay: a closed list, each with the words that the caller reads. */
+/** The reasons for which the sponsor does not pay: a closed list, each with the words that the caller reads. */
 export const REFUSAL_REASONS = {
   'muxed-source': 'the source is a muxed account',
   'operation-count': 'exactly one operation is allowed',
@@ -48,7 +48,7 @@ export const REFUSAL_REASONS = {
 
 export type RefusalReason = keyof typeof REFUSAL_REASONS
 
-/** What is said beside a reason: `detail` is appended to the words, or stands for their `<time>`; `asOf` is the ledger that it was found in. */
+/** `detail` is appended to the words of a reason, or stands for their `<time>`; `asOf` is the ledger that shows it. */
 export interface Particulars {
   detail?: string
   asOf?: number

@@ -12,7 +12,7 @@ const SIMULATION = z.object({
   minResourceFee: z.string().regex(/^\d+$/).optional(),
 })
 
-/** What the network says of a transaction before anybody pays for it. */
+/** The network's answer to a simulation. */
 export interface Simulation {
   /** the resources that the call needs, the network's own margins included */
   resources: xdr.SorobanResources

@@ -68,7 +68,7 @@ interface Reading {
 }
 
 /**
- * What the ledger would let `address` spend on fees, in stroops: its balance without reserve and selling liabilities.
+ * The stroops that the ledger lets `address` spend on fees: its balance without reserve and selling liabilities.
  * An account that does not exist has nothing.
  * @throws Refusal `unavailable`
  */
@@ -81,7 +81,7 @@ async function read(network: Network, address: string): Promise<Reading> {
   return { balance: account ? availableBalance(account) : 0n, ledger: latestLedger }
 }
 
-/** The same from an entry that is at hand. Never negative. */
+/** The stroops that an account may spend on fees, by its entry. Never negative. */
 export function availableBalance(account: xdr.AccountEntry): bigint {
   const v1 = account.ext.type === 'v1' ? account.ext.v1 : undefined
   const v2 = v1?.ext.type === 'v2' ? v1.ext.v2 : undefined

@@ -11,13 +11,13 @@ import { noteRefusal } from './refusals.ts'
 import type { Sponsor } from './sponsor.ts'
 import { checkPayer, findApplied, isBehind, isOfTheMoment, type Verified, verify } from './verification.ts'
 
-/** How long an answer is doubted that is older than what a refusal rests on, or than what the payer has seen settled (ms). */
+/** How long an answer is doubted that is older than a refusal's, or than the payer's last settled transfer (ms). */
 const DOUBT_MS = 5_000
 
 /** How long a request waits for a look at the account's older transfer (ms). */
 const POLL_MS = 5_000
 
-/** What came of it: the transfer, and whether this very request has recorded the envelope. */
+/** The transfer of a request. `isNew`: this very request has recorded the envelope. */
 export interface Sponsored {
   recorded: RecordedTransfer
   isNew: boolean

@@ -16,7 +16,7 @@ export interface TransferResult {
   status: 'SUCCESS'
 }
 
-/** What a transfer is sponsored with. */
+/** The parts of the service that sponsor a transfer. */
 export interface SponsorContext {
   db: Database
   submission: Submission
@@ -35,7 +35,7 @@ export function requirePayer(session: Session): string {
   throw new Refusal('wallet-required', 'transfers need a wallet session')
 }
 
-/** What a client sends. */
+/** The body of a request. */
 export const transferRequest = z.object(
   {
     signedXDR: z
@@ -132,7 +132,7 @@ export async function sponsorChannel(
   return status === 'expired' ? { status } : { status: 'unknown', hash: sent }
 }
 
-/** What became of it, and the hash under which it was sent: that of the fee bump, or the inner one where there is none. */
+/** The outcome, and the hash under which it was sent: that of the fee bump, or the inner one where there is none. */
 interface Submitted {
   outcome: Outcome
   hash: string

@@ -17,7 +17,7 @@ import { type RefusalReason, sponsorRefused } from './refusal-reason.ts'
 import { checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
 
-/** What the network showed of a transfer that nothing stands against. */
+/** The ledgers in which the network showed that nothing stands against a transfer. */
 export interface Verified {
   /** the lowest ledger of the answers: in it, the sequence number was not used yet */
   recordedLedger: number
@@ -109,7 +109,7 @@ const ASKED_AGAIN = 4
 const MOST_SILENT = 30
 
 /**
- * What stands on the ledger of a transaction that its client has sent by itself. `absent`: it is no success up to ledger
+ * Looks up a transaction that its client may have sent by itself. `absent`: it is no success up to ledger
  * `asOf`, on which a refusal rests. `unsure`: no answer was late enough to tell, as after all nodes were restored from a
  * backup, and to refuse would call for a second payment.
  * @throws Refusal `unavailable`
@@ -132,7 +132,7 @@ export async function findApplied(
   return 'unsure'
 }
 
-/** Whether an answer as of `ledger` is older than what the account is known to have done. */
+/** True if an answer as of `ledger` is older than the last transfer of the account that is known to stand there. */
 export async function isBehind(db: Database, account: string, ledger: number): Promise<boolean> {
   return isLagging(ledger, await lastLedgerOf(db, account))
 }

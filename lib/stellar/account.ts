@@ -3,13 +3,13 @@ import { verifyEd25519 } from './ed25519.ts'
 import { type EntryReader, readEntries, unreachable } from './entries.ts'
 import type { Network } from './network.ts'
 
-/** Who may sign for an account: a G-address, and what its signature weighs (1 to 255). */
+/** A signer of an account: a G-address, and the weight of its signature (1 to 255). */
 export interface Signer {
   key: string
   weight: number
 }
 
-/** What it takes to act for an account. Thresholds are at least 1: the ledger, too, wants a signer where 0 is set. */
+/** Signers and thresholds of an account. Thresholds are at least 1: the ledger, too, wants a signer where 0 is set. */
 export type AccountAuth =
   | { exists: false }
   | { exists: true; thresholds: { low: number; medium: number; high: number }; signers: Signer[] }
@@ -27,7 +27,7 @@ export async function readAccountAuth(rpc: EntryReader, address: string): Promis
   return account ? authOf(address, account) : { exists: false }
 }
 
-/** The same from an entry that is at hand. Signers other than ed25519 keys cannot sign a challenge and are left out. */
+/** Signers and thresholds by the account's entry. Signers other than ed25519 keys cannot sign a challenge: left out. */
 export function authOf(address: string, entry: xdr.AccountEntry): AccountAuth & { exists: true } {
   const [master = 0, low = 0, medium = 0, high = 0] = entry.thresholds.toBytes()
   const signers: Signer[] = [{ key: address, weight: master }]
@@ -49,7 +49,7 @@ export interface HintedSignature {
   signature: Uint8Array
 }
 
-/** What `signatures` are worth. `signedBy` has every signer once; `allValid` is whether each signature is one of them. */
+/** The weight of signatures. `signedBy` has every signer once; `allValid`: each signature is that of a signer. */
 export interface Weighed {
   weight: number
   allValid: boolean
@@ -108,7 +108,7 @@ export async function readAccounts(
   return { accounts, latestLedger }
 }
 
-/** The same of one account. */
+/** Reads one account. @throws Refusal `unavailable` */
 export async function readAccount(server: EntryReader, address: string): Promise<AccountReading> {
   const { accounts, latestLedger } = await readAccounts(server, [address])
   return { account: accounts[0], latestLedger }

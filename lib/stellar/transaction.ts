@@ -6,7 +6,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Network } from './network.ts'
 
 /**
- * What came of giving the network an envelope. PENDING, DUPLICATE, TRY_AGAIN_LATER and silence all say the same:
+ * The network's answer to an envelope. PENDING, DUPLICATE, TRY_AGAIN_LATER and silence all say the same:
  * it may be on its way. Only ERROR says that this node will not have it.
  */
 export type Sent =
@@ -47,7 +47,7 @@ const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform
 
 const RANGE = { latestLedger: z.number().int(), latestLedgerCloseTime: seconds, oldestLedger: z.number().int() }
 
-/** What a look-up by hash says: how far the history of the answer reaches, and whether it knows the transaction. */
+/** The answer to a look-up by hash: how far its history reaches, and the transaction if it knows that. */
 const LOOKUP = z.discriminatedUnion('status', [
   z.object({ status: z.literal('NOT_FOUND'), ...RANGE }),
   z.object({
@@ -93,7 +93,7 @@ export function decodeResult(resultXdr: string): xdr.TransactionResult {
   }
 }
 
-/** What the result of a fee bump says of the transaction inside it. */
+/** The result of the transaction inside a fee bump. */
 export function innerResultOf({ result }: xdr.TransactionResult): xdr.InnerTransactionResultPair | undefined {
   return 'innerResultPair' in result ? result.innerResultPair : undefined
 }

@@ -1,4 +1,4 @@
-/** What stands on the ledger about an envelope. */
+/** The ledger's record of an envelope. */
 export interface LedgerRecord {
   succeeded: boolean
   /** whether it used up the account's sequence number; a transaction that did not may leave room for a rival */
@@ -18,7 +18,7 @@ export interface LedgerRecord {
   contractError: number | null
 }
 
-/** What one answer of the RPC says of one hash, and what history that answer rests on. */
+/** One answer of the RPC about one hash, with the range of ledgers that it rests on. */
 export interface HashAnswer {
   /** undefined: the answer does not know the hash */
   found: LedgerRecord | undefined

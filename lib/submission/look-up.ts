@@ -74,7 +74,7 @@ const PAGE = z.object({
 const PAGE_LIMIT = 200
 const MOST_PAGES = 50
 
-/** What a walk over the ledgers found, and how far it got. */
+/** The records that a walk over the ledgers found, and how far it got. */
 export interface Walk {
   /** by transfer; null where the RPC's record cannot be read or contradicts itself */
   records: Map<string, LedgerRecord | null>
@@ -86,7 +86,7 @@ export interface Walk {
 
 /**
  * Looks many transfers up at once, in the pages of all transactions since `startLedger`, so that the cost of waiting grows
- * with ledgers and not with transfers. Only transactions with a hash of ours are decoded, so that one that cannot be
+ * with ledgers and not with transfers. Only transactions with a hash that is sought are decoded, so that one that cannot be
  * decoded spoils nothing.
  * @throws Refusal `unavailable`, also when `startLedger` is not within the history of the RPC, or its pages have no end
  */
@@ -144,7 +144,7 @@ const NOT_CONSUMED = new Set([
   'txNotSupported',
 ])
 
-/** What the record is held against. `sponsor` pays the fee bumps of the service; null for a deposit, which pays itself. */
+/** A record must agree with these. `sponsor` pays the fee bumps of the service; null for a deposit, which pays itself. */
 export interface Expected {
   innerHash: string
   sponsor: string | null

@@ -9,14 +9,14 @@ const MOST_ENVELOPES = 3
 /** The first to commit has the account's one open transfer, and the others join it, unless it is decided meanwhile. */
 const ATTEMPTS = 5
 
-/** What a transfer is recorded with. */
+/** The columns that a transfer begins with. */
 export type NewTransfer = Pick<
   Transfer,
   'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
 > &
   Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
 
-/** What is signed for it. */
+/** The transaction that is signed for a transfer. */
 export interface NewEnvelope {
   /** 64 hex digits */
   innerHash: string
@@ -30,7 +30,7 @@ export interface NewEnvelope {
 }
 
 /**
- * What came of recording an envelope. `begun`: it has a transfer of its own. `joined`: it competes for the open transfer of
+ * The result of recording an envelope. `begun`: it has a transfer of its own. `joined`: it competes for the open transfer of
  * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
  */
 export type Recording =

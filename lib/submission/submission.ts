@@ -91,7 +91,7 @@ export function openSubmission(given: {
     await Promise.race([entry.polling, wait(patience, undefined, { ref: false })])
   }
 
-  /** Many requests share one poll, and two polls are as far apart as those of this process: the RPC is not asked by a crowd. */
+  /** Many requests share one poll, and two polls are as far apart as this process's own: no crowd asks the RPC. */
   async function pollOnce(entry: Tracked): Promise<void> {
     const pause = entry.polledAt + network.pollMs - performance.now()
     if (pause > 0) await wait(pause, undefined, { ref: false })
@@ -161,7 +161,7 @@ export function openSubmission(given: {
 
   /**
    * Number and close time rise together. A lower number with an earlier time is the answer of a node that lags, however
-   * far. Where only one of them is lower, the network has begun anew, and what is remembered of numbers says nothing.
+   * far. Where only one of them is lower, the network has begun anew, and the numbers that are remembered say nothing.
    */
   function observe(ledger: number, closedAt: number): void {
     const known = latest
@@ -176,7 +176,7 @@ export function openSubmission(given: {
     }
   }
 
-  /** What was decided while the database was out of reach; the first failure says that it still is, or is that one's own. */
+  /** Settles the transfers that were decided while the database was out of reach, up to the first that still fails. */
   async function settleDecided(): Promise<void> {
     for (const entry of [...tracked.values()]) {
       if (entry.decision === undefined || entry.steps > 0) continue

@@ -16,7 +16,7 @@ import {
   settleTransfer,
 } from './transfers.ts'
 
-/** What is done about one open transfer. Each of these throws when RPC or database cannot be reached. */
+/** The steps of one open transfer. Each throws when RPC or database cannot be reached. */
 export interface Tracking {
   /** Gives the network an envelope, again if it had it before. */
   submit(entry: Tracked, envelope: Envelope): Promise<void>
@@ -30,7 +30,7 @@ export interface Tracking {
   settleDecided(entry: Tracked): Promise<void>
 }
 
-/** What tracking works with. `drop` ends the tracking of one; `latest` is the latest ledger that the process knows of. */
+/** The tools of tracking. `drop` ends the tracking of one; `latest` is the latest ledger that the process knows of. */
 export interface TrackingTools {
   network: Network
   readAccount: ReadAccount
@@ -105,7 +105,7 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     await settle(entry, { status: succeeded ? 'succeeded' : 'failed', record, feeCharged }, entry)
   }
 
-  /** Looks up the account, and every envelope that is recorded by now: all that can decide. True if the transfer is settled. */
+  /** Looks up the account, and every envelope that is recorded by now. True if that settles the transfer. */
   async function lookUpWithAccount(entry: Tracked): Promise<boolean> {
     if (await reload(entry)) return true
     const recorded = copyOf(entry)
@@ -178,7 +178,7 @@ export function openTracking({ network, readAccount, database, now, books, drop,
  */
 const copyOf = ({ transfer, envelopes }: Tracked): RecordedTransfer => ({ transfer, envelopes })
 
-/** Whether no other envelope can have cost anything: the only one that there is stands there as the service sent it. */
+/** True if no other envelope can have cost anything: there is one only, and it stands there as the service sent it. */
 const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: LedgerRecord) =>
   first !== undefined && rivals.length === 0 && hashesOf(first)[0] === hash
 

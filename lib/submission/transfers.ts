@@ -99,7 +99,7 @@ export async function eraseOldEnvelopes(db: Database, now: Date): Promise<number
 }
 
 /**
- * What else moves when a transfer is settled: quota, float, payout, grant. It runs in the SQL transaction that settles the
+ * Moves the quota, float, payout or grant of a transfer that is settled. It runs in the SQL transaction that settles the
  * transfer, under the lock of its row. `lib/server` hands it in, since those belong to domains above this one.
  */
 export type Books = (tx: Database, settled: Transfer, now: Date) => Promise<void>
@@ -137,7 +137,7 @@ export function settleTransfer(
   })
 }
 
-/** What a row says of the record that decided it. */
+/** The columns of a row that say which record decided it. */
 export function fieldsOf({
   record,
   feeCharged,

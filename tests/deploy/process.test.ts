@@ -7,9 +7,9 @@ import { nextProgram } from '#lib/cli/build.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type Gate, makeGate } from '../support/gate.ts'
 import { freePort } from '../support/port.ts'
-import { type Program, startProgram } from '../support/program.ts'
+import { openProgramService, type Program, startProgram } from '../support/program.ts'
 import { rawRequest, wired, wiredBody } from '../support/raw-request.ts'
-import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import type { SignedInPayer, TestService } from '../support/test-service.ts'
 
 const FRONTEND = 'https://pay.example'
 const ELSEWHERE = 'https://evil.example'
@@ -21,13 +21,7 @@ let base: string
 let employer: SignedInPayer
 
 beforeAll(async () => {
-  const port = await freePort()
-  base = `http://localhost:${port}`
-  service = await openTestService({
-    ledger: 'embedded',
-    choresEveryMs: 0,
-    variables: { PORT: String(port), PUBLIC_URL: base, CORS_ORIGINS: FRONTEND, TRANSFER_WAIT: '5' },
-  })
+  ;({ service, base } = await openProgramService({ CORS_ORIGINS: FRONTEND, TRANSFER_WAIT: '5' }))
   employer = await service.employ(0n)
   gate = await makeGate(service.database.url)
   program = await startProgram(base, { ...service.variables, DATABASE_URL: gate.url })

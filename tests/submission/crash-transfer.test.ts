@@ -6,9 +6,8 @@ import { findContradictions } from '../directory/bookkeeping.ts'
 import { findBatch } from '../directory/payment.ts'
 import { openApiClient } from '../support/api-client.ts'
 import { employerWith } from '../support/fixtures.ts'
-import { freePort } from '../support/port.ts'
-import { type Program, startProgram } from '../support/program.ts'
-import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import { openProgramService, type Program, startProgram } from '../support/program.ts'
+import type { SignedInPayer, TestService } from '../support/test-service.ts'
 import { countFeeBumps, expectSettled } from '../support/transfers.ts'
 import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
 
@@ -19,13 +18,7 @@ let program: Program
 let steps: Steps
 
 beforeAll(async () => {
-  const port = await freePort()
-  base = `http://localhost:${port}`
-  service = await openTestService({
-    ledger: 'embedded',
-    choresEveryMs: 0,
-    variables: { PORT: String(port), PUBLIC_URL: base, TRANSFER_WAIT: '250' },
-  })
+  ;({ service, base } = await openProgramService({ TRANSFER_WAIT: '250' }))
   payee = (await enrol(service.ledger.network)).signer.publicKey()
   steps = await openSteps(service.ledger.proxy, service.database.url)
   program = await startProgram(base, service.variables)
