@@ -71,7 +71,7 @@ function messageOf(problem: string, seconds: string): string {
   if (problem === 'wrong') return 'That is not the password.'
   if (problem === 'wait') {
     const wait = /^\d{1,3}$/.test(seconds) ? `${seconds} s` : 'a moment'
-    return `Too many wrong passwords from this address. Try again in ${wait}. If it goes on, somebody else is trying there: one try in ten is taken all the same, so go on, or use a browser that has signed in before.`
+    return `Too many wrong passwords. Try again in ${wait}. If strangers at your address go on, try again all the same: one try in ten is taken. A browser that has signed in before does not wait for them.`
   }
   if (problem === 'unavailable') return 'The database cannot be reached just now. Try again in a moment.'
   if (problem === 'out') return 'You are signed out.'
