@@ -46,7 +46,7 @@ export function explainTransfer(transfer: {
 /** What the employer does about a transfer that failed, beyond sending it again; empty where there is no more to it. */
 export function adviseOn({ contractError }: { contractError: number | null }): string {
   if (contractError !== STALE_PROOF) return ''
-  return ', each with a new proof. If that fails in the same way, its application makes wrong proofs, and its developer has to look'
+  return ', with a new proof for each. Should that fail in the same way, the application makes wrong proofs, and only its developer can mend that'
 }
 
 /** What the ledger's own words for a failure mean; empty where it gave none. */

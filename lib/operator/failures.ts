@@ -20,7 +20,7 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
         name: batches.name,
         organisation: organisations.id,
         organisationName: organisations.name,
-        batchStatus: batches.status,
+        payoutCount: batches.payoutCount,
         contractor: contractors.id,
         contractorName: contractors.name,
         error: payouts.error,
@@ -48,12 +48,9 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
         level: 'bad',
         since: failures.at(-1)?.failedAt,
         until: new Date(newest.failedAt.getTime() + TOLD_FOR_MS),
-        what:
-          newest.batchStatus === 'failed'
-            ? 'The batch failed'
-            : counted(failures.length, 'payout failed', 'payouts failed'),
+        what: `${failures.length} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
         why: meaning || (newest.error ?? ''),
-        remedy: `Nothing for you to do: the employer sends the ${failures.length === 1 ? 'payout' : 'payouts'} again${newest.outcome ? adviseOn(newest.outcome) : ''}.`,
+        remedy: `${FAILURES_SHOWN} can send ${failures.length === 1 ? 'it' : 'them'} again${newest.outcome ? adviseOn(newest.outcome) : ''}. Nothing for you to do unless the employer asks.`,
         actor: 'customer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
@@ -68,9 +65,11 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
   return { items, older: Math.max(0, (all?.count ?? 0) - items.length) }
 }
 
+const FAILURES_SHOWN = 'The employer’s application shows what failed, and'
+
 const FAILED = {
   actor: 'customer',
-  remedy: 'Nothing for you to do: the employer starts a new job with what failed.',
+  remedy: `${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
 } as const
 
 const UNKNOWN = {
@@ -81,8 +80,7 @@ const UNKNOWN = {
 
 const FILLED = {
   actor: 'customer',
-  remedy:
-    'The channels of the relay were sent more since. Nothing for you to do: the employer starts a new job with what failed.',
+  remedy: `The channel accounts have been sent more USDC since then. ${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
 } as const
 
 const SHORT = {
@@ -126,7 +124,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       key: `job ${id}`,
       level: 'bad',
       since: endedAt ?? undefined,
-      what: `${counted(failed, 'transfer', 'transfers')} of ${all} of a relay job failed`,
+      what: `${failed} of ${counted(all, 'transfer', 'transfers')} of a relay job failed`,
       why: wasShort ? 'no channel account of the relay had enough USDC for it' : (error ?? ''),
       ...(isUnknown ? UNKNOWN : isShort ? SHORT : wasShort ? FILLED : FAILED),
       ...(endedAt && { until: new Date(endedAt.getTime() + TOLD_FOR_MS) }),

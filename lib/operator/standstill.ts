@@ -24,7 +24,7 @@ function describeOpen(resultCode: string | null) {
     what: 'A transfer is overdue',
     why: `${said}${WHY_OVERDUE}`,
     remedy:
-      'Look at Ledger under Health, below. If it is not following, bring the RPC back. If it is, name another RPC in STELLAR_RPC_URL, one that has the ledgers since the transfer was sent, and start the service again. It then decides by itself; nothing is paid twice meanwhile.',
+      'Look at Ledger under Health, below. If it is not following, bring the RPC back. If it is, the RPC has lost the ledgers of that time: name one that has them in the variable STELLAR_RPC_URL, and start the service again. The service then finds out by itself. Nothing is paid twice meanwhile.',
   } as const
 }
 
@@ -97,7 +97,7 @@ export async function listSlowJobs(db: Database, now: Date): Promise<Attention[]
       level: 'late',
       since,
       what: 'A relay job stands still',
-      why: `${left} of its transfers have not ended`,
+      why: `${left} of its transfers ${left === 1 ? 'has' : 'have'} not ended`,
       actor: 'operator',
       remedy: 'Open the job: the channels above it say whether a relay runs, and what keeps them from paying.',
       ...(organisation && { organisation }),

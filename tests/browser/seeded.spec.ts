@@ -100,20 +100,20 @@ const ITEMS = [
   [
     /A transfer is overdue/,
     /Studio Meridian .*· Illustrators · Alan Turing/,
-    /within 6 minutes/,
+    /more than 6 minutes ago/,
     /To do: Look at Ledger under Health/,
   ],
   [
-    /The batch failed/,
+    /2 of 7 payouts of a batch failed/,
     /Lighthouse Bakery .*· Weekend shift/,
     /the proof does not fit/,
-    /Nothing for you to do: the employer/,
+    /can send them again, with a new proof for each.* Nothing for you to do unless the employer asks/,
   ],
   [
-    /1 transfer of 4/,
+    /1 of 4 transfers/,
     /Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
     /no channel account of the relay had enough/,
-    /(The channels of the relay were sent more since|Send more USDC to the channels).* start/,
+    /(The channel accounts have been sent more USDC|Send more USDC to the channels).* start/,
   ],
 ]
 
@@ -135,7 +135,7 @@ test('the links of its items lead to when a batch last moved, and to what failed
   await page.getByRole('link', { name: 'The batch stands still' }).click()
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText(/Last progress3 h ago/)
   await page.goto(`${program.base}/overview`)
-  await page.getByRole('link', { name: '1 transfer of 4' }).click()
+  await page.getByRole('link', { name: '1 of 4 transfers' }).click()
   const first = page.getByRole('group').getByRole('row').nth(1)
   await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*to G/)
 })

@@ -116,11 +116,13 @@ test('what failed, stands still or is open for too long is told once, by name: f
   expect(told).toEqual([
     ['The batch stands still', 'Still', 'Northwind', 'Barbara, Radia, Donald', 180],
     ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
-    ['The batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
+    ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
   // Four are in the records; the batch counts five that were not sent.
   expect(items[0]).toMatchObject({ moreContractors: 2, why: expect.stringContaining('4 of 9 paid') })
-  expect(items[2]?.remedy).toBe('Nothing for you to do: the employer sends the payouts again.')
+  expect(items[2]?.remedy).toBe(
+    'The employer’s application shows what failed, and can send them again. Nothing for you to do unless the employer asks.',
+  )
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(olderFailedBatches).toBe(1)
@@ -181,7 +183,7 @@ test('a job of the relay that failed or stands still is told with its organisati
   const [failed, still, ...others] = (await jobs()).toSorted((one, other) => one.what.localeCompare(other.what))
   expect(others).toEqual([])
   expect(failed).toMatchObject({
-    what: '2 transfers of 2 of a relay job failed',
+    what: '2 of 2 transfers of a relay job failed',
     why: 'no channel account of the relay had enough USDC for it',
     actor: 'operator',
     remedy: expect.stringContaining('Send more USDC to the channels'),
@@ -190,7 +192,7 @@ test('a job of the relay that failed or stands still is told with its organisati
     contractors: [{ name: 'Hedy' }],
     until: new Date('2026-11-27T12:10:00Z'),
   })
-  expect(still).toMatchObject({ what: 'A relay job stands still', why: '1 of its transfers have not ended', users: [] })
+  expect(still).toMatchObject({ what: 'A relay job stands still', why: '1 of its transfers has not ended', users: [] })
   const shortages = async () => Object.fromEntries(await countShortages(db, NOW))
   expect(await shortages()).toEqual({ GONE: 2, GTWO: 2 })
 
@@ -205,10 +207,10 @@ test('a job of the relay that failed or stands still is told with its organisati
   await send('GEARLY', 'idp:ada', 'GHEDY', 'early', 21)
   await send('GOTHER', 'idp:bob', 'GHEDY', 'of another user', 19)
   await send('GFAUCET', null, 'GTWO', 'fills a channel', 18)
-  expect(await failures()).toEqual(['2 transfers of 2 of a relay job failed: customer'])
+  expect(await failures()).toEqual(['2 of 2 transfers of a relay job failed: customer'])
   expect(await shortages()).toEqual({})
   await send('GONE', 'idp:ada', 'GHEDY', 'first', 17)
-  expect(await failures()).toEqual(['1 transfer of 2 of a relay job failed: customer'])
+  expect(await failures()).toEqual(['1 of 2 transfers of a relay job failed: customer'])
   await send('GTWO', 'idp:ada', 'GHEDY', 'second', 16)
   expect(await failures()).toEqual([])
   const { rows } = await listJobs(db, { q: 'GHEDY', status: 'failed', organisation: '', page: 1 })

@@ -39,7 +39,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
               {item.error && <p className="text-xs text-bad">{item.error}</p>}
               {item.paidLater && (
                 <p className="text-xs text-soft">
-                  paid later by <TransactionHash hash={item.paidLater} network={network} />
+                  a later transfer to the same person: <TransactionHash hash={item.paidLater} network={network} />
                 </p>
               )}
               {item.status === 'failed' && item.recipient && (

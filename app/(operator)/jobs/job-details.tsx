@@ -37,7 +37,7 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
         </span>
         <span>
           <Status of="job" is={jobState(job, now)} />
-          {isPaidLater && <span className="block text-xs text-faint">and paid later</span>}
+          {isPaidLater && <span className="block text-xs text-faint">later transfers paid the same people</span>}
         </span>
         <span className="text-right text-soft max-sm:hidden">
           {job.endedAt ? `took ${between(job.createdAt, job.endedAt)}` : `since ${between(job.createdAt, now)}`}

@@ -22,7 +22,7 @@ export function AttentionList({ items, olderFailedBatches, network, now }: Atten
         {items.length > 0 && <span className="ml-2 font-normal text-faint">{items.length}</span>}
         {items.length > 1 && (
           <span className="ml-3 text-xs font-normal text-faint">
-            what you can do first, then what others do; the oldest of each first
+            yours first, then what the employer does; each oldest first
           </span>
         )}
       </h2>
@@ -92,7 +92,10 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
           {actor === 'operator' && <span className="text-faint">To do: </span>}
           {remedy}
           {until && (
-            <span className="text-faint"> This leaves the list once it is paid, on {dayOf(until)} at the latest.</span>
+            <span className="text-faint">
+              {' '}
+              Listed until later transfers pay the same people, or until {dayOf(until)}.
+            </span>
           )}
         </p>
       </div>
