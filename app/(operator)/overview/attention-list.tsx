@@ -21,7 +21,7 @@ export function AttentionList({ items, olderFailedBatches, network, now }: Atten
         Needs a person
         {items.length > 0 && <span className="ml-2 font-normal text-faint">{items.length}</span>}
         {items.length > 1 && (
-          <span className="ml-3 text-xs font-normal text-faint">
+          <span className="ml-3 text-xs font-normal text-faint max-sm:ml-0 max-sm:block">
             yours first, then what the employer does; each oldest first
           </span>
         )}

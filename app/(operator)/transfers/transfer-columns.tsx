@@ -64,9 +64,9 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
           )}
           {why && <p className="max-w-60 text-xs text-soft">{why}</p>}
           <p className="text-xs text-faint sm:hidden">
-            {transfer.feeCharged === null ? 'not charged' : `${formatUnits(transfer.feeCharged)} XLM`}
+            {transfer.feeCharged === null ? 'No fee charged' : `Fee ${formatUnits(transfer.feeCharged)} XLM`}
             <br />
-            {formatUnits(transfer.bid)} bid
+            Bid {formatUnits(transfer.bid)} XLM
           </p>
         </>
       )

@@ -16,6 +16,7 @@ export const metadata: Metadata = { title: 'A batch' }
 
 const TABS = [
   ['', 'All'],
+  ['draft', 'Draft'],
   ['ready', 'Ready'],
   ['pending', 'Pending'],
   ['paid', 'Paid'],
