@@ -80,8 +80,10 @@ async function join(
   { sequenceNumber, recipient, sponsor = null }: NewTransfer,
   envelope: NewEnvelope,
 ): Promise<Recording> {
+  // It may be of this transfer, or of an earlier one: a second request can be verified before the first is answered.
+  const known = await findTransferOfHash(tx, envelope.innerHash)
+  if (known) return { kind: 'known', ...known }
   const rivals = await findEnvelopes(tx, open.id)
-  if (rivals.some(({ innerHash }) => innerHash === envelope.innerHash)) return await joinKnown(tx, envelope)
   const refused = (reason: (Recording & { kind: 'refused' })['reason']): Recording => ({
     kind: 'refused',
     reason,

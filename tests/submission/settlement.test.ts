@@ -103,6 +103,14 @@ describe('recordEnvelope', () => {
     expect(await rival('3', { sequenceNumber: 9n })).toMatchObject({ kind: 'begun' })
   })
 
+  test('while the next number is open, an envelope that was settled before is known', async () => {
+    const { id } = await record('1')
+    await settle('1', SUCCESS)
+    await rival('3', { sequenceNumber: 9n })
+    // A second request with the first envelope, which was verified before the first was answered.
+    expect(await rival('1')).toMatchObject({ kind: 'known', transfer: { id, status: 'succeeded' } })
+  })
+
   test('after the first has expired the same number begins a new transfer', async () => {
     const { id } = await record('1')
     await settle('1', null)
