@@ -11,7 +11,7 @@ const FREE_TRIES = 5
 const LONGEST_WAIT_SECONDS = 60
 /** After this many seconds a wrong try is forgotten. */
 const MEMORY_SECONDS = 3600
-/** Of so many tries one is checked although its source is to wait, and counts if it is right. */
+/** One try in so many is checked at once, and admits if it is right. A wrong one waits like the others. */
 const DRAWN_OF = 10
 
 /** How long after the last of `wrong` wrong tries in a row the next one is heard, in seconds. */

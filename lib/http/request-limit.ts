@@ -1,9 +1,11 @@
 import { clientOf } from './client-address.ts'
 import { Refusal } from './refusal.ts'
 
-/** How many requests a client may make at once, and how many more each second after that. */
-const BURST = 300
+/** How many requests a client may make each second, and how many seconds' worth of them at once. */
 const PER_SECOND = 30
+const BURST_SECONDS = 10
+/** The same for drawn tries at the password: a wrong one costs no wait, so that this alone bounds how fast one can guess. */
+const DRAWN_PER_SECOND = 3
 /** More clients than this are not told apart for long: those that have been quiet are forgotten first. */
 const MOST_CLIENTS = 20_000
 
@@ -17,7 +19,7 @@ interface Allowance {
 const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 
 /** What is counted apart: who has used up the tries at the password still sees the page that asks for it. */
-type Kind = 'page' | 'password' | 'session'
+type Kind = 'page' | 'password' | 'drawn-password' | 'session'
 
 /**
  * Holds a client to a number of requests to what needs no session, generously: one that asks without end is refused
@@ -28,20 +30,31 @@ export function requireRequestLeft(headers: Headers, kind: Kind, now = performan
   const client = clientOf(headers)
   if (client === undefined) return
   shared.payrollAllowances ??= new Map()
-  const wait = takeRequest(shared.payrollAllowances, `${kind} ${client}`, now)
+  const wait = takeRequest(
+    shared.payrollAllowances,
+    `${kind} ${client}`,
+    now,
+    kind === 'drawn-password' ? DRAWN_PER_SECOND : PER_SECOND,
+  )
   if (wait === 0) return
   throw new Refusal('rate-limited', 'too many requests from this address', { retryAfter: wait })
 }
 
-/** Counts one request of `client`. Answers 0, or the seconds until it has one left. Pure but for `allowances`. */
-export function takeRequest(allowances: Map<string, Allowance>, client: string, now: number): number {
-  const { left: before, at } = allowances.get(client) ?? { left: BURST, at: now }
-  const left = Math.min(BURST, before + ((now - at) / 1000) * PER_SECOND)
+/** Counts one request of `client`, who may make so many each second. Answers 0, or the seconds until it has one left. Pure but for `allowances`. */
+export function takeRequest(
+  allowances: Map<string, Allowance>,
+  client: string,
+  now: number,
+  perSecond = PER_SECOND,
+): number {
+  const most = perSecond * BURST_SECONDS
+  const { left: before, at } = allowances.get(client) ?? { left: most, at: now }
+  const left = Math.min(most, before + ((now - at) / 1000) * perSecond)
   const isAllowed = left >= 1
   // Who was seen last stands last.
   allowances.delete(client)
   allowances.set(client, { left: isAllowed ? left - 1 : left, at: now })
   const [oldest] = allowances.size > MOST_CLIENTS ? allowances.keys() : []
   if (oldest !== undefined) allowances.delete(oldest)
-  return isAllowed ? 0 : Math.max(1, Math.ceil((1 - left) / PER_SECOND))
+  return isAllowed ? 0 : Math.max(1, Math.ceil((1 - left) / perSecond))
 }

@@ -69,6 +69,21 @@ test('who has used up the tries at the password still sees the page that asks fo
   expect(() => requireRequestLeft(headers, 'page', 1e12)).not.toThrow()
 })
 
+test('drawn tries at the password have an allowance of their own: 30 at once, and three more each second', () => {
+  const headers = new Headers({ 'x-client-address': '192.0.2.98' })
+  const tries = (now: number) =>
+    Array.from({ length: 100 }, () => {
+      try {
+        requireRequestLeft(headers, 'drawn-password', now)
+        return true
+      } catch {
+        return false
+      }
+    }).filter(Boolean).length
+  expect([tries(1e12), tries(1e12 + 1_000), tries(1e12 + 2_000)]).toEqual([30, 3, 3])
+  expect(() => requireRequestLeft(headers, 'password', 1e12)).not.toThrow()
+})
+
 describe('the address of a client', () => {
   let server: Server | undefined
   let stop: (() => void) | undefined

@@ -23,24 +23,28 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const { operator, publicUrl } = settings
       if (!isOwnForm(request.headers, publicUrl)) return foreignForm(publicUrl)
       if (!operator) return seeOther('/sign-in')
-      const { password, to } = await readForm(request, form)
-      const back = isOwnPage(to) ? to : '/overview'
       const names = operatorCookies(publicUrl)
       const jar = await cookies()
       const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
       const isDrawn = drawTry()
-      const signIn = async () => {
-        // Strangers at the operator's address cannot use up the tries of a browser that has signed in before.
-        const isKnown = await readBrowser(operator, from.browser, now())
-        if (!isKnown && !isDrawn) requireRequestLeft(request.headers, 'password')
-        return await signInOperator({ settings: operator, database, now: now() }, { password, from, isDrawn })
-      }
-      const made = await signIn().catch(problemOf)
-      if (typeof made === 'string') {
-        // A client that tries again at once would fill each turn with redirections.
+      // A client that tries again at once would fill each turn with redirections.
+      const refuse = async (problem: string, back = '/overview') => {
         await takeTurn('refusal')
-        return seeOther(`/sign-in?${made}&to=${encodeURIComponent(back)}`)
+        return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}`)
       }
+      // Strangers at the operator's address cannot use up the tries of a browser that has signed in before.
+      if (!(await readBrowser(operator, from.browser, now()))) {
+        try {
+          requireRequestLeft(request.headers, isDrawn ? 'drawn-password' : 'password')
+        } catch (error) {
+          return await refuse(problemOf(error))
+        }
+      }
+      const { password, to } = await readForm(request, form)
+      const back = isOwnPage(to) ? to : '/overview'
+      const context = { settings: operator, database, now: now() }
+      const made = await signInOperator(context, { password, from, isDrawn }).catch(problemOf)
+      if (typeof made === 'string') return await refuse(made, back)
       const terms = { httpOnly: true, sameSite: 'lax', secure: names.secure, path: '/' } as const
       jar.set(names.session, made.session, { ...terms, maxAge: OPERATOR_SESSION_SECONDS })
       jar.set(names.browser, made.browser, { ...terms, maxAge: BROWSER_SECONDS })
