@@ -177,8 +177,11 @@ describe('an RPC that fails', () => {
     const entry = accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] })
     fake.accounts.set(address, entry)
     fake.fault = fault
-    const attempts = [[alice], [alice, bob]].map(signIn)
-    for (const attempt of attempts) await expect(attempt).rejects.toMatchObject({ code: 'unavailable' })
+    // Both are awaited from their start: one that fails while only the other is awaited ends the run.
+    const attempts = [[alice], [alice, bob]].map((signers) =>
+      expect(signIn(signers)).rejects.toMatchObject({ code: 'unavailable' }),
+    )
+    await Promise.all(attempts)
     expect(await db.query.usedChallenges.findMany()).toEqual([])
     fake.fault = undefined
     await expect(signIn([alice])).rejects.toMatchObject({ code: 'challenge-invalid' })
