@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channels.ts'
 import { paysForAnything } from '#lib/sponsor/policy.ts'
+import { MOST_SILENT } from '#lib/sponsor/verification.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import type { Service } from './services.ts'
 
@@ -19,9 +20,6 @@ export interface Readiness {
   sponsor: Check
   relay: Check
 }
-
-/** A last ledger older than this (seconds) means that the RPC has lost the network. */
-const STALE_AFTER = 60
 
 /** The least that the sponsor should have left, in stroops: a hundred of the dearest transfers. */
 const LOW_FLOAT_TRANSFERS = 100n
@@ -70,7 +68,8 @@ const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime:
 async function checkLedger({ network, now }: Service): Promise<Check> {
   const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
   const age = Math.max(0, Math.round(now().getTime() / 1000) - latestLedgerCloseTime)
-  if (age > STALE_AFTER) return { ok: false, problem: 'the last ledger is old', latestLedger, age }
+  if (age > MOST_SILENT)
+    return { ok: false, problem: 'the last ledger is old, or this clock is fast', latestLedger, age }
   return { ok: true, latestLedger, age }
 }
 

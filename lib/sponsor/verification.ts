@@ -106,7 +106,7 @@ export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.h
 const ASKED_AGAIN = 4
 
 /** An RPC whose latest ledger closed longer ago (seconds) calls itself unhealthy: it may know nothing of the present. */
-const MOST_SILENT = 30
+export const MOST_SILENT = 30
 
 /**
  * Looks up a transaction that its client may have sent by itself. `absent`: it is no success up to ledger
