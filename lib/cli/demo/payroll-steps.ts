@@ -1,6 +1,6 @@
 import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import type { Keypair } from '@stellar/stellar-sdk'
-import { type components, type PayrollClient, take } from '../client/payroll-client.ts'
+import { type components, type PayrollClient, pages, take } from '../client/payroll-client.ts'
 import { connectWallet } from '../wallet-session.ts'
 
 type BatchProgress = components['schemas']['BatchProgress']
@@ -66,8 +66,11 @@ export async function followBatch(
 
 /** The hash that the service keeps for each payout of a batch. */
 export async function readPayoutHashes(client: PayrollClient, id: string): Promise<Map<string, string | undefined>> {
-  const { payouts } = await take(client.GET('/batches/{id}', { params: { path: { id } } }))
-  return new Map(payouts.map((payout) => [payout.id, payout.txHash]))
+  const hashes = new Map<string, string | undefined>()
+  for await (const { payouts } of pages((query) => client.GET('/batches/{id}', { params: { path: { id }, query } }))) {
+    for (const payout of payouts) hashes.set(payout.id, payout.txHash)
+  }
+  return hashes
 }
 
 /** Seals an amount with a key that comes from the employer's viewing secret: AES-256-GCM, nonce first, base64. */
