@@ -72,7 +72,7 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
       users.length === 0
         ? '–'
         : users.map((user) => (
-            <span key={user} className="mr-3 [overflow-wrap:anywhere]">
+            <span key={user} className="block [overflow-wrap:anywhere]">
               <User name={user} network={network} />
             </span>
           )),

@@ -50,8 +50,10 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
         <Empty>
           <strong>The ledger does not know this transaction</strong>
           <p>
-            It never got there, or it is older than ledger {groupDigits(found.oldestLedger)}, with which the history of
-            the RPC begins.
+            <span className="font-mono text-xs [overflow-wrap:anywhere]">{hash}</span> never got there
+            {found.oldestLedger > 1 &&
+              `, or it is older than ledger ${groupDigits(found.oldestLedger)}, with which the history of the RPC begins`}
+            .
           </p>
         </Empty>
       ) : (
