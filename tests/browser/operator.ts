@@ -33,6 +33,8 @@ export async function enter(page: Page, base: string): Promise<void> {
 
 /** What axe finds wrong with the page that is open, serious or not. A colour on its way to another one is let arrive. */
 export async function findBarriers(page: Page): Promise<string[]> {
+  // Next puts the title of the page that a link led to in its place a moment after the address.
+  await expect(page).toHaveTitle(/./)
   await page.evaluate(() =>
     Promise.allSettled(
       document
