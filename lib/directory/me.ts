@@ -99,8 +99,8 @@ export async function verifyJoined(settings: SessionSettings, token: string, now
 }
 
 /**
- * Brings a second identity of the same person, proved by a session of it, into the user's organisation. What is there
- * already stays: the call may be repeated. A contractor who has no organisation founds one: without it, who came by email
+ * Brings a second identity of the same person, proved by a session of it, into the user's organisation. An
+ * identity that has joined already stays: the call may be repeated. A contractor who has no organisation founds one: without it, who came by email
  * could never prove an account.
  * @throws Refusal `organisation-in-use` when the other identity's organisation has records
  */

@@ -15,8 +15,8 @@ const PROXY_UNKNOWN = 'a request has X-Forwarded-For, but TRUST_PROXY is 0: all 
 const REQUEST_STARTS = 'http.server.request.start'
 
 /**
- * Names the client of every request that an HTTP server of this process receives, and gives up those that are sent too
- * slowly, which hold memory, or hold what is not wanted. The server itself is Next's, which lets neither be set.
+ * Names the client of every request that an HTTP server of this process receives, and ends the
+ * connection of a request that is sent too slowly, which holds memory, or whose body is refused. Next has no setting for either.
  * @param proxies how many proxies in front are the operator's: each has appended to `X-Forwarded-For` whom it saw
  */
 export function watchClients(proxies: number, patience = PATIENCE): () => void {

@@ -91,7 +91,7 @@ export async function fetchReferenceString(folder: string, source = SOURCE): Pro
   }
 }
 
-/** The first `bytes` of what is there. The bytes are counted: an answer in chunks states no length. */
+/** The first `bytes` of the answer. The bytes are counted: an answer in chunks states no length. */
 async function download(url: string, bytes: number): Promise<Uint8Array> {
   const headers = { Range: `bytes=0-${bytes - 1}`, 'Accept-Encoding': 'identity' }
   for (let attempt = 1; ; attempt += 1) {

@@ -5,7 +5,7 @@ import { findOpenTransfersOf } from './transfers.ts'
 
 /**
  * A read of the payouts of organisations tracks their open transfers, so that they are settled even where no process
- * lasts. It takes a short time at most, and never fails: what is not known yet is there for the next read.
+ * lasts. It takes a short time at most, and never fails: a result that comes later is seen by the next read.
  */
 export async function refreshTransfers(
   db: Database,

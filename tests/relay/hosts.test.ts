@@ -23,15 +23,17 @@ test('two relays on one database share the work of many users, and pay every ite
     for (const { client, payee } of people) await fixture.hire(client, [payee.signer.publicKey()])
     const amounts = [1, 2, 4, 8, 16]
     const started = await Promise.all(people.map(({ client }) => fixture.post(client, { amounts })))
+    const hashes = new Set<string>()
     for (const [index, { client, payee }] of people.entries()) {
       const job = await fixture.ended(client, String(started[index]?.body.jobId))
       expect(job).toMatchObject({ status: 'completed' })
       expect(job.results).toHaveLength(5)
+      for (const { hash } of job.results) hashes.add(hash)
       expect(await fixture.received(payee)).toBe(31n)
     }
+    // Each item has a transaction of its own. The log cannot count them: a chore may be the one to find an item paid.
+    expect(hashes.size).toBe(50)
     const paid = relays.map(({ log }) => log.filter(({ event }) => event === 'item paid').length)
-    // An item that a chore finds paid is in no worker's log, and the last lines may still be in the pipe.
-    expect(paid.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(50)
     expect(Math.min(...paid)).toBeGreaterThanOrEqual(1)
   } finally {
     await Promise.all(relays.map((relay) => relay.kill()))

@@ -69,8 +69,8 @@ function Shortage() {
         Channels need more USDC: no channel had enough for a transfer, which failed
       </p>
       <p className="text-soft">
-        Amounts and balances are sealed, so that nobody but the employer can say how much is missing: ask what the
-        failed transfer was to pay.
+        Amounts and balances are sealed. Only the employer can say how much is missing: ask what the failed transfer was
+        to pay.
       </p>
       <p>
         <span className="text-faint">To do: </span>

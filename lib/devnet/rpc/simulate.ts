@@ -54,7 +54,7 @@ function inJson({ events, transactionData, results, stateChanges, ...rest }: Sim
   }
 }
 
-/** What is not there is null in base64, and the real server leaves that in JSON, too. */
+/** An absent entry is null in base64. The real server keeps that null in JSON, too. */
 function changeInJson({ type, key, before, after }: StateChange): object {
   return {
     type,
