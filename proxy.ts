@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type NextRequest, NextResponse } from 'next/server'
-import { environment, isConfigurationError } from '#lib/config/environment.ts'
+import { validEnvironment } from '#lib/config/environment.ts'
 import { contentSecurityPolicy, requireHttps } from '#lib/http/page-headers.ts'
 import { Refusal, statusOf } from '#lib/http/refusal.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
@@ -22,8 +22,8 @@ export async function proxy(request: NextRequest): Promise<NextResponse> {
   headers.set('Content-Security-Policy', policy)
   const response = NextResponse.next({ request: { headers } })
   response.headers.set('Content-Security-Policy', policy)
-  const address = publicUrl()
-  if (address !== undefined) requireHttps(response.headers, address)
+  // Where a variable is wrong or missing the pages say which, and need no address for it.
+  requireHttps(response.headers, validEnvironment()?.PUBLIC_URL)
   return response
 }
 
@@ -42,16 +42,6 @@ function presentRefusal(thrown: unknown): NextResponse {
   if (!(thrown instanceof Refusal)) throw thrown
   const headers = { 'Retry-After': String(thrown.retryAfter ?? 1) }
   return new NextResponse(`${thrown.message}\n`, { status: statusOf(thrown.code), headers })
-}
-
-/** Undefined where a variable is wrong or missing: the pages say which, and need no address for it. */
-function publicUrl(): string | undefined {
-  try {
-    return environment().PUBLIC_URL
-  } catch (error) {
-    if (isConfigurationError(error)) return undefined
-    throw error
-  }
 }
 
 // Next cuts the bodies of what it asks about off without a word, so the interface and the targets of forms are left out.

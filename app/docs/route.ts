@@ -1,7 +1,7 @@
 import { seeOther } from '#app/(operator)/form-answers.ts'
 import { hasStarted } from '#app/(operator)/require-operator.ts'
+import { resource } from '#lib/api/resource.ts'
 import { referencePage } from '#lib/api/viewer/page.ts'
-import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** The reference of the interface: a viewer for the OpenAPI document, from our own origin. */

@@ -1,14 +1,16 @@
 import { createDocument, type ZodOpenApiOperationObject } from 'zod-openapi'
 import type { ZodOpenApiOverrideContext } from 'zod-openapi/api'
+import { challengeShape } from '#lib/auth/sep10/challenge.ts'
+import { sessionShape } from '#lib/auth/session.ts'
 import { batchProgressShape, batchShape } from '#lib/directory/batches.ts'
 import { contractorShape } from '#lib/directory/contractors/schema.ts'
 import { meShape } from '#lib/directory/me.ts'
 import { payoutShape } from '#lib/directory/payouts/payouts.ts'
 import { jobShape } from '#lib/relay/jobs.ts'
+import { readinessShape } from '#lib/server/readiness.ts'
 import { GROUPS, type Operation } from './operation.ts'
 import { presentOperation, refusalShape } from './presentation.ts'
-import { healthShape, readinessShape } from './service.ts'
-import { challengeShape, sessionShape } from './sessions.ts'
+import { healthShape } from './service.ts'
 import { transferShape } from './transfers.ts'
 
 const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.

@@ -3,6 +3,7 @@ import { linkTo, type Page } from '#lib/http/paging.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { CallerName, Known } from './caller.ts'
+import type { Method } from './resource.ts'
 
 /** The groups of the reference, in their order. */
 export const GROUPS = {
@@ -16,9 +17,6 @@ export const GROUPS = {
   'On your device': 'Operations that need a key which never leaves the user’s device: they always answer 501.',
   Service: 'Whether the service is well, and this document.',
 } as const
-
-export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-export type Method = (typeof METHODS)[number]
 
 /** A method and a path below the base address, with `{name}` for a parameter: `GET /batches/{id}`. */
 type Route = `${Method} /${string}`

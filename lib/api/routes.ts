@@ -1,9 +1,9 @@
 import { ignoreBody, readJson, readJsonOrForm, readQuery } from '#lib/http/body.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
-import { type Handler, type ResourceOptions, resource } from '#lib/http/resource.ts'
 import { configuredService } from '#lib/server/missing-variables.ts'
 import { admit, identify } from './caller.ts'
-import { Answer, type Method, type Operation } from './operation.ts'
+import { Answer, type Operation } from './operation.ts'
+import { type Handler, type Method, type ResourceOptions, resource } from './resource.ts'
 
 /** What Next hands to a handler: the parameters of the path by name, decoded. */
 interface RouteContext {

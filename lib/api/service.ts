@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { METRICS_TYPE } from '#lib/observability/metrics.ts'
 import { scrape } from '#lib/operator/scrape.ts'
 import { type ChoreReport, runChores } from '#lib/server/maintenance.ts'
-import { readiness } from '#lib/server/readiness.ts'
+import { readiness, readinessShape } from '#lib/server/readiness.ts'
 import { EXAMPLE } from './examples.ts'
 import { Answer, inGroup, operation } from './operation.ts'
 
@@ -14,19 +14,6 @@ export const healthShape = z.object({
   idp: configured('an identity provider'),
   relay: configured('the batch relay'),
   sponsor: configured('a fee sponsor'),
-})
-
-const check = z
-  .object({ ok: z.boolean() })
-  .catchall(z.union([z.string(), z.number(), z.boolean()]))
-  .meta({ description: 'whether it is there, and details: a `problem` in words where it is not' })
-
-export const readinessShape = z.object({
-  ok: z.boolean().meta({ description: 'whether all of them are' }),
-  database: check,
-  ledger: check,
-  sponsor: check,
-  relay: check.optional(),
 })
 
 const swept = (what: string) =>
@@ -49,6 +36,7 @@ const READY = {
   database: { ok: true },
   ledger: { ok: true, latestLedger: 1_204_331, age: 3 },
   sponsor: { ok: true, address: EXAMPLE.employer, availableXlm: '9998.1234500' },
+  relay: { ok: true, channels: 3 },
 }
 const METRICS_EXAMPLE = `# HELP payroll_transfers_total Sponsored transfers whose outcome is known, by outcome.
 # TYPE payroll_transfers_total counter

@@ -1,24 +1,13 @@
 import { z } from 'zod'
-import { IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
 import { providerToken, requireProvider, signInWithProvider } from '#lib/auth/oidc/sign-in.ts'
-import { buildChallenge, challengeQuery } from '#lib/auth/sep10/challenge.ts'
+import { buildChallenge, challengeQuery, challengeShape } from '#lib/auth/sep10/challenge.ts'
 import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
+import { sessionShape } from '#lib/auth/session.ts'
 import { admitSession } from '#lib/directory/user.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
-
-export const sessionShape = z.object({
-  session: z.string().meta({ description: 'an HS256 JWT: send it as `Authorization: Bearer <session>`' }),
-  kind: z.enum(IDENTITY_KINDS).meta({ description: '`ledger` after a wallet sign-in, `idp` after one by email' }),
-  sub: z.string().meta({ description: 'the account address (`ledger`), or the provider’s id of the user (`idp`)' }),
-})
-
-export const challengeShape = z.object({
-  transaction: z.string().meta({ description: 'what the wallet is to sign: a transaction envelope, base64 XDR' }),
-  network_passphrase: z.string().meta({ description: 'the network that the signature is for' }),
-})
 
 const TRANSACTION = 'AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…'
 const LEDGER_SESSION = { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.employer } as const

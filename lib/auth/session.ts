@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
+import { z } from 'zod'
+import { IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 
 /** How sessions are signed. `secret` has at least 32 bytes, `ttl` is in seconds. */
@@ -18,6 +20,14 @@ export type Identity =
 
 /** A verified session. The user is (kind, sub): an idp sub in the form of a G-address is still no ledger user. */
 export type Session = Identity & { id: string; expiresAt: Date }
+
+/** The answer of a sign-in. */
+export const sessionShape = z.object({
+  session: z.string().meta({ description: 'an HS256 JWT: send it as `Authorization: Bearer <session>`' }),
+  kind: z.enum(IDENTITY_KINDS).meta({ description: '`ledger` after a wallet sign-in, `idp` after one by email' }),
+  sub: z.string().meta({ description: 'the account address (`ledger`), or the provider’s id of the user (`idp`)' }),
+})
+export type SignedIn = z.output<typeof sessionShape>
 
 /** Keeps a session apart from any other token that the same secret might ever sign (RFC 8725 §3.11). */
 const TYPE = 'session+jwt'

@@ -153,3 +153,13 @@ export function environment(): Environment {
   known ??= readEnvironment(given())
   return known
 }
+
+/** The same for what is answered without it, too; undefined where a variable is wrong or missing. */
+export function validEnvironment(): Environment | undefined {
+  try {
+    return environment()
+  } catch (error) {
+    if (isConfigurationError(error)) return undefined
+    throw error
+  }
+}

@@ -1,4 +1,4 @@
-import { environment, isConfigurationError } from '#lib/config/environment.ts'
+import { validEnvironment } from '#lib/config/environment.ts'
 
 /**
  * Whose pages may read the answers of a route: those of CORS_ORIGINS, which are all if it is not set; all in any case,
@@ -9,7 +9,8 @@ export type Readers = 'configured' | 'everybody' | 'ourselves'
 /** CORS: Bearer tokens and no cookies, so every origin may read the answers unless CORS_ORIGINS narrows it. */
 export function allowReaders(request: Request, response: Response, readers: Readers): Response {
   if (readers === 'ourselves') return response
-  const allowed = readers === 'configured' ? configuredOrigins() : undefined
+  // A service that lacks a variable has nothing to answer but that, and says it to everybody.
+  const allowed = readers === 'configured' ? validEnvironment()?.CORS_ORIGINS : undefined
   const origin = request.headers.get('origin')
   const headers = response.headers
   if (!allowed) headers.set('Access-Control-Allow-Origin', '*')
@@ -19,16 +20,6 @@ export function allowReaders(request: Request, response: Response, readers: Read
   }
   headers.set('Access-Control-Expose-Headers', 'Link, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count')
   return response
-}
-
-/** A service that lacks a variable has nothing to answer but that, and says it to everybody. */
-function configuredOrigins(): readonly string[] | undefined {
-  try {
-    return environment().CORS_ORIGINS
-  } catch (error) {
-    if (isConfigurationError(error)) return undefined
-    throw error
-  }
 }
 
 /** The answer to a preflight of a route that has the methods `allow`. */

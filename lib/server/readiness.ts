@@ -7,19 +7,22 @@ import { MOST_SILENT } from '#lib/sponsor/verification.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import type { Service } from './services.ts'
 
-/** Whether one thing that the service needs is there, and in words why not. */
-export interface Check {
-  ok: boolean
-  [detail: string]: string | number | boolean
-}
+const check = z
+  .object({ ok: z.boolean() })
+  .catchall(z.union([z.string(), z.number(), z.boolean()]))
+  .meta({ description: 'whether it is there, and details: a `problem` in words where it is not' })
+/** Whether one thing that the service needs is there. */
+export type Check = z.output<typeof check>
 
-export interface Readiness {
-  ok: boolean
-  database: Check
-  ledger: Check
-  sponsor: Check
-  relay: Check
-}
+/** The answer of GET /ready. */
+export const readinessShape = z.object({
+  ok: z.boolean().meta({ description: 'whether all of them are' }),
+  database: check,
+  ledger: check,
+  sponsor: check,
+  relay: check,
+})
+export type Readiness = z.output<typeof readinessShape>
 
 /** The least that the sponsor should have left, in stroops: a hundred of the dearest transfers. */
 const LOW_FLOAT_TRANSFERS = 100n

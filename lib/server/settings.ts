@@ -6,11 +6,11 @@ import type { SessionSettings } from '#lib/auth/session.ts'
 import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import type { MailSettings } from '#lib/directory/invites/mail.ts'
 import type { FaucetRules } from '#lib/funding/faucet.ts'
 import { type ProverSettings, proverSettings } from '#lib/prover/loading.ts'
 import type { SponsorRules } from '#lib/sponsor/policy.ts'
 import type { QuotaLimits } from '#lib/sponsor/quota.ts'
-import type { MailSettings } from '#lib/text/mail.ts'
 
 /** What the embedded parts bring of their own; each gives way to the variable that names the same thing. */
 export interface Embedded {

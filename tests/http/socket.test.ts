@@ -3,9 +3,9 @@ import { type AddressInfo, connect } from 'node:net'
 import { NextRequest } from 'next/server.js'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { resource } from '#lib/api/resource.ts'
 import { ignoreBody, readJson } from '#lib/http/body.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { resource } from '#lib/http/resource.ts'
 import { captureLog } from '../support/console.ts'
 
 const LIMIT = 256 * 1024

@@ -1,4 +1,4 @@
-import { resource } from '#lib/http/resource.ts'
+import { resource } from '#lib/api/resource.ts'
 import { readAudit } from '#lib/operator/audit.ts'
 import { auditFilters } from '../audit/audit-filters.ts'
 import { answerCsv } from '../csv-answer.ts'

@@ -1,4 +1,4 @@
-import { resource } from '#lib/http/resource.ts'
+import { resource } from '#lib/api/resource.ts'
 import { readPayouts } from '#lib/operator/payouts.ts'
 import { answerCsv } from '../csv-answer.ts'
 

@@ -1,5 +1,5 @@
+import { resource } from '#lib/api/resource.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { resource } from '#lib/http/resource.ts'
 import { readPulse } from '#lib/operator/pulse.ts'
 import { readOperator } from '../require-operator.ts'
 

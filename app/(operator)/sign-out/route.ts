@@ -1,6 +1,6 @@
 import { cookies } from 'next/headers'
+import { resource } from '#lib/api/resource.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
-import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 import { foreignForm, seeOther } from '../form-answers.ts'
 import { operatorCookies } from '../operator-cookies.ts'

@@ -1,5 +1,5 @@
+import { resource } from '#lib/api/resource.ts'
 import { stellarToml } from '#lib/auth/sep10/stellar-toml.ts'
-import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 /** SEP-1. Every origin may read it, also with CORS_ORIGINS set: wallets run anywhere. */

@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { resource } from '#lib/api/resource.ts'
 import { requireProvider, signInWithProvider } from '#lib/auth/oidc/sign-in.ts'
 import { askTestIssuer } from '#lib/auth/oidc/test-issuer.ts'
 import { admitSession } from '#lib/directory/user.ts'
 import { readJson } from '#lib/http/body.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
-import { resource } from '#lib/http/resource.ts'
 import { service } from '#lib/server/services.ts'
 
 const BODY = z.object({ email: z.email('email required').max(254) }, 'email required')

@@ -1,7 +1,7 @@
 import { jwtVerify } from 'jose'
 import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
-import { type Identity, mintSession, type SessionSettings } from '../session.ts'
+import { type Identity, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import { openProvider, type ProviderSettings } from './provider.ts'
 import { askUserinfo } from './userinfo.ts'
 import { verifiedEmail } from './verified-email.ts'
@@ -16,13 +16,6 @@ export const providerToken = z.object(
   },
   'token required',
 )
-
-/** The answer of POST /auth/idp. */
-export interface ProviderSession {
-  session: string
-  kind: 'idp'
-  sub: string
-}
 
 const LONGEST_TOKEN = 8192
 
@@ -46,7 +39,7 @@ export async function signInWithProvider(
   given: { provider: ProviderSettings; sessions: SessionSettings },
   token: string,
   now: Date,
-): Promise<ProviderSession> {
+): Promise<SignedIn> {
   const { identity, expiresAt } = await verifyAccessToken(given.provider, token, now)
   const session = await mintSession(given.sessions, { ...identity, notAfter: expiresAt }, now)
   return { session, kind: identity.kind, sub: identity.sub }

@@ -24,10 +24,16 @@ export const challengeQuery = z.object({
   memo: z.string().optional().meta({ description: 'not supported: one that is not empty is refused' }),
   home_domain: z.string().optional().meta({ description: 'none, or that of this service' }),
 })
-export type ChallengeRequest = z.output<typeof challengeQuery>
+type ChallengeRequest = z.output<typeof challengeQuery>
+
+/** The answer to it (SEP-10, "Response"). */
+export const challengeShape = z.object({
+  transaction: z.string().meta({ description: 'what the wallet is to sign: a transaction envelope, base64 XDR' }),
+  network_passphrase: z.string().meta({ description: 'the network that the signature is for' }),
+})
 
 /**
- * A challenge for the account to sign, base64 XDR (SEP-10, "Response"). Nothing is stored: the server's signature and
+ * A challenge for the account to sign. Nothing is stored: the server's signature and
  * the time bounds prove later that it was issued. Of what the caller sends only the account enters it, so that the
  * signing key never signs a text that the caller has chosen. A client_domain is not supported, hence ignored.
  * @param nonce 48 random bytes
@@ -38,7 +44,7 @@ export function buildChallenge(
   request: ChallengeRequest,
   now: Date,
   nonce: Uint8Array = randomBytes(48),
-): { transaction: string; network_passphrase: string } {
+): z.output<typeof challengeShape> {
   const account = acceptRequest(settings, request)
   const minTime = Math.floor(now.getTime() / 1000)
   const server = settings.signer.publicKey()

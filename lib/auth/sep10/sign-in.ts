@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Database } from '#lib/db/connection.ts'
 import { readAccountAuth } from '#lib/stellar/account.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
-import { mintSession, type SessionSettings } from '../session.ts'
+import { mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import type { Sep10Settings } from './challenge.ts'
 import { claimChallenge } from './claim.ts'
 import { checkClientSignatures, readChallenge } from './verification.ts'
@@ -20,13 +20,6 @@ export const signedChallenge = z.object(
   required,
 )
 
-/** What a wallet may sign in with: the answer of POST /auth/sep10/verify. */
-export interface WalletSession {
-  session: string
-  kind: 'ledger'
-  sub: string
-}
-
 /**
  * Exchanges a challenge that the wallet has signed, base64 XDR, for a session of its account. A challenge gives one
  * session; a refusal leaves it unused. The session's jti is the hash of the challenge.
@@ -42,7 +35,7 @@ export async function signInWithWallet(
   },
   transaction: string,
   now: Date,
-): Promise<WalletSession> {
+): Promise<SignedIn> {
   const challenge = readChallenge(given.sep10, transaction, now)
   checkClientSignatures(given.sep10, challenge, await readAccountAuth(given.rpc, challenge.account))
   await claimChallenge(await given.database(), challenge)

@@ -770,7 +770,7 @@ export interface components {
                 [key: string]: string | number | boolean;
             };
             /** @description whether it is there, and details: a `problem` in words where it is not */
-            relay?: {
+            relay: {
                 ok: boolean;
             } & {
                 [key: string]: string | number | boolean;
@@ -6141,6 +6141,10 @@ export interface operations {
                      *         "ok": true,
                      *         "address": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2",
                      *         "availableXlm": "9998.1234500"
+                     *       },
+                     *       "relay": {
+                     *         "ok": true,
+                     *         "channels": 3
                      *       }
                      *     }
                      */
@@ -6205,6 +6209,10 @@ export interface operations {
                      *         "ok": true,
                      *         "address": "GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2",
                      *         "availableXlm": "9998.1234500"
+                     *       },
+                     *       "relay": {
+                     *         "ok": true,
+                     *         "channels": 3
                      *       }
                      *     }
                      */

@@ -4,11 +4,10 @@ import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
-import { type MailSettings, sendMail } from '#lib/text/mail.ts'
 import { contractorNotFound, ownContractor } from '../contractors/contractors.ts'
 import { givenName } from '../organisations.ts'
 import type { Employer, EmployerContext } from '../user.ts'
-import { writeInvite } from './mail.ts'
+import { type MailSettings, sendMail, writeInvite } from './mail.ts'
 import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './token.ts'
 
 /**

@@ -1,5 +1,5 @@
+import { resource, routeNotFound } from '#lib/api/resource.ts'
 import { viewerFile } from '#lib/api/viewer/files.ts'
-import { resource, routeNotFound } from '#lib/http/resource.ts'
 
 /**
  * The scripts and styles of the viewer. Their path carries a version, so that browsers keep them. Next answers the other

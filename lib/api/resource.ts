@@ -1,14 +1,14 @@
 import { databaseFailure } from '#lib/db/connection.ts'
+import { discardBody, isBeyondDraining } from '#lib/http/body.ts'
+import { allowReaders, preflight, type Readers } from '#lib/http/cors.ts'
+import { Refusal, statusOf } from '#lib/http/refusal.ts'
+import { requestIdOf } from '#lib/http/request-id.ts'
+import { takeTurn } from '#lib/http/turns.ts'
 import { describeFailure, log, withLogFields } from '#lib/observability/log.ts'
-import { discardBody, isBeyondDraining } from './body.ts'
-import { allowReaders, preflight, type Readers } from './cors.ts'
-import { Refusal, statusOf } from './refusal.ts'
-import { requestIdOf } from './request-id.ts'
-import { measureRequest } from './request-measure.ts'
-import { takeTurn } from './turns.ts'
+import { metrics } from '#lib/observability/metrics.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-type Method = (typeof METHODS)[number]
+export type Method = (typeof METHODS)[number]
 
 /**
  * Answers a request with what becomes the JSON body of a 200, or with a whole Response, which is given more headers: those
@@ -59,7 +59,7 @@ export function resource<Context = unknown>(
       status: response.status,
       ms: Math.round(ms),
     })
-    if (options.route !== undefined) measureRequest(request.method, options.route, response.status, ms / 1000)
+    if (options.route !== undefined) measure(request.method, options.route, response.status, ms / 1000)
     discardBody(request)
     if (isBeyondDraining(request)) response.headers.set('Connection', 'close')
     return finish(request, response, requestId)
@@ -76,6 +76,13 @@ export function resource<Context = unknown>(
     DELETE: answer('DELETE'),
     OPTIONS: async (request) => finish(request, preflight(allow), requestIdOf(request)),
   }
+}
+
+/** Counts a request and how long it took. `route` is a closed set, since clients could make up paths. */
+function measure(method: string, route: string, status: number, seconds: number): void {
+  const { requests, requestSeconds } = metrics()
+  requests.inc({ method, route, status: String(status) })
+  requestSeconds.observe({ method, route }, seconds)
 }
 
 async function answered<Context>(handler: Handler<Context>, request: Request, context: Context): Promise<Response> {

@@ -1,9 +1,9 @@
 import { DrizzleQueryError } from 'drizzle-orm'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { type Handler, type ResourceOptions, resource } from '#lib/api/resource.ts'
 import { ignoreBody, readJson, readQuery } from '#lib/http/body.ts'
 import { FIELDS, REFUSAL_CODES, REFUSALS, Refusal, statusOf } from '#lib/http/refusal.ts'
-import { type Handler, type ResourceOptions, resource } from '#lib/http/resource.ts'
 import { captureLog } from '../support/console.ts'
 
 const SECRET = 'SBHUNTER2HUNTER2'
@@ -200,7 +200,7 @@ describe('CORS', () => {
   test('CORS_ORIGINS narrows it', async () => {
     vi.resetModules()
     vi.stubEnv('CORS_ORIGINS', 'https://app.example, https://other.example')
-    const narrowed = await import('#lib/http/resource.ts')
+    const narrowed = await import('#lib/api/resource.ts')
     const handlers = narrowed.resource({
       GET: async () => Response.json({}, { headers: { Vary: 'Accept' } }),
       POST: async () => {
@@ -231,7 +231,7 @@ describe('CORS', () => {
   test('where a variable keeps the service from starting, everybody may read which', async () => {
     vi.resetModules()
     vi.stubEnv('SESSION_SECRET', 'short')
-    const { resource: unconfigured } = await import('#lib/http/resource.ts')
+    const { resource: unconfigured } = await import('#lib/api/resource.ts')
     const response = await unconfigured({ GET: async () => ({}) }).GET(new Request(url), {})
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
   })

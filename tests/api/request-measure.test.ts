@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { resource } from '#lib/http/resource.ts'
+import { resource } from '#lib/api/resource.ts'
 import { metrics } from '#lib/observability/metrics.ts'
 import { captureLog } from '../support/console.ts'
 
