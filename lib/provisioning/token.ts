@@ -65,7 +65,7 @@ function checkSetting(
 
 async function checkAuditor(network: Network, { auditor, contracts }: DeploymentDocument, registry: string) {
   const deployment = { rpc: network.server, passphrase: network.passphrase, token: contracts.token, auditor: registry }
-  const { key } = await readAuditorKey(deployment, auditor.id).catch((cause: unknown) => {
+  const key = await readAuditorKey(deployment, auditor.id).catch((cause: unknown) => {
     if (cause instanceof Refusal) throw wrong(`auditor.id: the registry has no usable key of auditor ${auditor.id}`)
     throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
   })

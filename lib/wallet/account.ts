@@ -1,4 +1,4 @@
-import type { rpc, xdr } from '@stellar/stellar-sdk'
+import type { rpc } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import { type FoundAccount, findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import { decodeKey } from './commitment.ts'
@@ -39,26 +39,20 @@ export async function readConfidentialAccount(
   return (await readConfidentialAccounts(server, token, [address])).get(address)
 }
 
-/** An auditor's public key (64 bytes), and the ledger keys that a call must name to read it. */
-export interface AuditorKey {
-  key: Uint8Array
-  footprint: xdr.LedgerKey[]
-}
-
 /**
- * An auditor's key from the registry.
+ * An auditor's public key (64 bytes) from the registry.
  * Refusal `refused` if there is no auditor of this number (contract error 3301).
  */
 export async function readAuditorKey(
   deployment: TokenOnNetwork & Pick<Deployment, 'auditor'>,
   id: number,
-): Promise<AuditorKey> {
+): Promise<Uint8Array> {
   const simulation = await simulateRead(deployment, deployment.auditor, 'get_key', id)
   const answer = simulation.result?.retval
   if (answer?.type !== 'scvBytes') throw new Refusal('not-wired', 'the auditor registry answers with something else')
   const key = new Uint8Array(answer.bytes.toBytes())
   decodeKey(key)
-  return { key, footprint: simulation.transactionData.getReadOnly() }
+  return key
 }
 
 function complete(entry: FoundAccount['entry'], latestLedger: number): ConfidentialAccount {

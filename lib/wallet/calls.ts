@@ -1,4 +1,5 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
+import type { ConfidentialAccount } from './account.ts'
 import { type Balance, merge } from './balance.ts'
 import { checkAmount, commit, type Opening } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
@@ -11,6 +12,7 @@ import {
   proveTransfer,
   proveWithdrawal,
   type Spending,
+  type Start,
   scAddress,
   scAmount,
   startFrom,
@@ -78,28 +80,27 @@ export async function buildMerge(
   return balance ? { ...signed, next: merge(balance).spendable } : signed
 }
 
+/** A payment of a hidden amount (base units) out of the balance that `opening` opens, to a registered account. */
+interface Transfer {
+  to: string
+  amount: bigint
+  opening: Opening
+}
+
 /**
- * Pays a hidden amount (base units) out of the balance that `opening` opens, to a registered account.
+ * Signs a transfer.
  *
- * Refusal `conflict` if that balance is no longer the ledger's, `not-found` if a party is not registered, `refused` if
+ * Refusal `conflict` if its balance is no longer the ledger's, `not-found` if a party is not registered, `refused` if
  * the balance does not cover the amount or the call would fail, `malformed` for an amount out of range.
  */
 export async function buildTransfer(
   deployment: Deployment,
   holder: Holder,
-  transfer: { to: string; amount: bigint; opening: Opening },
+  transfer: Transfer,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
-  const from = holder.signer.publicKey()
-  const party = await readParties(deployment, [from, transfer.to])
-  const start = startFrom(party(from).account, holder, transfer.opening)
-  const { name, args, next } = await proveTransfer(deployment, holder, start, {
-    ...transfer,
-    viewingKey: party(transfer.to).account.viewingKey,
-    auditorRecipient: party(transfer.to).auditor.key,
-    auditorSender: party(from).auditor.key,
-  })
-  return { ...(await call(deployment, holder.signer, name, args, options)), next }
+  const proved = await proveTo(deployment, holder, transfer, (account) => startFrom(account, holder, transfer.opening))
+  return await signSpending(deployment, holder, proved, options)
 }
 
 /**
@@ -109,16 +110,27 @@ export async function buildTransfer(
 export async function proveTransferAhead(
   deployment: Deployment,
   holder: Holder,
-  transfer: { to: string; amount: bigint; opening: Opening },
+  transfer: Transfer,
+): Promise<Spending> {
+  const { opening } = transfer
+  return await proveTo(deployment, holder, transfer, () => ({ spendable: encodePoint(commit(opening)), opening }))
+}
+
+/** @param startOf what the transfer starts from, by the sender's account as the ledger has it */
+async function proveTo(
+  deployment: Deployment,
+  holder: Holder,
+  transfer: Transfer,
+  startOf: (sender: ConfidentialAccount) => Start,
 ): Promise<Spending> {
   const from = holder.signer.publicKey()
   const party = await readParties(deployment, [from, transfer.to])
-  const start = { spendable: encodePoint(commit(transfer.opening)), opening: transfer.opening }
-  return await proveTransfer(deployment, holder, start, {
+  const [sender, recipient] = [party(from), party(transfer.to)]
+  return await proveTransfer(deployment, holder, startOf(sender.account), {
     ...transfer,
-    viewingKey: party(transfer.to).account.viewingKey,
-    auditorRecipient: party(transfer.to).auditor.key,
-    auditorSender: party(from).auditor.key,
+    viewingKey: recipient.account.viewingKey,
+    auditorRecipient: recipient.auditor,
+    auditorSender: sender.auditor,
   })
 }
 
@@ -139,17 +151,14 @@ export async function signSpending(
 export async function buildWithdraw(
   deployment: Deployment,
   holder: Holder,
-  withdrawal: { to: string; amount: bigint; opening: Opening },
+  withdrawal: Transfer,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
   const from = holder.signer.publicKey()
   const { account, auditor } = (await readParties(deployment, [from]))(from)
   const start = startFrom(account, holder, withdrawal.opening)
-  const { name, args, next } = await proveWithdrawal(deployment, holder, start, {
-    ...withdrawal,
-    auditorSender: auditor.key,
-  })
-  return { ...(await call(deployment, holder.signer, name, args, options)), next }
+  const proved = await proveWithdrawal(deployment, holder, start, { ...withdrawal, auditorSender: auditor })
+  return await signSpending(deployment, holder, proved, options)
 }
 
 async function call(

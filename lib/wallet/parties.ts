@@ -1,15 +1,15 @@
 import { Refusal } from '#lib/http/refusal.ts'
-import { type AuditorKey, type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
+import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
 import type { Deployment } from './deployment.ts'
 
 /** An account that takes part in a call, with the key of its auditor as it is now: rotation voids what is in flight. */
-export interface Party {
+interface Party {
   account: ConfidentialAccount
-  auditor: AuditorKey
+  auditor: Uint8Array
 }
 
 /**
- * The parties of one call or of a chain of calls, by address, each account and each auditor read once.
+ * The parties of one call, by address, each account and each auditor read once.
  * Refusal `not-found` for an address that is not registered; otherwise as the two readings.
  */
 export async function readParties(
@@ -19,7 +19,7 @@ export async function readParties(
   const accounts = await readConfidentialAccounts(deployment.rpc, deployment.token, addresses)
   const missing = addresses.find((address) => !accounts.has(address))
   if (missing !== undefined) throw new Refusal('not-found', `${missing} has no confidential account`)
-  const auditors = new Map<number, AuditorKey>()
+  const auditors = new Map<number, Uint8Array>()
   for (const id of new Set([...accounts.values()].map(({ auditorId }) => auditorId))) {
     auditors.set(id, await readAuditorKey(deployment, id))
   }

@@ -12,9 +12,8 @@ import { PROOF_BYTES, type Statement } from './prover.ts'
 export interface Spending {
   name: string
   args: xdr.ScVal[]
-  /** Balance of the sender once the call has applied, and the commitment to it. */
+  /** Balance of the sender once the call has applied. */
   next: Opening
-  spendableNext: Uint8Array
 }
 
 /** What a spending starts from: the commitment that the ledger will hold when it applies, and its opening. */
@@ -55,7 +54,7 @@ export async function proveTransfer(
     witness: { ...witness, vTransfer: amount },
   })
   const args = [scAddress(signer.publicKey()), scAddress(to), data]
-  return { name: 'confidential_transfer', args, next, spendableNext: commitmentOf(payload) }
+  return { name: 'confidential_transfer', args, next }
 }
 
 /** Encrypts and proves one withdrawal of a public amount; otherwise as `proveTransfer`. */
@@ -80,7 +79,7 @@ export async function proveWithdrawal(
     witness,
   })
   const args = [scAddress(signer.publicKey()), scAddress(to), scAmount(amount), data]
-  return { name: 'withdraw', args, next, spendableNext: commitmentOf(payload) }
+  return { name: 'withdraw', args, next }
 }
 
 /** Asks the prover and packs the `data` argument; throws if what comes back cannot be an UltraHonk proof. */
@@ -102,31 +101,8 @@ export function startFrom(account: ConfidentialAccount, holder: Holder, opening:
   return { spendable: account.spendable, opening }
 }
 
-export function invoke(
-  deployment: TokenOnNetwork,
-  name: string,
-  args: xdr.ScVal[],
-  auth: xdr.SorobanAuthorizationEntry[] = [],
-): xdr.Operation {
-  return Operation.invokeContractFunction({ contract: deployment.token, function: name, args, auth })
-}
-
-/** What simulation records for a call of the source account that calls no further contract in its name. */
-export function authorizeAsSource(
-  deployment: Deployment,
-  name: string,
-  args: xdr.ScVal[],
-): xdr.SorobanAuthorizationEntry {
-  const contractAddress = new Address(deployment.token).toScAddress()
-  return new xdr.SorobanAuthorizationEntry({
-    credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
-    rootInvocation: new xdr.SorobanAuthorizedInvocation({
-      function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(
-        new xdr.InvokeContractArgs({ contractAddress, functionName: name, args }),
-      ),
-      subInvocations: [],
-    }),
-  })
+export function invoke(deployment: TokenOnNetwork, name: string, args: xdr.ScVal[]): xdr.Operation {
+  return Operation.invokeContractFunction({ contract: deployment.token, function: name, args })
 }
 
 export const scAddress = (strkey: string): xdr.ScVal => new Address(strkey).toScVal()
@@ -136,9 +112,3 @@ export const scAmount = (amount: bigint): xdr.ScVal =>
   xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: amount >> 64n, lo: amount & 0xffff_ffff_ffff_ffffn }))
 
 const systemRandom = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
-
-function commitmentOf(payload: Payload): Uint8Array {
-  const commitment = payload.c_spend_new
-  if (!commitment) throw new Error('a spending carries its new commitment')
-  return commitment
-}

@@ -6,9 +6,8 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
 import { startServing } from '#lib/cli/serve.ts'
 import { multiplyLimits, NETWORK_LEDGER_LIMITS, startDevnet } from '#lib/devnet/devnet.ts'
-import { prepareChain } from '#lib/wallet/chain.ts'
-import { NOTHING } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
+import { prepareChain } from './chain.ts'
 import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
 import { cpuMsOf } from './load.ts'
 import type { PlainJob, PlainReport } from './plain-loop.ts'
@@ -65,11 +64,10 @@ export async function setStage(variables: Record<string, string> = {}): Promise<
     payee,
     prepare: async (payers, transfers) => {
       const holders = await inGroups(payers, 20, () => enrol(network))
-      const payouts = Array.from({ length: transfers }, () => ({ to: payee.signer.publicKey(), amount: 0n }))
       return await Promise.all(
         holders.map(async (payer) => {
-          const chain = await prepareChain(network, payer, { opening: NOTHING, payouts }, { seconds: 300 })
-          return { payer, chain: chain.map(({ signedXdr }) => signedXdr) }
+          const chain = await prepareChain(network, payer, payee.signer.publicKey(), transfers)
+          return { payer, chain }
         }),
       )
     },

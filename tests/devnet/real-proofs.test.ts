@@ -282,7 +282,7 @@ async function honestStatement(amount: bigint) {
     readConfidentialAccount(deployment.rpc, deployment.token, holder.signer.publicKey())
   const [sender, payee] = [await account(employer), await account(contractor)]
   if (!sender || !payee) throw new Error('not registered')
-  const { key } = await readAuditorKey(deployment, 0)
+  const key = await readAuditorKey(deployment, 0)
   return {
     token: deployment.token,
     keys: employer.keys,

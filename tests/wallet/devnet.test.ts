@@ -1,11 +1,10 @@
-import { Asset, Keypair, Operation, rpc, type Transaction, TransactionBuilder } from '@stellar/stellar-sdk'
+import { Asset, Keypair, Operation, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, devnetKeys, prover, startDevnet } from '#lib/devnet/devnet.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
-import { prepareChain } from '#lib/wallet/chain.ts'
-import { NOTHING, opens } from '#lib/wallet/commitment.ts'
+import { opens } from '#lib/wallet/commitment.ts'
 import { auditRecipient, auditSender, decryptTransfer } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
@@ -161,62 +160,10 @@ describe('on a ledger', () => {
     expect(await refusalOf(buildTransfer(deployment, employer, transfer))).toMatchObject({ code: 'conflict' })
   })
 
-  test('a chain of five applies in order, to recipients old and new', async () => {
-    const before = await sync(employer)
-    const payouts = contractors.map((holder, index) => ({ to: address(holder), amount: BigInt(index + 1) * USDC }))
-    const earlier = await Promise.all(contractors.map((holder) => sync(holder)))
-    const links = await prepareChain(deployment, employer, { opening: before.spendable, payouts })
-    expect(links.map(({ to, amount }) => ({ to, amount }))).toEqual(payouts)
-    for (const link of links) await apply(link)
-    const after = await sync(employer, before)
-    expect(after.spendable).toEqual(links.at(-1)?.next)
-    expect(after.spendable.value).toBe(before.spendable.value - 15n * USDC)
-    for (const [index, holder] of contractors.entries()) {
-      const balance = await sync(holder)
-      expect(balance.receiving.value - (earlier[index]?.receiving.value ?? 0n)).toBe(BigInt(index + 1) * USDC)
-    }
-  })
-
-  test('a chain pays one recipient twice, and the sender itself', async () => {
-    const { spendable, receiving } = await sync(employer)
-    const payouts = [contractor(3), employer, contractor(3)].map((holder) => ({ to: address(holder), amount: USDC }))
-    for (const link of await prepareChain(deployment, employer, { opening: spendable, payouts })) await apply(link)
-    const after = await sync(employer)
-    expect(after.spendable.value).toBe(spendable.value - 3n * USDC)
-    expect(after.receiving.value).toBe(receiving.value + USDC)
-  })
-
-  test('each link of a chain that begins with new accounts declares a fee that a sponsor takes at its turn', async () => {
-    const [payer, payee, newer] = ['payer', 'payee', 'newer payee'].map((name) =>
-      openHolder(keypair(name), deployment.token),
-    ) as [Holder, Holder, Holder]
-    await Promise.all([payer, payee, newer].map(open))
-    const payouts = [payee, payee, contractor(0), newer, newer].map((holder) => ({ to: address(holder), amount: 0n }))
-    for (const link of await prepareChain(deployment, payer, { opening: NOTHING, payouts })) {
-      const transaction = TransactionBuilder.fromXdr(link.signedXdr, PASSPHRASE) as Transaction
-      const declared = BigInt(transaction.fee) - 100n
-      const simulated = await deployment.rpc.simulateTransaction(transaction)
-      const needed = rpc.Api.isSimulationSuccess(simulated) ? BigInt(simulated.minResourceFee) : -1n
-      // Rent grows by some stroops with each ledger that closes meanwhile, which a sponsor allows for.
-      expect(declared + 1_000n).toBeGreaterThanOrEqual(needed)
-      expect(declared).toBeLessThanOrEqual(2n * needed + 100_000n)
-      await apply(link)
-    }
-  })
-
-  test('once a link has failed, the later ones are void', async () => {
-    const { spendable } = await sync(employer)
-    const payouts = contractors.slice(0, 3).map((holder) => ({ to: address(holder), amount: USDC }))
-    const [, second, third] = await prepareChain(deployment, employer, { opening: spendable, payouts })
-    const source = await deployment.rpc.getAccount(address(employer))
-    const bump = Operation.bumpSequence({ bumpTo: '0' })
-    await apply(signCall(buildCall(deployment, source, bump, {}), employer.signer))
-    for (const link of [second, third]) if (link) expect((await send(link)).status).toBe('FAILED')
-    expect((await sync(employer)).spendable).toEqual(spendable)
-  })
-
   test('a contractor merges and withdraws', async () => {
     const holder = contractor(4)
+    const pay = { to: address(holder), amount: 5n * USDC, opening: (await sync(employer)).spendable }
+    await apply(await buildTransfer(deployment, employer, pay))
     const asset = new Asset(devnet.deployment.asset.code, devnet.deployment.asset.issuer)
     const source = await deployment.rpc.getAccount(address(holder))
     await apply(signCall(buildCall(deployment, source, Operation.changeTrust({ asset }), {}), holder.signer))
@@ -238,13 +185,10 @@ describe('on a ledger', () => {
     const to = address(contractor(0))
     const transfer = { to, amount: 1n, opening: spendable }
     const tooMuch = { ...transfer, amount: spendable.value + 1n }
-    const own = { ...transfer, to: address(employer) }
     const nobody = keypair('nobody').publicKey()
     const cases: [() => Promise<unknown>, string][] = [
       [() => buildTransfer(deployment, employer, tooMuch), 'refused'],
       [() => buildWithdraw(deployment, employer, tooMuch), 'refused'],
-      [() => prepareChain(deployment, employer, { opening: spendable, payouts: [transfer, tooMuch] }), 'refused'],
-      [() => prepareChain(deployment, employer, { opening: spendable, payouts: [own, transfer] }), 'refused'],
       [() => buildTransfer(deployment, employer, { ...transfer, amount: -1n }), 'malformed'],
       [() => buildTransfer(deployment, employer, { ...transfer, to: nobody }), 'not-found'],
       [() => syncBalance(deployment, { address: nobody, vk: 5n }), 'not-found'],

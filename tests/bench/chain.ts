@@ -1,0 +1,56 @@
+import { Address, Operation, xdr } from '@stellar/stellar-sdk'
+import { sendAndWait, type TestNetwork } from '#lib/cli/participants.ts'
+import { buildTransfer, proveTransferAhead } from '#lib/wallet/calls.ts'
+import { NOTHING } from '#lib/wallet/commitment.ts'
+import type { Holder } from '#lib/wallet/keys.ts'
+import { buildCall, signCall, simulateCall } from '#lib/wallet/transaction.ts'
+
+/** As long as a sponsor takes, with some time to spare. */
+const SECONDS = 300
+
+/**
+ * Transfers of nothing from one account to another, signed with consecutive sequence numbers, base64. Each is proved from
+ * the balance that the one before leaves. Only the first can be simulated: the others touch the same entries, so they take
+ * over its resources, and their authorization is what simulation would have recorded.
+ */
+export async function prepareChain(network: TestNetwork, payer: Holder, to: string, length: number): Promise<string[]> {
+  // The first transfer of new accounts pays for a longer life of their entries, which is not to be declared again.
+  const opened = await buildTransfer(network, payer, { to, amount: 0n, opening: NOTHING })
+  await sendAndWait(network, opened.signedXdr)
+  const source = await network.rpc.getAccount(payer.signer.publicKey())
+  const chain: string[] = []
+  let opening = opened.next
+  let resources: xdr.SorobanTransactionData | undefined
+  while (chain.length < length) {
+    const { name, args, next } = await proveTransferAhead(network, payer, { to, amount: 0n, opening })
+    const options = { seconds: SECONDS }
+    const call = { contract: network.token, function: name, args }
+    if (resources) {
+      const operation = Operation.invokeContractFunction({
+        ...call,
+        auth: [authorizeAsSource(network.token, name, args)],
+      })
+      chain.push(signCall(buildCall(network, source, operation, options, resources), payer.signer).signedXdr)
+    } else {
+      const { transaction, data } = await simulateCall(network, source, Operation.invokeContractFunction(call), options)
+      chain.push(signCall(transaction, payer.signer).signedXdr)
+      resources = data
+    }
+    opening = next
+  }
+  return chain
+}
+
+/** What simulation records for a call of the source account that calls no further contract in its name. */
+function authorizeAsSource(token: string, functionName: string, args: xdr.ScVal[]): xdr.SorobanAuthorizationEntry {
+  const contractAddress = new Address(token).toScAddress()
+  return new xdr.SorobanAuthorizationEntry({
+    credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
+    rootInvocation: new xdr.SorobanAuthorizedInvocation({
+      function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(
+        new xdr.InvokeContractArgs({ contractAddress, functionName, args }),
+      ),
+      subInvocations: [],
+    }),
+  })
+}
