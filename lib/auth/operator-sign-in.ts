@@ -118,7 +118,7 @@ async function note(tx: Database, { source, isRight, now }: Try): Promise<void> 
     organisation: undefined,
     actor: { kind: 'operator', sub: 'dashboard' },
     action: isRight ? 'operator.admitted' : 'operator.rejected',
-    subject: { kind: 'sign-in', id: source },
+    subject: source,
   })
 }
 

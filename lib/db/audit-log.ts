@@ -20,7 +20,8 @@ export interface AuditEntry {
   organisation: string | undefined
   actor: Actor
   action: AuditAction
-  subject: { kind: SubjectKind; id: string }
+  /** the id of what it was done to; the action says what that is */
+  subject: string
   detail?: AuditDetail
 }
 
@@ -36,8 +37,14 @@ function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at:
     actorKind: actor.kind,
     actorSub: actor.sub,
     action,
-    subjectKind: subject.kind,
-    subjectId: subject.id,
+    subjectKind: kindOf(action),
+    subjectId: subject,
     detail: detail ?? {},
   }
+}
+
+/** An operator does nothing here but sign in. */
+function kindOf(action: AuditAction): SubjectKind {
+  const kind = action.slice(0, action.indexOf('.')) as Exclude<SubjectKind, 'sign-in'> | 'operator'
+  return kind === 'operator' ? 'sign-in' : kind
 }

@@ -93,13 +93,8 @@ export async function instructBatch(
       })),
     )
     await countPayouts(tx, [batch], { payouts: made.length }, { actor, now })
-    await recordAudit(tx, now, {
-      organisation,
-      actor,
-      action: 'batch.instructed',
-      subject: { kind: 'batch', id },
-      detail: { payouts: made.length },
-    })
+    const detail = { payouts: made.length }
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.instructed', subject: id, detail })
     return { payouts: made.map(presentPayout), errors: errorsOf(judged, made) }
   })
 }

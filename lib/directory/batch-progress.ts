@@ -97,14 +97,7 @@ export async function countPayouts(
     const batch = before.get(id)
     const changed = batch !== undefined && batch.status !== status
     if (!changed || (status !== 'started' && status !== 'completed' && status !== 'failed')) return []
-    return [
-      {
-        organisation: batch.organisation,
-        actor,
-        action: `batch.${status}` as const,
-        subject: { kind: 'batch' as const, id },
-      },
-    ]
+    return [{ organisation: batch.organisation, actor, action: `batch.${status}` as const, subject: id }]
   })
   await recordAudit(tx, now, ...changes)
 }

@@ -69,8 +69,7 @@ export async function createBatch(
     const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
     if (!batch) throw new Error('an insert without a row')
     await requireMember(tx, employer)
-    const subject = { kind: 'batch' as const, id: batch.id }
-    await recordAudit(tx, now, { organisation, actor, action: 'batch.created', subject })
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.created', subject: batch.id })
     return presentBatch(batch)
   })
   return await creating.catch(refuseDissolved)
@@ -163,8 +162,7 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
       .update(payouts)
       .set({ status: 'ready' })
       .where(and(eq(payouts.batch, id), inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'ready'))))
-    const subject = { kind: 'batch' as const, id }
-    await recordAudit(tx, now, { organisation, actor, action: 'batch.locked', subject })
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.locked', subject: id })
     return presentBatch(locked)
   })
 }
@@ -186,9 +184,8 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
     const gone = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
     await tx.delete(batches).where(eq(batches.id, id))
     const { organisation, actor } = employer
-    const subject = { kind: 'batch' as const, id }
     const detail = { payouts: gone.length }
-    await recordAudit(tx, now, { organisation, actor, action: 'batch.removed', subject, detail })
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.removed', subject: id, detail })
     return { id }
   })
 }

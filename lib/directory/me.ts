@@ -68,8 +68,8 @@ export async function nameOwnOrganisation(context: UserContext, name: string): P
     const { id: organisation, name: before } = await foundOrganisation(tx, identity, now, name)
     if (before === name) return
     await tx.update(organisations).set({ name }).where(eq(organisations.id, organisation))
-    const [actor, subject] = [actorOf(identity), { kind: 'organisation' as const, id: organisation }]
-    await recordAudit(tx, now, { organisation, actor, action: 'organisation.named', subject })
+    const actor = actorOf(identity)
+    await recordAudit(tx, now, { organisation, actor, action: 'organisation.named', subject: organisation })
   })
   return await admitUser(context, identity)
 }
@@ -120,7 +120,7 @@ export async function joinIdentity(context: UserContext, joined: Session): Promi
       organisation: organisation.id,
       actor: actorOf(user.identity),
       action: 'identity.joined',
-      subject: { kind: 'identity', id: `${kind}:${sub}` },
+      subject: `${kind}:${sub}`,
     })
   })
   return await admitUser(context, user.identity)

@@ -47,12 +47,9 @@ export async function foundOrganisation(
     .returning({ id: organisations.id, name: organisations.name })
   if (!founded) throw new Error('an insert returned nothing')
   await tx.update(identities).set({ organisation: founded.id }).where(isIdentity(identity))
-  await recordAudit(tx, now, {
-    organisation: founded.id,
-    actor: { kind: identity.kind, sub: identity.sub },
-    action: 'organisation.founded',
-    subject: { kind: 'organisation', id: founded.id },
-  })
+  const actor = { kind: identity.kind, sub: identity.sub }
+  const { id } = founded
+  await recordAudit(tx, now, { organisation: id, actor, action: 'organisation.founded', subject: id })
   return founded
 }
 
@@ -98,12 +95,8 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
     )
     .returning({ id: organisations.id })
   if (dissolved) {
-    await recordAudit(tx, now, {
-      organisation: own.id,
-      actor: { kind: identity.kind, sub: identity.sub },
-      action: 'organisation.dissolved',
-      subject: { kind: 'organisation', id: own.id },
-    })
+    const actor = { kind: identity.kind, sub: identity.sub }
+    await recordAudit(tx, now, { organisation: own.id, actor, action: 'organisation.dissolved', subject: own.id })
   }
   return true
 }

@@ -98,7 +98,7 @@ export async function auditRecorded(
     organisation: transfer.organisation ?? undefined,
     actor: { kind: 'ledger', sub: transfer.account },
     action: 'transfer.sponsored',
-    subject: { kind: 'transfer', id: inner.hashHex },
+    subject: inner.hashHex,
     detail: { transfer: transfer.id, ...(transfer.payout !== null && { payout: transfer.payout }) },
   })
 }
@@ -170,7 +170,7 @@ export async function bookTransfer(tx: Database, settled: Transfer, now: Date): 
     organisation: organisation ?? undefined,
     actor: ACTOR,
     action: 'transfer.settled',
-    subject: { kind: 'transfer', id: applied ?? id },
+    subject: applied ?? id,
     detail: { transfer: id, status },
   })
   if (payout) await settlePayout({ db: tx, now }, { payout, transfer: id, outcome: outcomeOf(settled) })

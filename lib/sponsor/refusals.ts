@@ -34,7 +34,7 @@ export async function noteRefusal(
         organisation: (await organisationOfWallet(tx, account)) ?? undefined,
         actor: { kind: 'ledger', sub: account },
         action: 'transfer.refused',
-        subject: { kind: 'transfer', id: hash },
+        subject: hash,
         detail: { reason },
       })
     })

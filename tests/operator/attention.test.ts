@@ -225,7 +225,7 @@ test('an open page is told that a record has changed, and whether something is o
     organisation,
     actor: { kind: 'service', sub: 'test' },
     action: 'batch.created',
-    subject: { kind: 'batch', id: 'x' },
+    subject: 'x',
   })
   const after = await readPulse(db)
   expect(after.version).not.toBe(before.version)

@@ -87,7 +87,7 @@ beforeAll(async () => {
       organisation: n % 2 === 0 ? ids.one : undefined,
       actor: { kind: 'ledger' as const, sub: `G${n % 100}` },
       action: n % 100 === 0 ? ('transfer.refused' as const) : ('transfer.sponsored' as const),
-      subject: { kind: 'transfer' as const, id: hashOf('d', n) },
+      subject: hashOf('d', n),
       ...(n % 100 === 0 && { detail: { reason: 'memo' } }),
     })),
   )

@@ -101,7 +101,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
   }
   const tell = (at: Date, action: AuditEntry['action']) => {
     const actor = { kind: 'ledger' as const, sub: employer.account }
-    records.diary.push({ at, entry: { organisation, actor, action, subject: { kind: 'batch', id } } })
+    records.diary.push({ at, entry: { organisation, actor, action, subject: id } })
   }
   for (const action of ['batch.created', 'batch.instructed'] as const) tell(made, action)
   if (status !== 'draft') tell(made, 'batch.locked')
@@ -180,10 +180,8 @@ function addRefusals({ diary }: Records, { source, now }: Seeding, employers: re
   for (const [index, reason] of REASONS.entries()) {
     const { id: organisation, account = '' } = employers[index % employers.length] ?? {}
     const at = new Date(now.getTime() - (REASONS.length - index) * 5 * 3_600_000)
-    const [actor, subject] = [
-      { kind: 'ledger', sub: account } as const,
-      { kind: 'transfer', id: source.hash() } as const,
-    ]
+    const actor = { kind: 'ledger', sub: account } as const
+    const subject = source.hash()
     diary.push({ at, entry: { organisation, actor, action: 'transfer.refused', subject, detail: { reason } } })
   }
 }

@@ -155,11 +155,12 @@ async function activate(
       .update(contractors)
       .set({ status: 'ready', pvk: sql`${keys}::jsonb ->> ${contractors.id}::text` })
       .where(inArray(contractors.id, due.map(idOf)))
-    const entries = due.map(({ id, organisation }) => {
-      const subject = { kind: 'contractor', id } as const
-      return { organisation, actor, action: 'contractor.activated', subject } as const
-    })
-    await recordAudit(tx, now, ...entries)
+    const action = 'contractor.activated'
+    await recordAudit(
+      tx,
+      now,
+      ...due.map(({ id, organisation }) => ({ organisation, actor, action, subject: id }) as const),
+    )
     return due.length
   })
 }

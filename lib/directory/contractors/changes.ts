@@ -34,13 +34,8 @@ export async function changeContractor(
     const next = { ...plainFields(row, changes), ...placeOf(row, changes, found) }
     const [changed] = await tx.update(contractors).set(next).where(eq(contractors.id, id)).returning(CONTRACTOR_COLUMNS)
     if (!changed) throw contractorNotFound()
-    await recordAudit(tx, now, {
-      organisation: row.organisation,
-      actor,
-      action: 'contractor.updated',
-      subject: { kind: 'contractor', id },
-      detail: { fields, status: changed.status },
-    })
+    const detail = { fields, status: changed.status }
+    await recordAudit(tx, now, { organisation, actor, action: 'contractor.updated', subject: id, detail })
     if (changed.status === 'inactive') await cancelPayouts(tx, row, { actor, now })
     return presentContractor(changed)
   })
@@ -62,8 +57,7 @@ export async function removeContractor(
       .where(ownContractor({ organisation, actor }, id))
       .returning({ id: contractors.id, organisation: contractors.organisation })
     if (!removed) throw contractorNotFound()
-    const subject = { kind: 'contractor', id } as const
-    await recordAudit(tx, now, { organisation, actor, action: 'contractor.removed', subject })
+    await recordAudit(tx, now, { organisation, actor, action: 'contractor.removed', subject: id })
     await cancelPayouts(tx, removed, { actor, now })
     return { id }
   })

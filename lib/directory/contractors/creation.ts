@@ -83,8 +83,7 @@ export function contractorRowOf(
 
 /** How the audit log tells of a new contractor. */
 export function creationOf({ organisation, actor }: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
-  const subject = { kind: 'contractor', id } as const
-  return { organisation, actor, action: 'contractor.created', subject, detail: { status } } as const
+  return { organisation, actor, action: 'contractor.created', subject: id, detail: { status } } as const
 }
 
 /**

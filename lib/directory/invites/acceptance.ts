@@ -40,13 +40,9 @@ export async function acceptInvite(
     const accepted = { linkedKind: kind, linkedSub: sub, inviteAcceptedAt: now, status, address, ...(pvk && { pvk }) }
     const [linked] = await tx.update(contractors).set(accepted).where(eq(contractors.id, record.id)).returning()
     if (!linked) throw inviteNotFound()
-    await recordAudit(tx, now, {
-      organisation: linked.organisation,
-      actor,
-      action: 'contractor.linked',
-      subject: { kind: 'contractor', id: linked.id },
-      detail: { status: linked.status },
-    })
+    const { organisation, id } = linked
+    const detail = { status: linked.status }
+    await recordAudit(tx, now, { organisation, actor, action: 'contractor.linked', subject: id, detail })
     await leaveEmptyOrganisation(tx, user.identity, now)
     return presentContractor(linked)
   })

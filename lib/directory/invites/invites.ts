@@ -82,7 +82,7 @@ async function whyNotInvited(tx: Database, employer: Employer, id: string): Prom
 
 /** What the audit log says of an invite. */
 function entryOf({ organisation, actor }: Employer, id: string, version: number) {
-  return { organisation, actor, subject: { kind: 'contractor', id }, detail: { version } } as const
+  return { organisation, actor, subject: id, detail: { version } }
 }
 
 /** What an open invite says to the holder of its token. */

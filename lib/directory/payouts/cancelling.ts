@@ -34,8 +34,7 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
       const state = payout.status === 'pending' ? 'on its way' : payout.status
       throw new Refusal('payout-sent', `payout is ${state}`)
     }
-    const subject = { kind: 'payout' as const, id }
-    await recordAudit(tx, now, { organisation, actor, action: 'payout.canceled', subject })
+    await recordAudit(tx, now, { organisation, actor, action: 'payout.canceled', subject: id })
     await countPayouts(tx, held, { payouts: -1, failed: payout.status === 'failed' ? -1 : 0 }, { actor, now })
     return { id }
   })
@@ -66,13 +65,8 @@ export async function cancelPayouts(
     .set({ status: 'canceled' })
     .where(waiting)
     .returning({ id: payouts.id, batch: payouts.batch })
-  const entries = canceled.map(({ id }) => ({
-    organisation: contractor.organisation,
-    actor,
-    action: 'payout.canceled' as const,
-    subject: { kind: 'payout' as const, id },
-  }))
-  await recordAudit(tx, now, ...entries)
+  const entry = { organisation: contractor.organisation, actor, action: 'payout.canceled' as const }
+  await recordAudit(tx, now, ...canceled.map(({ id }) => ({ ...entry, subject: id })))
   // In one batch a contractor has one payout that is not canceled.
   const left = held.filter(({ id }) => canceled.some(({ batch }) => batch === id))
   await countPayouts(tx, left, { payouts: -1 }, { actor, now })

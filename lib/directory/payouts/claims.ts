@@ -76,8 +76,8 @@ export async function claimPayout(
       .where(and(eq(payouts.id, id), eq(payouts.status, status)))
       .returning({ id: payouts.id })
     if (!moved) continue
-    const subject = { kind: 'payout' as const, id }
-    await recordAudit(tx, now, { organisation, actor: ACTOR, action: 'payout.claimed', subject, detail: { transfer } })
+    const detail = { transfer }
+    await recordAudit(tx, now, { organisation, actor: ACTOR, action: 'payout.claimed', subject: id, detail })
     const batch = held.filter((one) => one.id === candidate.batch)
     await countPayouts(tx, batch, { failed: status === 'failed' ? -1 : 0, sending: true }, { actor: ACTOR, now })
     return id

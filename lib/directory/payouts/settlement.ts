@@ -36,8 +36,14 @@ export async function settlePayout(
     .returning({ id: payouts.id })
   if (!moved || status === 'pending') return
   const { organisation } = batch
-  const subject = { kind: 'payout' as const, id: payout }
-  await recordAudit(tx, now, { organisation, actor: ACTOR, action: `payout.${status}`, subject, detail: { transfer } })
+  const told = {
+    organisation,
+    actor: ACTOR,
+    action: `payout.${status}` as const,
+    subject: payout,
+    detail: { transfer },
+  }
+  await recordAudit(tx, now, told)
   await countPayouts(tx, [batch], status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
 }
 
