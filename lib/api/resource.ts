@@ -1,8 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { databaseFailure } from '#lib/db/connection.ts'
 import { discardBody, isBeyondDraining } from '#lib/http/body.ts'
 import { allowReaders, preflight, type Readers } from '#lib/http/cors.ts'
 import { Refusal, statusOf } from '#lib/http/refusal.ts'
-import { requestIdOf } from '#lib/http/request-id.ts'
 import { takeTurn } from '#lib/http/turns.ts'
 import { describeFailure, log, withLogFields } from '#lib/observability/log.ts'
 import { metrics } from '#lib/observability/metrics.ts'
@@ -83,6 +83,15 @@ function measure(method: string, route: string, status: number, seconds: number)
   const { requests, requestSeconds } = metrics()
   requests.inc({ method, route, status: String(status) })
   requestSeconds.observe({ method, route }, seconds)
+}
+
+/** What a caller may name a request by: anything else could break a line of a log or the header itself. */
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
+
+/** The id of a request, for the answer and for every log line: the caller's own if it is fit, else a new one. */
+function requestIdOf(request: Request): string {
+  const given = request.headers.get('x-request-id')
+  return given !== null && REQUEST_ID.test(given) ? given : randomUUID()
 }
 
 async function answered<Context>(handler: Handler<Context>, request: Request, context: Context): Promise<Response> {

@@ -45,7 +45,7 @@ export async function describeMe(context: UserContext & InviteContext): Promise<
   const invite = user.mayBeInvited
     ? await findPendingInvite(context, { identity, without: organisation?.id })
     : undefined
-  const hasRecords = invite !== undefined && organisation !== undefined && !(await isEmpty(db, organisation.id))
+  const hasRecords = invite && organisation && (await db.$count(organisations, isEmpty(organisation.id))) === 0
   const isOnTheWay = record?.status === 'invited' || record?.status === 'onboarding'
   return {
     sub: identity.sub,

@@ -1,5 +1,5 @@
-import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
-import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { and, eq, notExists, sql } from 'drizzle-orm'
+import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
@@ -47,31 +47,14 @@ export async function foundOrganisation(
     .returning({ id: organisations.id, name: organisations.name })
   if (!founded) throw new Error('an insert returned nothing')
   await tx.update(identities).set({ organisation: founded.id }).where(isIdentity(identity))
-  const actor = { kind: identity.kind, sub: identity.sub }
   const { id } = founded
-  await recordAudit(tx, now, { organisation: id, actor, action: 'organisation.founded', subject: id })
+  await recordAudit(tx, now, { organisation: id, actor: identity, action: 'organisation.founded', subject: id })
   return founded
 }
 
-/** Whether an organisation has no records that anybody could see: neither contractors nor batches. */
-export async function isEmpty(db: Database, organisation: string): Promise<boolean> {
-  const [found] = await db
-    .select({ id: organisations.id })
-    .from(organisations)
-    .where(
-      and(
-        eq(organisations.id, organisation),
-        notExists(
-          db
-            .select({ one: sql`1` })
-            .from(contractors)
-            .where(and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt))),
-        ),
-        notExists(db.select({ one: sql`1` }).from(batches).where(eq(batches.organisation, organisation))),
-      ),
-    )
-  return found !== undefined
-}
+/** The condition for an organisation without records that anybody could see: neither contractors nor batches. */
+export const isEmpty = (organisation: string) =>
+  and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
 /**
  * Takes `identity` out of its organisation if that has no records, and says whether it did. An organisation without
@@ -81,8 +64,8 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
   await lockIdentities(tx, identity)
   const own = await organisationOf(tx, identity)
   if (!own) return true
-  await tx.select({ id: organisations.id }).from(organisations).where(eq(organisations.id, own.id)).for('update')
-  if (!(await isEmpty(tx, own.id))) return false
+  const [empty] = await tx.select({ id: organisations.id }).from(organisations).where(isEmpty(own.id)).for('update')
+  if (!empty) return false
   await tx.update(identities).set({ organisation: null }).where(isIdentity(identity))
   const [dissolved] = await tx
     .delete(organisations)
@@ -94,10 +77,8 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
       ),
     )
     .returning({ id: organisations.id })
-  if (dissolved) {
-    const actor = { kind: identity.kind, sub: identity.sub }
-    await recordAudit(tx, now, { organisation: own.id, actor, action: 'organisation.dissolved', subject: own.id })
-  }
+  const told = { organisation: own.id, actor: identity, subject: own.id }
+  if (dissolved) await recordAudit(tx, now, { ...told, action: 'organisation.dissolved' })
   return true
 }
 

@@ -3,7 +3,6 @@ import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment, isConfigurationError, isSet } from '#lib/config/environment.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
 import { openGranting } from '#lib/funding/deposit.ts'
-import type { Faucet } from '#lib/funding/faucet.ts'
 import { bookGrant } from '#lib/funding/grants.ts'
 import { openVault } from '#lib/funding/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
@@ -12,7 +11,7 @@ import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { bookTransfer } from '#lib/sponsor/recording.ts'
 import { openSponsor } from '#lib/sponsor/sponsor.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
-import { openSubmission, type Submission } from '#lib/submission/submission.ts'
+import { openSubmission } from '#lib/submission/submission.ts'
 import { startLedger } from './ledger.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
@@ -95,7 +94,8 @@ export async function startService(
     closers.push(submission.stop)
     const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, submission, now })
     const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded
-    const faucet = settings.faucet && composeFaucet({ ...settings.faucet, network, now }, submission)
+    const granted = settings.faucet && { ...settings.faucet, network, now }
+    const faucet = granted && { ...granted, granting: openGranting({ ...granted, submission }) }
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const confidentialAccounts = { network, token: settings.token }
     const batch = settings.batch && {
@@ -106,7 +106,10 @@ export async function startService(
     const parts = { submission, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
-    if (embedded.isAlone && settings.relay && batch) closers.push(await startEmbeddedRelay(service))
+    if (embedded.isAlone && settings.relay && batch) {
+      // It makes its channels fit on the side. A port that is taken costs its two pages and nothing else.
+      closers.push((await startRelay(service, { prepares: true, mayBeMute: true })).close)
+    }
     return service
   } catch (error) {
     await close()
@@ -147,10 +150,6 @@ async function startEmbedded(
   }
 }
 
-function composeFaucet(given: Omit<Faucet, 'granting'>, submission: Submission): Faucet {
-  return { ...given, granting: openGranting({ ...given, submission }) }
-}
-
 async function embedLedger(
   configuration: Environment,
   keys: EmbeddedKeys,
@@ -168,15 +167,6 @@ async function embedLedger(
     provider: { issuer, audience, jwksUrl: `${issuer}/jwks`, algorithms: ['ES256'], emailClaim: 'email' },
     friendbotUrl: devnet.friendbotUrl,
   }
-}
-
-/**
- * A relay in this process, which makes its channels fit on the side. A port that is taken costs its two pages and
- * nothing else.
- */
-async function startEmbeddedRelay(service: Service): Promise<() => Promise<void>> {
-  const host = await startRelay(service, { prepares: true, mayBeMute: true })
-  return host.close
 }
 
 /** Next drains its requests at SIGTERM and then calls process.exit: what they use must stay open until then. */
