@@ -1,7 +1,7 @@
 import type { Keypair, xdr } from '@stellar/stellar-sdk'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readAccount } from '#lib/stellar/account.ts'
+import type { AccountReading, ReadAccount } from '#lib/stellar/account.ts'
 import { isLagging, type Network } from '#lib/stellar/network.ts'
 import type { Submission } from '#lib/submission/submission.ts'
 import type { SponsorRules } from './policy.ts'
@@ -26,13 +26,13 @@ export interface Sponsor {
 export function openSponsor(
   given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'submission' | 'now'>,
 ): Sponsor {
-  const { network, now } = given
+  const { submission, now } = given
   const address = given.keypair.publicKey()
   return {
     ...given,
     controlledAddresses: openControlledAddresses(given.rules.controlled, now),
-    readFloat: openFloat(network, address),
-    readBalance: () => readAvailableBalance(network, address),
+    readFloat: openFloat(submission.readAccount, address),
+    readBalance: () => readAvailableBalance(submission.readAccount, address),
   }
 }
 
@@ -72,12 +72,11 @@ interface Reading {
  * An account that does not exist has nothing.
  * @throws Refusal `unavailable`
  */
-export async function readAvailableBalance(network: Network, address: string): Promise<bigint> {
-  return (await read(network, address)).balance
+export async function readAvailableBalance(read: ReadAccount, address: string): Promise<bigint> {
+  return balanceOf(await read(address)).balance
 }
 
-async function read(network: Network, address: string): Promise<Reading> {
-  const { account, latestLedger } = await readAccount(network.server, address)
+function balanceOf({ account, latestLedger }: AccountReading): Reading {
   return { balance: account ? availableBalance(account) : 0n, ledger: latestLedger }
 }
 
@@ -94,12 +93,12 @@ export function availableBalance(account: xdr.AccountEntry): bigint {
  * One reading of the sponsor's balance per ledger, shared by all who ask meanwhile. A node that lags gives a balance from
  * which later fees have not been taken, so an older reading never stands for a newer one.
  */
-export function openFloat(network: Network, sponsor: string): (ledger: number) => Promise<bigint> {
+export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) => Promise<bigint> {
   let known: { ledger: number; balance: Promise<bigint> } | undefined
   let newest: Reading | undefined
 
   async function readNewest(): Promise<bigint> {
-    const reading = await read(network, sponsor)
+    const reading = balanceOf(await read(sponsor))
     if (!newest || !isLagging(reading.ledger, newest.ledger)) newest = reading
     return newest.balance
   }

@@ -126,6 +126,9 @@ export type ReadAccount = (address: string) => Promise<AccountReading>
 /** Those who ask within this time share one question to the RPC. */
 const GATHER_MS = 5
 
+/** Two questions are at least this far apart: those who ask meanwhile share the later one. */
+const APART_MS = 100
+
 /** The RPC's own limit on the keys of one question. */
 const MOST_KEYS = 200
 
@@ -138,8 +141,10 @@ interface Asker {
 /** Reads accounts, many at once where many ask at once, so that a crowd costs a few RPC calls. */
 export function openAccounts(network: Network): ReadAccount {
   const askers: Asker[] = []
+  let askedAt = Number.NEGATIVE_INFINITY
 
   async function ask(): Promise<void> {
+    askedAt = performance.now()
     const asking = askers.splice(0, MOST_KEYS)
     if (askers.length > 0) setTimeout(ask, 0)
     const addresses = [...new Set(asking.map(({ address }) => address))]
@@ -155,6 +160,7 @@ export function openAccounts(network: Network): ReadAccount {
   return (address) =>
     new Promise((resolve, reject) => {
       askers.push({ address, resolve, reject })
-      if (askers.length === 1) setTimeout(ask, GATHER_MS)
+      const pause = Math.max(GATHER_MS, askedAt + APART_MS - performance.now())
+      if (askers.length === 1) setTimeout(ask, pause)
     })
 }

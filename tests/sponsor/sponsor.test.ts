@@ -2,7 +2,8 @@ import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Refusal } from '#lib/http/refusal.ts'
 import { availableBalance, openFloat, readAvailableBalance } from '#lib/sponsor/sponsor.ts'
-import { type Network, openNetwork } from '#lib/stellar/network.ts'
+import { type ReadAccount, readAccount } from '#lib/stellar/account.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
 import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'
 import { PASSPHRASE, sponsor } from '../support/inner-transaction.ts'
 import { thrownBy } from './refused.ts'
@@ -61,11 +62,12 @@ describe('availableBalance', () => {
 })
 
 let fake: FakeRpc
-let network: Network
+let read: ReadAccount
 beforeAll(async () => {
   fake = await startFakeRpc()
-  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: fake.url, pollMs: 50 })
-  network.server.httpClient.defaults.timeout = 300
+  const { server } = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: fake.url, pollMs: 50 })
+  server.httpClient.defaults.timeout = 300
+  read = (account) => readAccount(server, account)
 })
 afterAll(() => fake.close())
 beforeEach(() => {
@@ -82,23 +84,23 @@ async function expectUnavailable(reading: Promise<unknown>): Promise<void> {
 
 describe('readAvailableBalance', () => {
   test('of an account, and of none', async () => {
-    expect(await readAvailableBalance(network, address)).toBe(0n)
+    expect(await readAvailableBalance(read, address)).toBe(0n)
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
-    expect(await readAvailableBalance(network, address)).toBe(4n * XLM)
+    expect(await readAvailableBalance(read, address)).toBe(4n * XLM)
   })
 
   const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
   test.each(faults)('%s is no balance', async (fault) => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = fault
-    await expectUnavailable(readAvailableBalance(network, address))
+    await expectUnavailable(readAvailableBalance(read, address))
   })
 })
 
 describe('openFloat', () => {
   test('one reading per ledger, shared by all who ask meanwhile', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
-    const readFloat = openFloat(network, address)
+    const readFloat = openFloat(read, address)
     const all = await Promise.all(Array.from({ length: 20 }, () => readFloat(7)))
     expect(new Set(all)).toEqual(new Set([4n * XLM]))
     expect(await readFloat(7)).toBe(4n * XLM)
@@ -110,7 +112,7 @@ describe('openFloat', () => {
   })
 
   test('an older reading, of a node that lags, does not stand for a newer one; one of a network that began anew does', async () => {
-    const readFloat = openFloat(network, address)
+    const readFloat = openFloat(read, address)
     const readAt = (ledger: number, balance: bigint) => {
       fake.latestLedger = ledger
       fake.accounts.set(address, holding({ balance }))
@@ -126,7 +128,7 @@ describe('openFloat', () => {
   test('a failure is everybody’s who waited for it, and nobody’s after that', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = 'http-503'
-    const readFloat = openFloat(network, address)
+    const readFloat = openFloat(read, address)
     const [first, second] = [readFloat(7), readFloat(7)]
     await expectUnavailable(first)
     await expectUnavailable(second)
@@ -138,7 +140,7 @@ describe('openFloat', () => {
 
   test('an older reading that fails late does not take a newer one with it', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
-    const readFloat = openFloat(network, address)
+    const readFloat = openFloat(read, address)
     fake.fault = 'hang'
     const late = readFloat(7)
     while (fake.calls < 1) await new Promise((resolve) => setTimeout(resolve, 5))

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { diagnose } from '#lib/relay/diagnosis.ts'
 import { openAccounts, readAccount } from '#lib/stellar/account.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
@@ -32,6 +32,28 @@ test('those who ask at once share one question, and each gets its own account', 
   const readings = await Promise.all([alice, bob, nobody, alice].map(read))
   expect(fake.calls - before).toBe(1)
   expect(readings.map(({ account }) => account?.seqNum)).toEqual([7n, 8n, undefined, 7n])
+})
+
+test('those who ask while a question is young share the next one', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] })
+  try {
+    const read = openAccounts(network())
+    const first = read(alice)
+    await vi.advanceTimersByTimeAsync(5)
+    await first
+    const before = fake.calls
+    const later: ReturnType<typeof read>[] = []
+    for (const address of [bob, nobody, alice]) {
+      later.push(read(address))
+      await vi.advanceTimersByTimeAsync(20)
+    }
+    expect(fake.calls - before).toBe(0)
+    await vi.advanceTimersByTimeAsync(100)
+    expect((await Promise.all(later)).map(({ account }) => account?.seqNum)).toEqual([8n, undefined, 7n])
+    expect(fake.calls - before).toBe(1)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
