@@ -5,7 +5,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { openAccounts, type ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
-import { hashesOf, maxTimeOf, walkLedgers } from './look-up.ts'
+import { maxTimeOf, readRecord, walkLedgers } from './look-up.ts'
 import { newTracked, type Outcome, perform, renew, type Tracked, waitFor } from './tracked.ts'
 import { openTracking } from './tracking.ts'
 import { type Books, findEnvelopes, type RecordedTransfer, setOf } from './transfers.ts'
@@ -32,7 +32,7 @@ export interface Submission {
 }
 
 /** Up to this many are looked up one by one; more are found by walking the ledgers. */
-const FEW = 10
+const FEW = 5
 
 /** A walk begins at most this many ledgers back, and at most so many are looked up one by one at a time. */
 const LONGEST_WALK = 20
@@ -145,12 +145,15 @@ export function openSubmission(given: {
     const idle = [...tracked.values()].filter((entry) => entry.steps === 0 && entry.decision === undefined)
     const [probe] = idle
     const [envelope] = probe?.envelopes ?? []
-    const [hash] = envelope ? hashesOf(envelope) : []
-    if (!probe || hash === undefined) return
+    if (!probe || !envelope) return
+    const { innerHash, outerHash } = envelope
     putLast(probe)
-    const answer = await lookUp(network, hash)
+    const answer = await lookUp(network, outerHash ?? innerHash)
     observe(answer.latestLedger, answer.latestLedgerCloseTime)
-    if (answer.status !== 'NOT_FOUND') await step(probe, () => tracking.lookUp(probe))
+    if (answer.status !== 'NOT_FOUND') {
+      const expected = { innerHash, sponsor: probe.transfer.sponsor, passphrase: network.passphrase }
+      await step(probe, () => tracking.settleFound(probe, readRecord(answer, expected)))
+    }
     const due = idle.filter((entry) => isTracked(entry) && entry.steps === 0 && entry.lookedUpTo < latest.ledger)
     const walkable = due.filter(({ lookedUpTo }) => lookedUpTo >= latest.ledger - LONGEST_WALK)
     const walked = walkable.length > FEW ? await tryToWalk(walkable) : new Set<Tracked>()

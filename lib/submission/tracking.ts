@@ -1,7 +1,7 @@
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
-import type { Network } from '#lib/stellar/network.ts'
+import { isLagging, type Network } from '#lib/stellar/network.ts'
 import { send } from '#lib/stellar/transaction.ts'
 import { type Decision, decide, type HashAnswer, type LedgerRecord } from './decision.ts'
 import { hashesOf, lookUpHashes, maxTimeOf } from './look-up.ts'
@@ -24,7 +24,7 @@ export interface Tracking {
   lookUp(entry: Tracked): Promise<void>
   /** No ledger up to `ledger` has `envelopes`, which were all that it had when the look-up began: submits one again. */
   resubmit(entry: Tracked, ledger: number, envelopes: readonly Envelope[]): Promise<void>
-  /** Settles it by a record in the pages of the ledgers. */
+  /** Settles it by a record that was found under one of its hashes. */
   settleFound(entry: Tracked, record: LedgerRecord): Promise<void>
   /** Tells the database what was decided while it was out of reach. */
   settleDecided(entry: Tracked): Promise<void>
@@ -50,12 +50,15 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     const sent = await send(network, envelope.signed)
     // The refusal of signatures that a request has renewed meanwhile says nothing of the new ones.
     if (!entry.envelopes.some(({ outerHash }) => outerHash === envelope.outerHash)) return
-    entry.sentAt = Math.max(latest(), entry.lookedUpTo)
+    // A ledger that closed before the sending cannot have it. A number far above those that are known says nothing.
+    const known = Math.max(latest(), entry.lookedUpTo)
+    const { latestLedger = known } = sent
+    entry.sentAt = isLagging(known, latestLedger) ? latestLedger : known
     const resultCode = sent.kind === 'error' ? sent.resultCode : null
     envelope.resultCode = resultCode
     if (sent.kind === 'error') {
-      const known = entry.refusals.get(envelope.innerHash)
-      const from = known?.from ?? (sent.contested ? entry.sentAt + CONTESTED_LEDGERS : 0)
+      const refused = entry.refusals.get(envelope.innerHash)
+      const from = refused?.from ?? (sent.contested ? entry.sentAt + CONTESTED_LEDGERS : 0)
       entry.refusals.set(envelope.innerHash, { resultCode: sent.resultCode, from })
     } else entry.refusals.delete(envelope.innerHash)
     await noteSent(await database(), envelope, { at: now(), resultCode })

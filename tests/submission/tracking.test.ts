@@ -169,6 +169,39 @@ test('a rival that is recorded while the first envelope is looked up is looked u
   expect(entry.lookedUpTo).toBe(APPLIED)
 })
 
+test.each([
+  ['known', APPLIED],
+  ['that the answer to the sending names', APPLIED + 1],
+])('what was sent after a ledger closed does not go out again because of that ledger, as one %s', async (_, ledger) => {
+  const { innerHash } = await record(90_560)
+  const entry = newTracked(await find(innerHash), true)
+  const [envelope] = entry.envelopes
+  if (!envelope) throw new Error('no envelope')
+  proxy.rule(() => ({ answer: { ...sendAnswer('PENDING'), latestLedger: ledger } }))
+  proxy.calls.clear()
+  const seqNum = entry.transfer.sequenceNumber - 1n
+  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: ledger }))
+  await tracking.submit(entry, envelope)
+  await tracking.resubmit(entry, ledger, entry.envelopes)
+  expect(proxy.calls.get('sendTransaction')).toBe(1)
+  await tracking.resubmit(entry, ledger + 1, entry.envelopes)
+  expect(proxy.calls.get('sendTransaction')).toBe(2)
+})
+
+test('a sending whose answer names a ledger far above those that are known is made again by the next ledger', async () => {
+  const { innerHash } = await record(90_560)
+  const entry = newTracked(await find(innerHash), true)
+  const [envelope] = entry.envelopes
+  if (!envelope) throw new Error('no envelope')
+  proxy.rule(() => ({ answer: { ...sendAnswer('PENDING'), latestLedger: APPLIED + 1_000 } }))
+  proxy.calls.clear()
+  const seqNum = entry.transfer.sequenceNumber - 1n
+  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED + 1 }))
+  await tracking.submit(entry, envelope)
+  await tracking.resubmit(entry, APPLIED + 1, entry.envelopes)
+  expect(proxy.calls.get('sendTransaction')).toBe(2)
+})
+
 test('the refusal of signatures that are renewed while they are sent says nothing of the new ones', async () => {
   const { innerHash } = await record(90_560)
   const entry = newTracked(await find(innerHash), false)
