@@ -8,8 +8,8 @@ export const BATCH_MOVES = {
   draft: ['ready'],
   ready: ['started'],
   started: ['completed', 'failed'],
-  // A payout is sent again.
-  failed: ['started'],
+  // A payout is sent again, or all that failed are canceled.
+  failed: ['started', 'completed'],
   completed: [],
 } as const satisfies Record<BatchStatus, readonly BatchStatus[]>
 

@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type BatchStatus, batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import { PAYOUT_MOVES } from '#lib/directory/batch-progress.ts'
+import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/batch-progress.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -82,18 +82,22 @@ describe('DELETE /payouts/{id}', () => {
     expect(await find(batch)).toEqual(before)
   })
 
-  test('the others of the batch count on: it is completed when all that is left is paid', async () => {
+  test.each<['ready' | 'failed', 'started' | 'failed']>([
+    ['ready', 'started'],
+    ['failed', 'failed'],
+  ])('of one that is %s, all else being paid, the batch goes from %s to completed', async (status, from) => {
     const [one, two] = [await engage(), await engage()]
     const { id, payouts: made } = await ada.prepare([one, two])
     const paid = { status: 'paid' as const, transfer: NOBODY, txHash: 'ab'.repeat(32), paidAt: new Date() }
-    await service.db
-      .update(payouts)
-      .set(paid)
-      .where(eq(payouts.id, made[0]?.id ?? ''))
-    const counters = { status: 'started' as const, settledCount: 1, startedAt: new Date() }
+    const failed = { status: 'failed' as const, transfer: NOBODY, error: 'it failed' }
+    const [first = '', second = ''] = made.map((payout) => payout.id)
+    await service.db.update(payouts).set(paid).where(eq(payouts.id, first))
+    if (status === 'failed') await service.db.update(payouts).set(failed).where(eq(payouts.id, second))
+    const counters = { status: from, settledCount: 1, failedCount: Number(status === 'failed'), startedAt: new Date() }
     await service.db.update(batches).set(counters).where(eq(batches.id, id))
-    expect((await cancel(made[1]?.id ?? '')).status).toBe(200)
-    expect(await find(id)).toMatchObject({ status: 'completed', payoutCount: 1, settledCount: 1 })
+    expect((await cancel(second)).status).toBe(200)
+    expect(await find(id)).toMatchObject({ status: 'completed', payoutCount: 1, settledCount: 1, failedCount: 0 })
+    expect(BATCH_MOVES[from]).toContain('completed')
   })
 
   test('twenty at once: it is canceled once', async () => {
