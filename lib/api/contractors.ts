@@ -86,7 +86,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     summary: 'Change a contractor',
     description: [
       'The employer may change every field; the contractor its own `address`, to an account that it has signed in with',
-      'or joined to itself. `null` clears an optional field. `inactive` cancels the payouts that are not on their way.',
+      'or joined to itself. `null` clears an optional field. `inactive` cancels its `draft` and `ready` payouts.',
     ].join(' '),
     parameters,
     body: { schema: contractorChanges, example: { name, email, address, rate, status: 'inactive' } },
@@ -103,7 +103,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     route: 'DELETE /contractors/{id}',
     caller: 'employer',
     summary: 'Remove a contractor',
-    description: 'Its payouts stay; those that are not on their way are canceled.',
+    description: 'Its payouts stay; those that are `draft` or `ready` are canceled.',
     parameters,
     answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.contractorId } },
     refusals: ['contractor-not-found'],

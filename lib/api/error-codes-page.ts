@@ -14,6 +14,8 @@ Made by \`npm run docs\` from the table in lib/http/refusal.ts.
 A field of a body or a query that is missing is \`<field>-required\`, one that cannot be used \`<field>-invalid\`, both with
 status 400. The fields: ${fields}.
 
+\`POST /transfer\` answers 500 with a code that stands under 503 here.
+
 ${sections.join('\n\n')}
 `
 }

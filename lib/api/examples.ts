@@ -12,7 +12,7 @@ export const EXAMPLE = {
   jobId: '7a1e2f0c-0a43-4ac1-8f0e-6d5b1c9e2f33',
   orgId: '9e3b1d77-26a4-4e0f-9a61-0b2c4d8f5a66',
   session: 'eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl',
-  invite: 'NWYwYzdlMGEtM2M1NS00YTZlLjE.c2lnbmF0dXJl',
+  invite: 'Xwx-CjxVSm6dDi9qH3uMEQAAAAGenp6enp6enp6enp6enp6enp6enp6enp6enp6enp6eng',
   hash: '3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c',
   pvk: '1f'.repeat(64),
   created: '2026-03-02T09:00:00.000Z',

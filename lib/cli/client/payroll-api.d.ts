@@ -162,14 +162,14 @@ export interface paths {
         post?: never;
         /**
          * Remove a contractor
-         * @description Its payouts stay; those that are not on their way are canceled.
+         * @description Its payouts stay; those that are `draft` or `ready` are canceled.
          */
         delete: operations["removeContractor"];
         options?: never;
         head?: never;
         /**
          * Change a contractor
-         * @description The employer may change every field; the contractor its own `address`, to an account that it has signed in with or joined to itself. `null` clears an optional field. `inactive` cancels the payouts that are not on their way.
+         * @description The employer may change every field; the contractor its own `address`, to an account that it has signed in with or joined to itself. `null` clears an optional field. `inactive` cancels its `draft` and `ready` payouts.
          */
         patch: operations["changeContractor"];
         trace?: never;
@@ -2894,7 +2894,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "inviteUrl": "https://pay.example/invite/NWYwYzdlMGEtM2M1NS00YTZlLjE.c2lnbmF0dXJl"
+                     *       "inviteUrl": "https://pay.example/invite/Xwx-CjxVSm6dDi9qH3uMEQAAAAGenp6enp6enp6enp6enp6enp6enp6enp6enp6enp6eng"
                      *     }
                      */
                     "application/json": {
