@@ -5,7 +5,7 @@ import { runCommand } from './command.ts'
 
 const USAGE = `npm run migrate
 
-Applies what is missing to the PostgreSQL of DATABASE_URL, as a build does that must not leave it to the first request.`
+Applies the migrations that the PostgreSQL of DATABASE_URL lacks. A build on Vercel runs it, so that no request waits for it.`
 
 await runCommand({
   usage: USAGE,

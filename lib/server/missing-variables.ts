@@ -23,12 +23,12 @@ const NEEDED: readonly MissingVariable[] = [
   {
     variable: 'CONFIDENTIAL_TOKEN',
     purpose: 'The contract that pays. Without it no contractor becomes ready.',
-    remedy: 'Run npm run setup in a clone: it makes a token on the test network and prints its address.',
+    remedy: 'Run npm run setup in a clone, with the deployment document of a token: it writes the address to .env.',
   },
   {
     variable: 'SPONSOR_SEED',
     purpose: 'The account that pays the network fees. Without it every transfer is turned away.',
-    remedy: 'Run npm run setup in a clone: it makes and funds the account and prints its seed.',
+    remedy: 'Run npm run setup in a clone: it makes and funds the account, and writes its seed to .env.',
   },
 ]
 
