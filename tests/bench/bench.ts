@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util'
 import { freePort } from '../support/port.ts'
 import { measureDemo } from './demo.ts'
 import { type Figure, measureDirectory } from './directory.ts'
@@ -55,7 +56,18 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   start: async () => tellAll(await measureStart()),
 }
 
-const [, , only, which] = process.argv
+const { values, positionals } = parseArgs({
+  options: { help: { type: 'boolean', short: 'h' } },
+  allowPositionals: true,
+})
+if (values.help) {
+  console.log(`npm run bench [-- PART [ATTACK]]
+
+Measures all parts or one, on a PostgreSQL and a ledger of its own, and holds the figures to the goals. The parts:
+${Object.keys(PARTS).join(', ')}. An attack is one of hostile's, such as docs.`)
+  process.exit(0)
+}
+const [only, which] = positionals
 const names = only === undefined ? Object.keys(PARTS) : [only]
 const postgres = await startPostgres(await freePort())
 try {

@@ -1,6 +1,7 @@
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { compile, createFileManager } from '@noir-lang/noir_wasm'
 import { openBackend } from '../backend.ts'
@@ -53,7 +54,17 @@ export async function compileSource(sources: string, name: string) {
   }
 }
 
+const USAGE = `npm run circuits
+
+Compiles the sources in lib/prover/circuits/source, and writes the circuits and their verification keys anew, byte for byte.`
+
 if (import.meta.main) {
+  const { values } = parseArgs({ options: { help: { type: 'boolean' } } })
+  if (values.help) console.log(USAGE)
+  else await writeCircuits()
+}
+
+async function writeCircuits(): Promise<void> {
   const compiled = await compileCircuits()
   for (const name of CIRCUIT_NAMES) {
     await writeFile(`${HERE}/${name}.json`, compiled[name].artifact)
