@@ -60,8 +60,8 @@ Every variable that is read, generated from \`lib/config\` by \`npm run docs\`. 
 empty variable is one that is not set. A wrong value stops the start, and the message names the variable. A missing key
 turns its feature off, and \`/api/health\` and the dashboard say so.
 
-\`npm start\`, \`npm run relay\`, \`npm run migrate\` and \`compose.yaml\` read \`.env\`; \`.env.example\` is a
-template for it.
+\`npm start\`, \`npm run relay\`, \`npm run migrate\`, \`npm run seed\` and \`compose.yaml\` read \`.env\`, for which
+\`.env.example\` is a template. \`npm run -s wallet\` does not read it.
 `
 
 /** The text of docs/configuration.md. */

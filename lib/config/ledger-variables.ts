@@ -95,7 +95,8 @@ export const RELAY = {
     unset: 'made and kept, if the ledger is embedded',
   }),
   CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]).meta({
-    about: 'The accounts that pay the items of jobs, separated by commas. As many transfers run side by side.',
+    about:
+      'The seeds of the accounts that pay the items of jobs, separated by commas. So many transfers run side by side.',
     default: 'three, made and kept, if the ledger is embedded; elsewhere relays need them',
   }),
   RELAY_PORT: count(0, 65_535).default(3100).meta({ about: 'Where a relay shows its health and what it is.' }),
@@ -129,12 +130,17 @@ export const EMBEDDED_LEDGER = {
   }),
   DEVNET_CLOSE_MS: count(50, 20_000)
     .optional()
-    .meta({ about: 'The milliseconds between its ledgers.', unset: 'as `DEVNET_PROFILE` says', example: '1000' }),
+    .meta({
+      about: 'The milliseconds between its ledgers: 50 to 20000.',
+      unset: 'as `DEVNET_PROFILE` says',
+      example: '1000',
+    }),
   DEVNET_LAG: list
     .pipe(z.array(count(0, 100)))
     .default([0])
     .meta({
-      about: 'By how many ledgers each node behind its RPC lags. Requests go to the nodes in turn.',
+      about:
+        'By how many ledgers each node behind its RPC lags, separated by commas. Requests go to the nodes in turn.',
     }),
   DEVNET_PROOFS: z.enum(['real', 'stand-in'], 'neither real nor stand-in').default('real').meta({
     about:

@@ -82,7 +82,9 @@ export const SESSIONS = {
       'Signs sessions; the key of SEP-10, the tokens of invites and more are derived from it. At least 32 bytes: `openssl rand -base64 32`.',
     unset: 'made and kept, if the database is embedded; needed otherwise',
   }),
-  SESSION_TTL: count(60, 86_400).default(3600).meta({ about: 'How long a session is good for, in seconds.' }),
+  SESSION_TTL: count(60, 86_400)
+    .default(3600)
+    .meta({ about: 'How long a session is good for, in seconds: 60 to 86400.' }),
   SEP10_SEED: seed.optional().meta({
     about: 'The key that signs SEP-10 challenges. It must never own an account.',
     unset: 'derived from `SESSION_SECRET`',
@@ -113,7 +115,7 @@ export const SESSIONS = {
       'not a list of RS, PS, ES or EdDSA algorithms',
     )
     .default(['RS256', 'ES256'])
-    .meta({ about: 'What the provider’s tokens may be signed with, never `HS…`.' }),
+    .meta({ about: 'The algorithms that the provider’s tokens may be signed with, separated by commas; never `HS…`.' }),
   IDP_EMAIL_CLAIM: text.default('email').meta({
     about: 'The claim that holds an email address. It is kept only if the provider calls it verified.',
   }),
