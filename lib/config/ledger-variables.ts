@@ -128,13 +128,11 @@ export const EMBEDDED_LEDGER = {
   DEVNET_PROFILE: z.enum(['quick', 'testnet'], 'neither quick nor testnet').default('quick').meta({
     about: 'How fast its ledgers follow each other: `quick` is one a second, `testnet` one in five seconds.',
   }),
-  DEVNET_CLOSE_MS: count(50, 20_000)
-    .optional()
-    .meta({
-      about: 'The milliseconds between its ledgers: 50 to 20000.',
-      unset: 'as `DEVNET_PROFILE` says',
-      example: '1000',
-    }),
+  DEVNET_CLOSE_MS: count(50, 20_000).optional().meta({
+    about: 'The milliseconds between its ledgers: 50 to 20000.',
+    unset: 'as `DEVNET_PROFILE` says',
+    example: '1000',
+  }),
   DEVNET_LAG: list
     .pipe(z.array(count(0, 100)))
     .default([0])
