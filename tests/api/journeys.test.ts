@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { OPERATIONS } from '#lib/api/operations.ts'
+import { refusalShape } from '#lib/api/presentation.ts'
 import { isRefusalCode } from '#lib/http/refusal.ts'
 
 const page = readFileSync('docs/api.md', 'utf8')
@@ -23,7 +26,18 @@ test('every code that the page names is one of the list', () => {
   expect(codes.filter((code) => !isRefusalCode(code))).toEqual([])
 })
 
-test('its examples are JSON', () => {
-  for (const [, example = ''] of page.matchAll(/```json\n\s*(.*?)\n\s*```/gs))
-    expect(() => JSON.parse(example)).not.toThrow()
+/** The bodies of every answer; an unknown route has one of its own. */
+const ANSWERS = [
+  ...OPERATIONS.flatMap(({ answer }) => answer?.schema ?? []),
+  refusalShape.strict(),
+  z.object({ statusCode: z.literal(404), error: z.literal('Not Found'), message: z.string() }),
+]
+
+test('every answer that it shows is one that the service gives', () => {
+  const examples = [...page.matchAll(/```json\n\s*(.*?)\n\s*```/gs)].map(([, text = '']) => JSON.parse(text) as unknown)
+  expect(examples.length).toBeGreaterThan(8)
+  // A schema leaves out what it does not know.
+  const isGiven = (example: unknown) =>
+    ANSWERS.some((schema) => isDeepStrictEqual(schema.safeParse(example).data, example))
+  expect(examples.filter((example) => !isGiven(example))).toEqual([])
 })
