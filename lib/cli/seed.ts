@@ -2,7 +2,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
-import { envelopes, quotas, transfers } from '#drizzle/schema/transfers.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { DirectoryInUse, dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
@@ -10,8 +10,9 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, openStore, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
-import { EVERYBODY } from '#lib/sponsor/quota.ts'
+import { quotaDay, release, reserve } from '#lib/sponsor/quota.ts'
 import { messageOf, runCommand } from './command.ts'
+import { inviteEvents } from './seed/invites.ts'
 import { BID, composeRecords, type Records, type SeededTransfer } from './seed/records.ts'
 import { openSource } from './seed/source.ts'
 import { TODAY } from './seed/story.ts'
@@ -78,12 +79,14 @@ async function insertRecords(tx: Database, records: Records, now: Date): Promise
   for (const part of partsOf(records.items)) await tx.insert(batchItems).values(part)
   for (const part of partsOf(moved)) await tx.insert(transfers).values(part)
   for (const part of partsOf(records.transfers.map(envelopeOf))) await tx.insert(envelopes).values(part)
-  for (const quota of quotasOf(records.transfers, now)) await tx.insert(quotas).values(quota).onConflictDoNothing()
+  await bookQuotas(tx, records.transfers, now)
   // The audit log is read in the order in which it was written.
-  const byTime = records.diary.toSorted((one, other) => one.at.getTime() - other.at.getTime())
-  for (const [time, entries] of Map.groupBy(byTime, ({ at }) => at.getTime())) {
-    await recordAudit(tx, new Date(time), ...entries.map(({ entry }) => entry))
-  }
+  const noted = [...Map.groupBy(records.diary, ({ at }) => at.getTime())].map(([time, entries]) => {
+    const at = new Date(time)
+    return { at, write: (db: Database) => recordAudit(db, at, ...entries.map(({ entry }) => entry)) }
+  })
+  const events = [...noted, ...records.invites.flatMap(inviteEvents)]
+  for (const { write } of events.toSorted((one, other) => one.at.getTime() - other.at.getTime())) await write(tx)
 }
 
 /** An open transfer can never be decided here: the ledger never saw it, and its time has not passed. */
@@ -96,14 +99,17 @@ function envelopeOf({ id = '', innerHash, outerHash, status, createdAt }: Seeded
   return { innerHash, outerHash, transfer: id, signed: null, bid: BID, maxTime, ...sent }
 }
 
-/** What the transfers of today used of the quotas. */
-function quotasOf(made: readonly SeededTransfer[], now: Date) {
-  const day = now.toISOString().slice(0, 10)
-  const today = made.filter(({ quotaDay }) => quotaDay === day)
-  const counts = Map.groupBy(today, ({ account, quotaAccount }) => quotaAccount ?? account)
-  return [...counts, [EVERYBODY, today] as const].map(([account, own]) => {
-    return { account, day, count: own.length, used: own.reduce((sum, { feeCharged }) => sum + (feeCharged ?? 0n), 0n) }
-  })
+const PLENTY = 10n ** 15n
+const LIMITS = { transfersPerAccount: 1_000_000, stroopsPerAccount: PLENTY, dailyBudget: PLENTY }
+
+/** Books what the transfers of today used of the quotas, and what is held for those that are open. */
+async function bookQuotas(tx: Database, made: readonly SeededTransfer[], now: Date): Promise<void> {
+  for (const { account, quotaAccount, quotaDay: day, sponsor, bid, status, feeCharged } of made) {
+    if (!sponsor || (day !== quotaDay(now) && status !== 'open')) continue
+    const claim = { account: quotaAccount ?? account, day, sponsor, bid }
+    await reserve(tx, { ...claim, count: 1 }, LIMITS, PLENTY)
+    if (status !== 'open') await release(tx, claim, feeCharged ?? 0n)
+  }
 }
 
 /** The sponsor whose spending is shown and the channels of the relay: those configured, or those of an embedded service. */

@@ -15,6 +15,10 @@ const COLUMNS = {
   address: contractors.address,
   isRegistered: sql<boolean>`${contractors.pvk} is not null`,
   isLinked: sql<boolean>`${contractors.linkedSub} is not null`,
+  invitedUntil:
+    sql<Date | null>`case when ${contractors.inviteVersion} > 0 and ${contractors.status} <> 'inactive' then ${contractors.inviteExpiresAt} end`.mapWith(
+      contractors.inviteExpiresAt,
+    ),
   lastPaidAt: contractors.lastPaidAt,
   createdAt: contractors.createdAt,
 }
@@ -32,6 +36,8 @@ export interface ContractorLine {
   isRegistered: boolean
   /** a user accepted the invite */
   isLinked: boolean
+  /** until when the invite holds that was sent last; null where none was */
+  invitedUntil: Date | null
   lastPaidAt: Date | null
   createdAt: Date
 }

@@ -3,12 +3,13 @@ import Link from 'next/link'
 import { type ContractorLine, listContractors } from '#lib/operator/contractors.ts'
 import { findOrganisationName } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
-import { Moment } from '../figures.tsx'
+import { dayOf, Moment } from '../figures.tsx'
 import { Address } from '../hash.tsx'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
-import { ContractorLink, Email, OrganisationLink } from '../record-links.tsx'
+import { ContractorLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
+import { organisationFilter } from '../search-form.tsx'
 import { Sign, Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
 
@@ -43,11 +44,7 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       nouns={['contractor', 'contractors']}
       searches="name, email, address or organisation"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={
-        organisation
-          ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? organisation }]
-          : []
-      }
+      filters={organisationFilter(query, found?.organisation)}
       columns={columnsFor(network, now())}
       keyOf={({ id }) => id}
       empty={<NoContractors />}
@@ -64,21 +61,14 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
           <ContractorLink id={id} name={name} />
         </div>
         {email && (
-          <div className="text-xs text-faint">
-            <Email address={email} />
+          <div title={email} className="truncate text-xs text-faint max-lg:w-0 max-lg:min-w-full">
+            {email}
           </div>
         )}
-        <div className="text-xs text-faint md:hidden">
+        <div className="text-xs text-faint">
           <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
         </div>
       </div>
-    ),
-  },
-  {
-    head: 'Organisation',
-    from: 'md',
-    cell: ({ organisation, organisationName }) => (
-      <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
     ),
   },
   { head: 'Status', cell: ({ status }) => <Status of="contractor" is={status} /> },
@@ -97,7 +87,16 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
       return <Sign tone="idle">{address ? 'Not registered' : 'No account yet'}</Sign>
     },
   },
-  { head: 'Invite', from: 'lg', isRepeated: true, cell: ({ isLinked }) => (isLinked ? 'Accepted' : '–') },
+  {
+    head: 'Invite',
+    from: 'lg',
+    isRepeated: true,
+    cell: ({ isLinked, invitedUntil }) => {
+      if (isLinked) return 'Accepted'
+      if (invitedUntil === null) return '–'
+      return invitedUntil > now ? `Open until ${dayOf(invitedUntil)}` : 'Expired'
+    },
+  },
   {
     head: 'Last paid',
     from: 'lg',

@@ -1,6 +1,8 @@
 import type { ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { inviteEnd } from '#lib/directory/invites/token.ts'
+import type { SeededInvite } from './invites.ts'
 import type { Seeding } from './source.ts'
-import { CONTRACTOR_STATUSES_AT_THE_END, type ORGANISATIONS, PEOPLE } from './story.ts'
+import { CONTRACTOR_STATUSES_AT_THE_END, INVITES, type ORGANISATIONS, PEOPLE } from './story.ts'
 
 const DAY_MS = 86_400_000
 
@@ -21,8 +23,8 @@ type User = typeof identities.$inferInsert
 export function makeOrganisation(
   { source, now, more }: Seeding,
   { name, email: contact, hasWallet, batch, index }: (typeof ORGANISATIONS)[number] & { index: number },
-): { employer: Employer; organisation: Row; users: User[]; people: Contractor[] } {
-  const createdAt = new Date(now.getTime() - (9 - index) * DAY_MS)
+): { employer: Employer; organisation: Row; users: User[]; people: Contractor[]; invites: SeededInvite[] } {
+  const createdAt = new Date(now.getTime() - (30 - index) * DAY_MS)
   const [id, account] = [source.uuid(), source.address()]
   const user = { organisation: id, createdAt }
   const users: User[] = [{ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact }]
@@ -37,17 +39,24 @@ export function makeOrganisation(
       id: source.uuid(),
       organisation: id,
       name: called,
-      status,
+      // It is accepted below.
+      status: status === 'onboarding' ? 'invited' : status,
       email,
       emailFolded: email,
       address: status === 'invited' ? null : source.address(),
       pvk: status === 'ready' ? source.hash() + source.hash() : null,
-      inviteVersion: 1,
-      inviteExpiresAt: new Date(createdAt.getTime() + 14 * DAY_MS),
-      inviteAcceptedAt: status === 'ready' ? createdAt : null,
+      inviteExpiresAt: inviteEnd(createdAt),
       createdAt: new Date(createdAt.getTime() + place * 1_000),
     }
   })
   const employer = { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
-  return { employer, organisation: { id, name, createdAt }, users, people }
+  const before = (days: number) => new Date(now.getTime() - days * DAY_MS)
+  const invites = people.flatMap(({ id: contractor, email }, place): SeededInvite[] => {
+    const { invited, accepted } = INVITES.get(place) ?? {}
+    if (!invited || !email) return []
+    const actor = { kind: 'ledger', sub: account } as const
+    const acceptedAt = accepted ? before(accepted) : undefined
+    return [{ employer: { organisation: id, actor }, contractor, email, invitedAt: before(invited), acceptedAt }]
+  })
+  return { employer, organisation: { id, name, createdAt }, users, people, invites }
 }

@@ -2,6 +2,7 @@ import type { batches, identities, organisations, PayoutStatus, payouts } from '
 import type { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { AuditEntry } from '#lib/db/audit-log.ts'
+import type { SeededInvite } from './invites.ts'
 import { type Contractor, type Employer, makeOrganisation } from './organisations.ts'
 import type { Seeding } from './source.ts'
 import { ORGANISATIONS, planBatches, REASONS, type StoryBatch } from './story.ts'
@@ -19,6 +20,7 @@ const emptyRecords = () => ({
   organisations: [] as (typeof organisations.$inferInsert)[],
   identities: [] as (typeof identities.$inferInsert)[],
   contractors: [] as Contractor[],
+  invites: [] as SeededInvite[],
   batches: [] as (typeof batches.$inferInsert)[],
   payouts: [] as (typeof payouts.$inferInsert)[],
   jobs: [] as (typeof batchJobs.$inferInsert)[],
@@ -33,10 +35,11 @@ export function composeRecords(seeding: Seeding): Records {
   const { source, more } = seeding
   const records = emptyRecords()
   const employers = ORGANISATIONS.map((story, index) => {
-    const { employer, organisation, users, people } = makeOrganisation(seeding, { ...story, index })
+    const { employer, organisation, users, people, invites } = makeOrganisation(seeding, { ...story, index })
     records.organisations.push(organisation)
     records.identities.push(...users)
     records.contractors.push(...people)
+    records.invites.push(...invites)
     return employer
   })
   for (const batch of planBatches(source, more)) {
@@ -79,9 +82,14 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     const createdAt = new Date(began + index * 6_000)
     const settledAt = new Date(createdAt.getTime() + 1_500 + source.number(4_500))
     const outcome = payoutStatus in OUTCOMES ? OUTCOMES[payoutStatus as keyof typeof OUTCOMES] : undefined
-    // An account has one open transfer at most.
-    const account = outcome === 'open' ? source.address() : employer.account
-    const moved = { account, recipient: payee.address ?? '', organisation, payout, createdAt, settledAt }
+    const moved = {
+      account: employer.account,
+      recipient: payee.address ?? '',
+      organisation,
+      payout,
+      createdAt,
+      settledAt,
+    }
     const transfer = outcome && addTransfer(records, seeding, { ...moved, outcome })
     records.payouts.push({
       id: payout,

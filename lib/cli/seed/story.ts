@@ -35,6 +35,14 @@ export const CONTRACTOR_STATUSES_AT_THE_END: readonly ContractorStatus[] = [
   'inactive',
 ]
 
+/** How many days ago contractors were invited, by their place, and accepted. An invite holds for 14 days. */
+export const INVITES: ReadonlyMap<number, { invited: number; accepted?: number }> = new Map([
+  ...[0, 1, 2, 3].map((place) => [place, { invited: 25, accepted: 24 }] as const),
+  [12, { invited: 12, accepted: 11 }],
+  [13, { invited: 9 }],
+  [14, { invited: 20 }],
+])
+
 /** A batch of the last hours: what its payouts are, and how long ago (minutes) it began. */
 export interface StoryBatch {
   /** which of ORGANISATIONS */
