@@ -11,6 +11,11 @@ export interface Filter {
   value: string
 }
 
+/** The filter of one organisation, if it is on. */
+export function organisationFilter({ organisation = '' }: Query, name: string | undefined): Filter[] {
+  return organisation === '' ? [] : [{ name: 'organisation', label: 'Organisation', value: name ?? organisation }]
+}
+
 interface SearchFormProps {
   path: string
   query: Query
@@ -34,7 +39,7 @@ export function SearchForm({ path, query, searches, tab, filters, children }: Se
         <label htmlFor="q" className="sr-only">
           Search
         </label>
-        <span className="relative min-w-48 flex-1 basis-64 sm:max-w-md">
+        <span className="relative min-w-40 flex-1 basis-40 sm:max-w-md sm:basis-64">
           <input
             id="q"
             name="q"

@@ -15,6 +15,9 @@ export interface ListRequest {
   page: number
 }
 
+/** What of a row of a table is among the columns that are read. */
+export type Read<Row, Columns> = Pick<Row, keyof Row & keyof Columns>
+
 /** One page of a list. */
 export interface List<Row> {
   rows: Row[]

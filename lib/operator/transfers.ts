@@ -1,11 +1,11 @@
-import { and, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { newestFirst } from '#lib/http/paging.ts'
-import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
 import { containing, type Sought, wholeNameOf } from './search.ts'
 import {
   endedEarly,
@@ -41,35 +41,17 @@ const COLUMNS = {
   organisationName: organisations.name,
   batch: batches.id,
   batchName: batches.name,
-  contractor: contractors.id,
-  contractorName: contractors.name,
 }
 
 /** A transfer that the sponsor agreed to pay for: hashes in hex, fees in stroops. */
-export interface TransferLine
-  extends Pick<
-    typeof transferRows.$inferSelect,
-    Exclude<
-      keyof typeof COLUMNS,
-      | 'innerHash'
-      | 'outerHash'
-      | 'ledgerHash'
-      | 'refusalCode'
-      | 'endedEarly'
-      | 'organisationName'
-      | 'batch'
-      | 'batchName'
-      | 'contractor'
-      | 'contractorName'
-    >
-  > {
+export interface TransferLine extends Read<typeof transferRows.$inferSelect, typeof COLUMNS> {
   innerHash: string
   outerHash: string
   ledgerHash: string | null
   refusalCode: string | null
   endedEarly: boolean
   organisationName: string | null
-  /** the batch of the payout that it pays, and whom that is for; null where it pays none */
+  /** the batch of the payout that it pays; null where it pays none */
   batch: string | null
   batchName: string | null
   contractor: string | null
@@ -80,7 +62,7 @@ export interface TransferLine
 
 export interface TransferRequest extends Omit<ListRequest, 'status'> {
   view: TransferView | ''
-  /** id of a contractor whose payouts it pays */
+  /** id of a contractor whom it pays */
   contractor: string
   /** the faucet's account, whose deposits are not listed, but found by a search */
   faucet?: string | undefined
@@ -94,13 +76,14 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
   const counts = await countViews(db, and(within, sought ? named(db, sought) : containingText(db, request.q)))
   return await readPage(counts, { status: view, page }, async ({ limit, offset }) => {
     const shown = and(ofView(view), within)
+    const payee = payeeOf(db)
     const rows = await db
-      .select(COLUMNS)
+      .select({ ...COLUMNS, contractor: payee.id, contractorName: payee.name })
       .from(transferRows)
       .leftJoin(organisations, eq(organisations.id, transferRows.organisation))
       .leftJoin(payouts, eq(payouts.id, transferRows.payout))
       .leftJoin(batches, eq(batches.id, payouts.batch))
-      .leftJoin(contractors, eq(contractors.id, payouts.contractor))
+      .leftJoinLateral(payee, sql`true`)
       .where(sought ? firstNamed(db, sought, shown, limit + offset) : and(shown, containingText(db, request.q)))
       .orderBy(...newestFirst(transferRows))
       .limit(limit)
@@ -111,6 +94,18 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
     )
     return rows.map((row) => ({ ...row, job: jobs.get(row.innerHash) ?? null }))
   })
+}
+
+/** Whom a transfer pays: without a payout, such as one of the relay, the organisation's contractor that has the address. */
+function payeeOf(db: Database) {
+  const { id, name, organisation, address, deletedAt } = contractors
+  const isOwn = and(eq(organisation, transferRows.organisation), eq(address, transferRows.recipient))
+  return db
+    .select({ id, name })
+    .from(contractors)
+    .where(or(eq(id, payouts.contractor), and(isNull(transferRows.payout), isOwn, isNull(deletedAt))))
+    .limit(1)
+    .as('payee')
 }
 
 /** How many transfers each view has; '' is all of them. */
@@ -131,12 +126,25 @@ function ofView(view: TransferView | ''): SQL | undefined {
 }
 
 function filtered(db: Database, { organisation, contractor, faucet, q }: TransferRequest): SQL | undefined {
-  const isPossible = contractor === '' || isId(contractor)
-  const paid = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.contractor, contractor))
   return and(
     q.trim() === '' ? notOfFaucet(faucet) : undefined,
     ofOrganisation(transferRows.organisation, organisation),
-    contractor === '' ? undefined : isPossible ? inArray(transferRows.payout, paid) : sql`false`,
+    contractor === '' ? undefined : isId(contractor) ? paying(db, eq(contractors.id, contractor)) : sql`false`,
+  )
+}
+
+/** The condition that a transfer pays one of these contractors: a payout of theirs, or without a payout their address. */
+function paying(db: Database, which: SQL | undefined): SQL | undefined {
+  const paid = db
+    .select({ id: payouts.id })
+    .from(payouts)
+    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
+    .where(which)
+  const { organisation, address } = contractors
+  const owned = db.select({ organisation, address }).from(contractors).where(which)
+  return or(
+    inArray(transferRows.payout, paid),
+    and(isNull(transferRows.payout), sql`(${transferRows.organisation}, ${transferRows.recipient}) in ${owned}`),
   )
 }
 
@@ -147,14 +155,14 @@ function containingText(db: Database, q: string): SQL | undefined {
     .select({ transfer: envelopeRows.transfer })
     .from(envelopeRows)
     .where(containing(q, envelopeRows.innerHash, envelopeRows.outerHash))
-  const paid = db
+  const ofBatch = db
     .select({ id: payouts.id })
     .from(payouts)
-    .innerJoin(contractors, eq(contractors.id, payouts.contractor))
     .innerJoin(batches, eq(batches.id, payouts.batch))
-    .where(containing(q, contractors.name, contractors.email, batches.name))
+    .where(containing(q, batches.name))
   const own = containing(q, account, recipient, quotaAccount)
-  return own && or(own, inArray(id, signed), inArray(transferRows.payout, paid))
+  const paid = paying(db, containing(q, contractors.name, contractors.email))
+  return own && or(own, paid, inArray(id, signed), inArray(transferRows.payout, ofBatch))
 }
 
 function named(db: Database, sought: Sought): SQL | undefined {

@@ -59,7 +59,7 @@ beforeAll(async () => {
   await pool.query(
     `INSERT INTO transfers (account, recipient, quota_account, sponsor, bid, sequence_number, quota_day, recorded_ledger,
        status, hash, organisation, payout, created_at, settled_at)
-     SELECT $2, CASE WHEN n % 100 = 0 THEN $3 ELSE 'G' END,
+     SELECT $2, CASE WHEN n % 100 = 0 THEN $3 WHEN n = 11 THEN 'GADDRESS77' ELSE 'G' END,
        NULL, 'S', 200, n, 'd', 1, CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 1000 = 4 THEN 'expired' ELSE 'succeeded' END,
        CASE WHEN n % 1000 <> 4 THEN CASE WHEN n % 2 = 0 THEN 'a' ELSE 'b' END || lpad(to_hex(n), 63, '0') END, $1,
        CASE WHEN n = 9 THEN (SELECT p.id FROM payouts p JOIN contractors c ON c.id = p.contractor WHERE c.name = 'Contractor 12') END,
@@ -165,7 +165,7 @@ describe('a search finds', () => {
   })
 
   test('an organisation by the email of a user', async () => {
-    expect((await listOrganisations(db, { q: 'ada@north', page: 1 })).rows).toMatchObject([
+    expect((await listOrganisations(db, { q: 'ada@north', page: 1 }, NOW)).rows).toMatchObject([
       { name: 'Northwind', contractors: ALL, batches: 7_500, users: ['ada@northwind.example'] },
     ])
   })
@@ -205,10 +205,21 @@ describe('a search finds', () => {
     expect((await transfers({ contractor: 'no id' })).total).toBe(0)
   })
 
+  test('a transfer without a payout, such as one of the relay, by the contractor whose address it pays', async () => {
+    const { rows: known } = await database.pool.query(`SELECT id FROM contractors WHERE address = 'GADDRESS77'`)
+    const paid = { innerHash: hashOf('a', 11), contractor: known[0].id, contractorName: 'Contractor 77', batch: null }
+    for (const request of [{ contractor: known[0].id }, { q: 'c77@example' }]) {
+      expect(await transfers(request)).toMatchObject({ total: 1, rows: [paid] })
+    }
+    expect((await transfers({ contractor: known[0].id, organisation: ids.other })).total).toBe(0)
+  })
+
   test('a job by its user, its hash or its organisation', async () => {
     expect((await listJobs(db, ask({ q: 'user 31' }))).total).toBe(1)
     expect((await listJobs(db, ask({ q: 'HASH OF USER 31' }))).total).toBe(1)
-    expect((await listJobs(db, ask({ q: 'ada@north' }))).rows).toMatchObject([{ userSub: 'ada' }])
+    expect((await listJobs(db, ask({ q: 'ada@north' }))).rows).toMatchObject([
+      { userSub: 'ada', userEmail: 'ada@northwind.example' },
+    ])
     expect((await listJobs(db, ask({ q: 'northwi' }))).rows).toMatchObject([{ userSub: 'ada' }])
     expect((await listJobs(db, ask({ organisation: ids.one }))).rows).toMatchObject([{ userSub: 'ada' }])
   })

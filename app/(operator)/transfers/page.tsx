@@ -7,6 +7,7 @@ import { listTransfers } from '#lib/operator/transfers.ts'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, type Query, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
+import { organisationFilter } from '../search-form.tsx'
 import { refusalColumns } from './refusal-columns.tsx'
 import { transferColumns } from './transfer-columns.tsx'
 
@@ -29,7 +30,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const network = settings.network.name
   const faucet = settings.faucet?.keypair.publicKey()
   const found = await readIfReachable(database, (db) => readFound(db, query, faucet))
-  const { organisation = '', contractor = '' } = query
+  const { contractor = '' } = query
   const page = {
     here: '/transfers',
     title: 'Transfers',
@@ -39,9 +40,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
     searches: 'name, email, address or hash',
     tabs: { label: 'Result', name: 'view', tabs: TABS },
     filters: [
-      ...(organisation
-        ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? organisation }]
-        : []),
+      ...organisationFilter(query, found?.organisation),
       ...(contractor ? [{ name: 'contractor', label: 'Contractor', value: found?.contractor ?? contractor }] : []),
     ],
   } as const

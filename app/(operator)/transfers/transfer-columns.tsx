@@ -47,7 +47,7 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
       </>
     ),
   },
-  { head: 'Pays', from: 'xl', cell: (transfer) => (transfer.batch ? <Payout transfer={transfer} /> : '–') },
+  { head: 'Pays', from: 'xl', cell: (transfer) => (transfer.contractor ? <Payout transfer={transfer} /> : '–') },
   {
     head: 'Result',
     cell: (transfer) => {
@@ -58,7 +58,7 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
           {/* The space lets the time wrap where the table has no room for it beside the status. */}
           <Status of="transfer" is={state} />{' '}
           {transfer.settledAt && transfer.status === 'succeeded' && (
-            <span className="ml-1 inline-block text-xs whitespace-nowrap text-faint max-sm:hidden">
+            <span className="ml-1 inline-block text-xs whitespace-nowrap text-faint">
               {between(transfer.createdAt, transfer.settledAt)}
             </span>
           )}
@@ -126,13 +126,15 @@ function Parties({ transfer, network, faucet }: Shown) {
 
 /** Whom it pays, and the batch of that payout, if it is for one. */
 function Payout({ transfer: { batch, batchName, contractor, contractorName } }: Pick<Shown, 'transfer'>) {
-  if (!batch || !contractor) return null
+  if (!contractor) return null
   return (
-    <div className="max-w-56 leading-snug">
+    <div className="max-w-56 leading-snug xl:min-w-44">
       <ContractorLink id={contractor} name={contractorName ?? ''} />
-      <div className="text-xs text-soft">
-        <BatchLink id={batch} name={batchName ?? ''} />
-      </div>
+      {batch && (
+        <div className="text-xs text-soft">
+          <BatchLink id={batch} name={batchName ?? ''} />
+        </div>
+      )}
     </div>
   )
 }
