@@ -1,7 +1,8 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, desc, eq, sql } from 'drizzle-orm'
 import { batchItems, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately } from '#lib/relay/channels.ts'
+import { transferRows } from './transfer-rows.ts'
 import { countShortages } from './unpaid-items.ts'
 
 /** A channel account of the relay: what it works on, and what keeps it from paying. */
@@ -16,6 +17,9 @@ export interface ChannelLine {
   job: string | null
   position: number | null
   status: ItemStatus | null
+  /** the last transfer that paid it: when it was settled, and under which hash; null without one */
+  receivedAt: Date | null
+  receivedHash: string | null
   /** for how many transfers that failed lately it had too little, unless they were paid or a channel was sent more since */
   short: number
 }
@@ -23,6 +27,14 @@ export interface ChannelLine {
 /** The channels of a token, or of all, by address. */
 export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
   const shortages = await countShortages(db, now)
+  const { status, recipient, createdAt, settledAt, hash } = transferRows
+  const received = db
+    .select({ settledAt, hash })
+    .from(transferRows)
+    .where(and(eq(recipient, relayChannels.address), eq(status, 'succeeded')))
+    .orderBy(desc(createdAt))
+    .limit(1)
+    .as('received')
   const channels = await db
     .select({
       address: relayChannels.address,
@@ -31,12 +43,15 @@ export async function listChannels(db: Database, token: string | undefined, now:
       job: relayChannels.itemJob,
       position: relayChannels.itemPosition,
       status: batchItems.status,
+      receivedAt: received.settledAt,
+      receivedHash: received.hash,
     })
     .from(relayChannels)
     .leftJoin(
       batchItems,
       and(eq(batchItems.job, relayChannels.itemJob), eq(batchItems.position, relayChannels.itemPosition)),
     )
+    .leftJoinLateral(received, sql`true`)
     .where(token === undefined ? undefined : eq(relayChannels.token, token))
     .orderBy(sql`${relayChannels.address}`)
   return channels.map((channel) => ({

@@ -2,7 +2,7 @@ import { and, count, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { countsOf, type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
 import { containing } from './search.ts'
 import { paidLater } from './unpaid-items.ts'
 
@@ -10,6 +10,7 @@ const JOB_COLUMNS = {
   id: batchJobs.id,
   userKind: batchJobs.userKind,
   userSub: batchJobs.userSub,
+  userEmail: identities.email,
   organisation: organisations.id,
   organisationName: organisations.name,
   status: batchJobs.status,
@@ -34,16 +35,14 @@ const ITEM_COLUMNS = {
 }
 
 /** A transfer of a job; its amount is sealed to the relay, and not even read. */
-export type ItemLine = Pick<typeof batchItems.$inferSelect, Exclude<keyof typeof ITEM_COLUMNS, 'paidLater'>> & {
+export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS> & {
   /** the hash with which it was paid after it had failed */
   paidLater: string | null
 }
 
 /** A job of the relay and its transfers, in order. */
-export type JobLine = Pick<
-  typeof batchJobs.$inferSelect,
-  Exclude<keyof typeof JOB_COLUMNS, 'organisation' | 'organisationName'>
-> & {
+export type JobLine = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & {
+  userEmail: string | null
   organisation: string | null
   organisationName: string | null
   items: ItemLine[]

@@ -4,6 +4,7 @@ import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Channels } from '#app/(operator)/jobs/channels.tsx'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { listChannels } from '#lib/operator/channels.ts'
 import { readRelayState } from '#lib/relay/channels.ts'
@@ -36,6 +37,25 @@ beforeAll(async () => {
   ])
   const held = { itemJob: id, itemPosition: 0 }
   await db.update(relayChannels).set(held).where(eq(relayChannels.address, 'GBUSY'))
+  const paid = {
+    account: 'G',
+    recipient: 'GFREE',
+    bid: 1n,
+    quotaDay: 'd',
+    recordedLedger: 1,
+    status: 'succeeded',
+  } as const
+  await db.insert(transfers).values(
+    [900, 300, 600].map((ago) => {
+      return {
+        ...paid,
+        sequenceNumber: BigInt(ago),
+        hash: `${ago}`,
+        createdAt: before(ago),
+        settledAt: before(ago - 5),
+      }
+    }),
+  )
   const abandoned = { itemJob: id, itemPosition: 1 }
   await db.update(relayChannels).set(abandoned).where(eq(relayChannels.address, 'GGONE, with an item'))
 })
@@ -59,4 +79,12 @@ test('a channel of which no relay has spoken for a minute does not run, whatever
   )
   // The readiness of the relay counts the very same channels.
   expect((await readRelayState(db, TOKEN, NOW)).channels).toBe(channels.filter(({ isRunning }) => isRunning).length)
+})
+
+test('a channel shows when it last received USDC, and the transaction that proves it', async () => {
+  const channels = await listChannels(db, TOKEN, NOW)
+  const received = channels.filter(({ receivedAt }) => receivedAt)
+  expect(received).toMatchObject([{ address: 'GFREE', receivedAt: before(295), receivedHash: '300' }])
+  const html = renderToStaticMarkup(createElement(Channels, { channels: received, network: 'local', now: NOW }))
+  expect(html).toMatch(/last received .*4 min.* ago.*href="\/ledger\/300"/)
 })

@@ -117,6 +117,8 @@ const CHANNEL = {
   position: null,
   status: null,
   short: 0,
+  receivedAt: null,
+  receivedHash: null,
 }
 
 test.each<[Partial<ServiceState>, what: string, words: RegExp]>([

@@ -2,7 +2,7 @@ import Link from 'next/link'
 import { CHANNEL_FAULTS, type ChannelLine, channelState } from '#lib/operator/channels.ts'
 import { Command } from '../copy-button.tsx'
 import { Moment } from '../figures.tsx'
-import { Address } from '../hash.tsx'
+import { Address, TransactionHash } from '../hash.tsx'
 import { addressOf } from '../query.ts'
 import { Shape, Status } from '../status.tsx'
 
@@ -52,6 +52,12 @@ export function Channels({ channels, network, now }: ChannelsProps) {
               <p>
                 last seen <Moment at={channel.seenAt} now={now} />
               </p>
+              {channel.receivedAt && channel.receivedHash && (
+                <p>
+                  last received <Moment at={channel.receivedAt} now={now} />{' '}
+                  <TransactionHash hash={channel.receivedHash} network={network} />
+                </p>
+              )}
             </div>
           </li>
         ))}

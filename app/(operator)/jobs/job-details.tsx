@@ -1,9 +1,9 @@
 import type { JobLine } from '#lib/operator/jobs.ts'
 import { jobState } from '#lib/operator/lateness.ts'
 import { between, Moment } from '../figures.tsx'
-import { Address, Hash } from '../hash.tsx'
+import { Hash } from '../hash.tsx'
 import { Progress } from '../progress.tsx'
-import { OrganisationLink } from '../record-links.tsx'
+import { OrganisationLink, User } from '../record-links.tsx'
 import { Status } from '../status.tsx'
 import { ItemList } from './item-list.tsx'
 
@@ -22,8 +22,8 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
   const isPaidLater = failed.length > 0 && failed.every(({ paidLater }) => paidLater !== null)
   return (
     <details open={isOpen} className="group rounded-lg border border-line bg-surface shadow-card">
-      <summary className="grid list-none grid-cols-[1fr_auto] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised sm:grid-cols-[13rem_minmax(8rem,1fr)_7rem_9rem] [&::-webkit-details-marker]:hidden">
-        <span>
+      <summary className="grid list-none grid-cols-[1fr_7rem] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised sm:grid-cols-[13rem_minmax(8rem,1fr)_7rem_9rem] [&::-webkit-details-marker]:hidden">
+        <span className="max-sm:[&>time>span]:block">
           <span aria-hidden="true" className="mr-1.5 inline-block text-faint transition-transform group-open:rotate-90">
             ›
           </span>
@@ -32,14 +32,14 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
             {job.organisationName ?? `job ${job.id.slice(0, 8)}`}
           </span>
         </span>
-        <span className="max-sm:order-last max-sm:col-span-2">
+        <span className="max-sm:order-1">
           <Progress label="Transfers" settled={count('paid')} failed={count('failed')} total={job.items.length} />
         </span>
         <span>
           <Status of="job" is={jobState(job, now)} />
           {isPaidLater && <span className="block text-xs text-faint">later transfers paid the same people</span>}
         </span>
-        <span className="text-right text-soft max-sm:hidden">
+        <span className="text-right text-soft max-sm:order-1 max-sm:text-xs">
           {job.endedAt ? `took ${between(job.createdAt, job.endedAt)}` : `since ${between(job.createdAt, now)}`}
         </span>
       </summary>
@@ -53,8 +53,7 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
               <OrganisationLink id={job.organisation} name={job.organisationName} path="/jobs" />,{' '}
             </>
           )}
-          <Address value={job.userSub} network={network} /> ({job.userKind === 'ledger' ? 'wallet' : 'email'}). The
-          amounts are sealed to the relay.
+          <User name={job.userEmail ?? job.userSub} network={network} />. The amounts are sealed to the relay.
         </p>
       </div>
     </details>

@@ -7,6 +7,7 @@ import { readIfReachable } from '#lib/operator/reading.ts'
 import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
+import { organisationFilter } from '../search-form.tsx'
 import { Channels } from './channels.tsx'
 import { JobDetails } from './job-details.tsx'
 
@@ -41,11 +42,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
       nouns={['job', 'jobs']}
       searches="name, email, address, job or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={
-        organisation
-          ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? organisation }]
-          : []
-      }
+      filters={organisationFilter(query, found?.organisation)}
       before={
         found && found.channels.length > 0 && <Channels channels={found.channels} network={network} now={now()} />
       }
