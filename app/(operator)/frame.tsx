@@ -23,7 +23,7 @@ export interface FrameProps {
   /** the name of the network */
   network: string
   /** a way up, above the title */
-  above?: ReactNode
+  above?: { href: Route; name: string }
   children: ReactNode
 }
 
@@ -86,7 +86,14 @@ export async function Frame({ here, title, network, above, children }: FrameProp
           tabIndex={-1}
           className="w-full max-w-[76rem] flex-1 px-4 py-6 outline-none sm:px-6 lg:px-10 lg:py-8"
         >
-          {above}
+          {above && (
+            <p className="mb-1">
+              <Link href={above.href} prefetch={false} className="text-soft underline-offset-4 hover:underline">
+                <span aria-hidden="true">← </span>
+                {above.name}
+              </Link>
+            </p>
+          )}
           <div className="mb-5 flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
             <h1 className="min-w-0 text-xl font-semibold tracking-tight break-words lg:text-2xl">{title}</h1>
             <p className="flex items-center gap-4 text-xs text-faint">
@@ -99,9 +106,9 @@ export async function Frame({ here, title, network, above, children }: FrameProp
           <div className="figures">{children}</div>
         </main>
         <footer className="max-w-[76rem] px-4 pb-8 text-xs leading-relaxed text-faint sm:px-6 lg:px-10">
-          <p className="border-t border-line pt-4">
-            The operator cannot see pay: what a transfer pays is inside the client’s proof, and the service cannot read
-            it. The only figures here are network fees and the vault, which are public. Times are UTC.
+          <p className="border-t border-line pt-4 text-pretty">
+            The operator cannot see pay: it is inside the client’s proof, which the service cannot read. The only
+            figures here are network fees and the vault, which are public.
           </p>
         </footer>
       </div>

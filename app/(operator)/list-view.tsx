@@ -94,8 +94,10 @@ export function ListView<Row>(props: ListViewProps<Row>) {
 
 const withoutPage = ({ page: _, ...query }: Query): Query => query
 
-function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
-  return `${groupDigits(total)} ${total === 1 ? one : many}${isFiltered ? ' found' : ''}`
+function totalOf(list: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
+  const { total, page, pages } = list
+  const place = pages > 1 ? `, page ${page} of ${pages}` : ''
+  return `${groupDigits(total)} ${total === 1 ? one : many}${isFiltered ? ' found' : ''}${place}`
 }
 
 /** A tab may be empty while others are not. */

@@ -4,18 +4,6 @@ import { addressOf } from './query.ts'
 
 const NAME = 'underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
 
-/** An email address, which a narrow place breaks after the `@` if it must. */
-export function Email({ address }: { address: string }) {
-  const at = address.indexOf('@') + 1
-  return (
-    <span className="[overflow-wrap:anywhere]">
-      {address.slice(0, at)}
-      <wbr />
-      {address.slice(at)}
-    </span>
-  )
-}
-
 /** Whether a user is known by its email; the sub of an identity provider may have an `@`, too. */
 export const isEmail = (user: string): boolean => /^[^\s@|]+@[^\s@|]+$/.test(user)
 
@@ -24,7 +12,7 @@ export function User({ name, network }: { name: string; network: string }) {
   if (isEmail(name)) {
     return (
       <a href={`mailto:${name}`} className={NAME}>
-        <Email address={name} />
+        {name}
       </a>
     )
   }

@@ -5,7 +5,7 @@ import { BATCH_COLUMNS } from '#lib/directory/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { newestFirst } from '#lib/http/paging.ts'
 import { explainTransfer } from './explanation.ts'
-import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { countsOf, type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
 import { containing } from './search.ts'
 import {
   envelopeRows,
@@ -20,7 +20,8 @@ import {
  * A payout moves when it is sent and when its transfer is settled. For a completed batch it is not read. Each transfer is looked
  * up by its key: with a join the database would read the table of transfers whole for each batch of a page.
  */
-const PROGRESSED_AT = sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (
+export const lastProgress =
+  sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (
   select max((select greatest(${transferRows.createdAt}, ${transferRows.settledAt}) from ${transferRows} where ${paysPayout}))
   from ${payouts} where ${payouts.batch} = ${batches.id}
 )) end`.mapWith(batches.createdAt)
@@ -30,14 +31,11 @@ const COLUMNS = {
   organisation: batches.organisation,
   organisationName: organisations.name,
   sequence: batches.sequence,
-  progressedAt: PROGRESSED_AT,
+  progressedAt: lastProgress,
 }
 
 /** A batch and how far it has come. */
-export type BatchLine = Pick<
-  typeof batches.$inferSelect,
-  Exclude<keyof typeof COLUMNS, 'organisationName' | 'progressedAt'>
-> & {
+export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
   organisationName: string
   /** when it was started, or a payout of it last moved; null until then, and when it is completed */
   progressedAt: Date | null
@@ -86,7 +84,7 @@ function selectBatches(db: Database, condition: SQL | undefined) {
 export async function listMovingBatches(db: Database, limit: number): Promise<{ batches: BatchLine[]; total: number }> {
   const started = eq(batches.status, 'started')
   const [rows, [all]] = await Promise.all([
-    selectBatches(db, started).orderBy(asc(PROGRESSED_AT), asc(batches.sequence)).limit(limit),
+    selectBatches(db, started).orderBy(asc(lastProgress), asc(batches.sequence)).limit(limit),
     db.select({ count: count() }).from(batches).where(started),
   ])
   return { batches: rows, total: all?.count ?? 0 }
@@ -106,21 +104,19 @@ const PAYOUT_COLUMNS = {
   status: payouts.status,
   address: payouts.address,
   innerHash: firstInnerHash,
-  txHash: payouts.txHash,
   error: payouts.error,
   createdAt: payouts.createdAt,
   paidAt: payouts.paidAt,
   sentAt: transferRows.createdAt,
+  ledgerHash: transferRows.hash,
   outcome: outcomeOf,
 }
 
 /** A payout of a batch; what is paid is sealed, and not even read. */
-export type PayoutLine = Pick<
-  typeof payouts.$inferSelect,
-  Exclude<keyof typeof PAYOUT_COLUMNS, 'contractor' | 'contractorId' | 'innerHash' | 'sentAt' | 'outcome'>
-> & {
-  /** what the client signed to pay it; null until then */
+export type PayoutLine = Read<typeof payouts.$inferSelect, typeof PAYOUT_COLUMNS> & {
+  /** what the client signed to pay it, and what of it stands on the ledger; null until then */
   innerHash: string | null
+  ledgerHash: string | null
   contractor: string
   contractorId: string
   /** the transfer that was last sent to pay it; null until then */

@@ -10,8 +10,12 @@ import { findUserOrganisations } from './users.ts'
 
 const MOST = 20
 
-/** The batches with failed payouts, and how many more there are whose payouts failed longer ago. */
-export async function listFailedBatches(db: Database, now: Date): Promise<{ items: Attention[]; older: number }> {
+/** The batches with failed payouts, or one of them, and how many more there are whose payouts failed longer ago. */
+export async function listFailedBatches(
+  db: Database,
+  now: Date,
+  only?: string,
+): Promise<{ items: Attention[]; older: number }> {
   const failedAt = sql`coalesce(${transferRows.settledAt}, ${payouts.createdAt})`
   const [rows, [all]] = await Promise.all([
     db
@@ -32,7 +36,7 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
       .innerJoin(payouts, and(eq(payouts.batch, batches.id), eq(payouts.status, 'failed')))
       .innerJoin(contractors, eq(contractors.id, payouts.contractor))
       .leftJoin(transferRows, paysPayout)
-      .where(and(gt(batches.failedCount, 0), sql`${failedAt} >= ${recent(now)}`))
+      .where(and(gt(batches.failedCount, 0), only ? eq(batches.id, only) : sql`${failedAt} >= ${recent(now)}`))
       .orderBy(sql`${failedAt} desc`)
       .limit(1_000),
     db.select({ count: count() }).from(batches).where(gt(batches.failedCount, 0)),
@@ -47,7 +51,7 @@ export async function listFailedBatches(db: Database, now: Date): Promise<{ item
         key: `failed ${newest.id}`,
         level: 'bad',
         since: failures.at(-1)?.failedAt,
-        until: new Date(newest.failedAt.getTime() + TOLD_FOR_MS),
+        ...(only === undefined && { until: new Date(newest.failedAt.getTime() + TOLD_FOR_MS) }),
         what: `${failures.length} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
         why: meaning || (newest.error ?? ''),
         remedy: `${FAILURES_SHOWN} can send ${failures.length === 1 ? 'it' : 'them'} again${newest.outcome ? adviseOn(newest.outcome) : ''}. Nothing for you to do unless the employer asks.`,
@@ -80,7 +84,7 @@ const UNKNOWN = {
 
 const FILLED = {
   actor: 'customer',
-  remedy: `The channel accounts have been sent more USDC since then. ${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
+  remedy: `The channel accounts have been sent more USDC since then: the page of jobs shows when. ${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
 } as const
 
 const SHORT = {

@@ -14,15 +14,15 @@ const TRANSFER_OVERDUE_AFTER_MS = 6 * 60_000
 /** What an overdue transfer waits for. */
 export const WHY_OVERDUE = 'it was sent more than 6 minutes ago, and the Stellar RPC has not said whether it was paid'
 
-/** A job stands still, and a transfer is overdue, that has not moved since before these moments. */
+/** A batch or a job stands still, and a transfer is overdue, that has not moved since before these moments. */
+export const batchLimit = (now: Date) => new Date(now.getTime() - BATCH_STILL_AFTER_MS)
 export const jobLimit = (now: Date) => new Date(now.getTime() - JOB_STILL_AFTER_MS)
 export const transferLimit = (now: Date) => new Date(now.getTime() - TRANSFER_OVERDUE_AFTER_MS)
 
 /** How a batch stands: its status, unless it is under way and stands still. */
 export function batchState(batch: { status: BatchStatus; progressedAt: Date | null }, now: Date) {
   const { status, progressedAt } = batch
-  const isLate = progressedAt !== null && now.getTime() - progressedAt.getTime() >= BATCH_STILL_AFTER_MS
-  return status === 'started' && isLate ? 'still' : status
+  return status === 'started' && progressedAt !== null && progressedAt <= batchLimit(now) ? 'still' : status
 }
 
 /** How a job stands, by the last move of any of its items. */

@@ -1,6 +1,8 @@
 import { and, count, desc, eq, max, or, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { lastProgress } from './batches.ts'
+import { batchLimit } from './lateness.ts'
 import { type List, type ListRequest, readPage } from './list.ts'
 import { containing } from './search.ts'
 import { findUsers } from './users.ts'
@@ -14,8 +16,9 @@ export interface OrganisationLine {
   users: string[]
   contractors: number
   batches: number
-  /** batches that are being paid */
+  /** batches that are being paid, and how many of them stand still */
   started: number
+  still: number
   lastPaidAt: Date | null
 }
 
@@ -23,6 +26,7 @@ export interface OrganisationLine {
 export async function listOrganisations(
   db: Database,
   { q, page }: Pick<ListRequest, 'q' | 'page'>,
+  now: Date,
 ): Promise<List<OrganisationLine>> {
   const ofUser = db
     .select({ id: identities.organisation })
@@ -40,7 +44,11 @@ export async function listOrganisations(
       .limit(limit)
       .offset(offset)
     const ids = shown.map(({ id }) => id)
-    const [users, staff, work] = await Promise.all([findUsers(db, ids), contractorsOf(db, ids), batchesOf(db, ids)])
+    const [users, staff, work] = await Promise.all([
+      findUsers(db, ids),
+      contractorsOf(db, ids),
+      batchesOf(db, ids, now),
+    ])
     return shown.map((organisation) => ({
       ...organisation,
       users: users.get(organisation.id) ?? [],
@@ -48,6 +56,7 @@ export async function listOrganisations(
       lastPaidAt: staff.get(organisation.id)?.lastPaidAt ?? null,
       batches: work.get(organisation.id)?.count ?? 0,
       started: work.get(organisation.id)?.started ?? 0,
+      still: work.get(organisation.id)?.still ?? 0,
     }))
   })
 }
@@ -61,12 +70,15 @@ async function contractorsOf(db: Database, ids: string[]) {
   return new Map(rows.map((row) => [row.organisation, row]))
 }
 
-async function batchesOf(db: Database, ids: string[]) {
+async function batchesOf(db: Database, ids: string[], now: Date) {
+  const isStarted = eq(batches.status, 'started')
+  const isStill = sql`${lastProgress} <= ${batchLimit(now).toISOString()}::timestamptz`
   const rows = await db
     .select({
       organisation: batches.organisation,
       count: count(),
-      started: sql`count(*) filter (where ${eq(batches.status, 'started')})`.mapWith(Number),
+      started: sql`count(*) filter (where ${isStarted})`.mapWith(Number),
+      still: sql`count(*) filter (where ${isStarted} and ${isStill})`.mapWith(Number),
     })
     .from(batches)
     .where(sql`${batches.organisation} = any(${asArray(ids)})`)

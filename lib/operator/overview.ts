@@ -11,17 +11,19 @@ import { findUsers } from './users.ts'
 /**
  * What the records of all organisations ask a person for: first what the operator has to do, the oldest of it first.
  * `moving` are the batches under way.
+ * @param only the id of a batch: what concerns it alone
  */
 export async function readAttention(
   db: Database,
   moving: readonly BatchLine[],
   now: Date,
+  only?: string,
 ): Promise<{ items: Attention[]; olderFailedBatches: number }> {
   const [failed, failedJobs, open, slowJobs] = await Promise.all([
-    listFailedBatches(db, now),
-    listFailedJobs(db, now),
-    listOldOpenTransfers(db, now),
-    listSlowJobs(db, now),
+    listFailedBatches(db, now, only),
+    only === undefined ? listFailedJobs(db, now) : [],
+    listOldOpenTransfers(db, now, only),
+    only === undefined ? listSlowJobs(db, now) : [],
   ])
   const told = new Set([...failed.items, ...open].map(({ batch }) => batch?.id))
   const standing = moving.filter((batch) => !told.has(batch.id) && batchState(batch, now) === 'still')

@@ -24,12 +24,12 @@ function describeOpen(resultCode: string | null) {
     what: 'A transfer is overdue',
     why: `${said}${WHY_OVERDUE}`,
     remedy:
-      'Look at Ledger under Health, below. If it is not following, bring the RPC back. If it is, the RPC has lost the ledgers of that time: name one that has them in the variable STELLAR_RPC_URL, and start the service again. The service then finds out by itself. Nothing is paid twice meanwhile.',
+      'Look at Ledger under Health on the overview. If it is not following, bring the RPC back. If it is, the RPC has lost the ledgers of that time: name one that has them in the variable STELLAR_RPC_URL, and start the service again. The service then finds out by itself. Nothing is paid twice meanwhile.',
   } as const
 }
 
-/** The transfers that were not decided in the time in which one can be valid, the oldest first. */
-export async function listOldOpenTransfers(db: Database, now: Date): Promise<Attention[]> {
+/** The transfers, of all or of one batch, that were not decided in the time in which one can be valid, the oldest first. */
+export async function listOldOpenTransfers(db: Database, now: Date, only?: string): Promise<Attention[]> {
   const rows = await db
     .select({
       hash: firstInnerHash,
@@ -55,6 +55,7 @@ export async function listOldOpenTransfers(db: Database, now: Date): Promise<Att
           and(eq(transferRows.status, 'unknown'), eq(payouts.status, 'pending')),
         ),
         lt(transferRows.createdAt, transferLimit(now)),
+        only === undefined ? undefined : eq(batches.id, only),
       ),
     )
     .orderBy(asc(transferRows.createdAt))

@@ -25,6 +25,7 @@ test('the overview says that all is well, and what to do next', async ({ page })
   await expect(main).toContainText('npm run demo')
   await expect(main).toContainText('9,999.00XLM')
   await expect(main).toContainText('Network: local')
+  await expect(main).toContainText('No transfers in the last 24 hours')
   await expect(page.getByText('The operator cannot see pay')).toBeVisible()
 })
 

@@ -140,6 +140,42 @@ test('the links of its items lead to when a batch last moved, and to what failed
   await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*to G/)
 })
 
+test('what open bids hold is told, and the accounts of the day add up', async ({ page }) => {
+  await enter(page, program.base)
+  const main = page.getByRole('main')
+  await expect(main).toContainText('0.0458 XLM held by open bids')
+  const [, all] = /(\d+) transfers today/.exec((await main.textContent()) ?? '') ?? []
+  const parts = await page.getByRole('list', { name: 'Busiest accounts' }).getByRole('listitem').allTextContents()
+  const counts = parts.map((part) => Number(/(\d+)(?: of 500)?$/.exec(part)?.[1]))
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(Number(all))
+})
+
+test('a batch that waits says on its own page why, for whom, and what to do', async ({ page }) => {
+  await enter(page, program.base)
+  await page.goto(`${program.base}/batches?status=started`)
+  await page.getByRole('link', { name: 'Night shift' }).click()
+  const own = page.getByRole('region', { name: 'Needs a person' }).getByRole('listitem')
+  for (const words of ITEMS[0] ?? []) await expect(own).toContainText(words)
+})
+
+test('contractors are seeded with invites that are open, accepted and expired', async ({ page }) => {
+  await enter(page, program.base)
+  await page.goto(`${program.base}/contractors?q=Northwind`)
+  for (const words of [/Open until \d+ \w{3}$/, /^Accepted$/, /^Expired$/]) {
+    await expect(page.getByRole('cell', { name: words }).first()).toBeVisible()
+  }
+})
+
+test('a transaction leads to its transfer only if it has one', async ({ page }) => {
+  await enter(page, program.base)
+  await page.goto(`${program.base}/ledger/${'0'.repeat(64)}`)
+  await expect(page.getByRole('main').getByRole('link', { name: 'Transfers' })).toHaveAttribute('href', '/transfers')
+  await page.goto(`${program.base}/transfers?view=failed`)
+  await page.getByRole('main').locator('a[href^="/ledger/"]').filter({ visible: true }).first().click()
+  await page.getByRole('link', { name: 'Its transfer' }).click()
+  await expect(page.getByText('1 transfer found')).toBeVisible()
+})
+
 test('the audit log of the seed is in the order of time', async ({ page }) => {
   await enter(page, program.base)
   await page.goto(`${program.base}/audit`)

@@ -1,9 +1,13 @@
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { payoutColumns } from '#app/(operator)/batches/[id]/payout-columns.tsx'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { listMovingBatches, listPayoutsOf } from '#lib/operator/batches.ts'
+import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/operator/batches.ts'
 import { listJobs } from '#lib/operator/jobs.ts'
 import { batchState, payoutState, transferState } from '#lib/operator/lateness.ts'
+import { listOrganisations } from '#lib/operator/organisations.ts'
 import { readAttention } from '#lib/operator/overview.ts'
 import { readPulse } from '#lib/operator/pulse.ts'
 import { readTraffic } from '#lib/operator/traffic.ts'
@@ -138,6 +142,35 @@ test('what is told as late has the same mark in every list', async () => {
   const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
   const payouts = await listPayoutsOf(db, open, { q: '', status: '', organisation: '', page: 1 })
   expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
+  expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, still: 1 }])
+})
+
+test.each(['Still', 'Open', 'Failed'])('the page of a batch says of it what the overview says: %s', async (name) => {
+  const { batches } = await listMovingBatches(db, 100)
+  const { items } = await readAttention(db, batches, NOW)
+  const told = items.find(({ batch: of }) => of?.name === name)
+  const line = await findBatchLine(db, told?.batch?.id ?? '')
+  const own = await readAttention(db, line ? [line] : [], NOW, line?.id)
+  // On its own page it is told for as long as it lasts.
+  expect(own.items).toEqual([{ ...told, until: undefined }])
+})
+
+test('a payout that failed says why once, and names what stands on the ledger, or else what was signed', async () => {
+  const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
+  const payouts = await listPayoutsOf(db, rows[0].id, { q: '', status: '', organisation: '', page: 1 })
+  const shown = payouts.rows.map((row) => {
+    const cells = payoutColumns('local', NOW).map(({ head, cell }) => {
+      return [head, renderToStaticMarkup(createElement('p', {}, cell(row))).replace(/<[^>]+>/g, '')]
+    })
+    return Object.fromEntries(cells)
+  })
+  expect(shown).toMatchObject([
+    {
+      Contractor: expect.stringMatching(/^Alanit expired .* nothing was paid$/),
+      Transaction: `Alan ${rows[0].id} inner`,
+    },
+    { Contractor: 'Edsgerfailed', Transaction: `Edsger ${rows[0].id}` },
+  ])
 })
 
 test('the traffic of a day has 24 hours, that of a month 30 days; what expired has failed', async () => {

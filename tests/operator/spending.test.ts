@@ -1,11 +1,13 @@
+import { eq } from 'drizzle-orm'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SpendingCards } from '#app/(operator)/overview/spending-cards.tsx'
-import { transfers } from '#drizzle/schema/transfers.ts'
+import { quotas, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readSpending } from '#lib/operator/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
+import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
@@ -53,6 +55,11 @@ test.each([
   ['new', '99.0000000', 'Lasts more than 10 years at'],
   ['retired', '0.0000900', 'No fees in the last 24 hours'],
 ])('the days that are left to %s with %s XLM', async (sponsor, availableXlm, words) => {
+  expect(await showCards(sponsor, availableXlm)).toContain(words)
+})
+
+/** The text of the cards. */
+async function showCards(sponsor: string, availableXlm = '1.0000000'): Promise<string> {
   const ready: Readiness = {
     ok: true,
     database: { ok: true },
@@ -65,5 +72,16 @@ test.each([
   const html = renderToStaticMarkup(
     createElement(SpendingCards, { spending, vault: 'none', ready, limits, network: 'local' }),
   )
-  expect(html.replace(/<[^>]+>/g, '')).toContain(words)
+  return html.replace(/<[^>]+>/g, '')
+}
+
+test('the accounts of a day add up to all of its transfers', async () => {
+  const day = quotaDay(NOW)
+  const used = (account: string, count: number) => ({ account, day, count, used: BigInt(count) })
+  await db.insert(quotas).values([used('GA', 9), used('GB', 8), used('GC', 7)])
+  await db.insert(quotas).values(used(EVERYBODY, 24))
+  expect(await showCards('unused')).toMatch(/24 transfers today.*GA9 of 500GB8 of 500GC7 of 500Vault/)
+  await db.insert(quotas).values([used('GD', 2), used('GE', 1)])
+  await db.update(quotas).set({ count: 27 }).where(eq(quotas.account, EVERYBODY))
+  expect(await showCards('unused')).toMatch(/27 transfers today.*GA9 of 500GB8 of 500GC7 of 500Other accounts 3/)
 })

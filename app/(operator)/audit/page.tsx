@@ -9,7 +9,7 @@ import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
 import { OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
-import { FIELD } from '../search-form.tsx'
+import { FIELD, organisationFilter } from '../search-form.tsx'
 import type { Column } from '../table.tsx'
 import { auditFilters } from './audit-filters.ts'
 
@@ -36,9 +36,7 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
       nouns={['entry', 'entries']}
       searches="organisation, actor, record or detail"
       filters={[
-        ...(filters.organisation
-          ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? filters.organisation }]
-          : []),
+        ...organisationFilter(query, found?.organisation),
         ...(filters.actor ? [{ name: 'actor', label: 'By', value: filters.actor }] : []),
       ]}
       fields={<Fields {...filters} />}
@@ -84,6 +82,8 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
   { head: 'When', cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
   {
     head: 'Action',
+    from: 'sm',
+    isRepeated: true,
     cell: (entry) => (
       <>
         <span className="font-medium">{entry.action}</span>
@@ -121,9 +121,11 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
 function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
   const [, newcomer] = /^a new browser of (\w+)$/.exec(subjectId) ?? []
   const isLong = /^\S{21,}$/.test(subjectId)
+  // The id of the transfer stands in the details; several transactions may have been signed for it.
+  const isHash = subjectKind === 'transfer' && subjectId.length === 64
   return (
     <span className="lg:whitespace-nowrap">
-      <span className="text-soft">{subjectKind}</span> {newcomer && 'from '}
+      <span className="text-soft">{isHash ? 'inner hash' : subjectKind}</span> {newcomer && 'from '}
       {newcomer || isLong ? <Address value={newcomer ?? subjectId} network={network} /> : subjectId}
     </span>
   )

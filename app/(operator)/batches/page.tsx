@@ -4,14 +4,16 @@ import { type BatchLine, listBatches } from '#lib/operator/batches.ts'
 import { batchState } from '#lib/operator/lateness.ts'
 import { findOrganisationName } from '#lib/operator/list.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
-import { between, Moment } from '../figures.tsx'
+import { Moment } from '../figures.tsx'
 import { ListView } from '../list-view.tsx'
 import { Progress } from '../progress.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
 import { BatchLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
+import { organisationFilter } from '../search-form.tsx'
 import { Status } from '../status.tsx'
 import type { Column } from '../table.tsx'
+import { tookOf } from './[id]/batch-summary.tsx'
 
 export const metadata: Metadata = { title: 'Batches' }
 
@@ -44,11 +46,7 @@ export default async function BatchesPage({ searchParams }: PageProps<'/batches'
       nouns={['batch', 'batches']}
       searches="batch, name, email, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      filters={
-        organisation
-          ? [{ name: 'organisation', label: 'Organisation', value: found?.organisation ?? organisation }]
-          : []
-      }
+      filters={organisationFilter(query, found?.organisation)}
       csv={{ path: '/payouts.csv', of: organisation ? 'Payouts of the organisation' : 'All payouts' }}
       columns={columnsAt(now())}
       keyOf={({ id }) => id}
@@ -86,7 +84,7 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
     from: 'lg',
     isRepeated: true,
     isNumber: true,
-    cell: ({ startedAt, completedAt }) => (startedAt && completedAt ? between(startedAt, completedAt) : '–'),
+    cell: (batch) => tookOf(batch, now),
   },
 ]
 

@@ -7,6 +7,7 @@ import { ListView } from '../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../query.ts'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
+import { Sign } from '../status.tsx'
 import type { Column } from '../table.tsx'
 
 export const metadata: Metadata = { title: 'Organisations' }
@@ -17,7 +18,7 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
   const { database, settings, now } = await requireOperator(addressOf('/organisations', query))
   const network = settings.network.name
   const list = await readIfReachable(database, (db) =>
-    listOrganisations(db, { q: query.q ?? '', page: pageNumber(query) }),
+    listOrganisations(db, { q: query.q ?? '', page: pageNumber(query) }, now()),
   )
   return (
     <ListView
@@ -96,7 +97,16 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
     from: 'sm',
     isRepeated: true,
     isNumber: true,
-    cell: ({ id, started }) => <Count id={id} count={started} path="/batches" status="started" />,
+    cell: ({ id, started, still }) => (
+      <>
+        <Count id={id} count={started} path="/batches" status="started" />
+        {still > 0 && (
+          <span className="block text-xs">
+            <Sign tone="late">{still === 1 ? '1 stands still' : `${still} stand still`}</Sign>
+          </span>
+        )}
+      </>
+    ),
   },
   {
     head: 'Last paid',

@@ -16,6 +16,8 @@ interface ChartProps {
   title: string
   /** what it shows, in a sentence */
   summary: string
+  /** there is nothing to draw: the sentence stands for it */
+  isEmpty: boolean
   range: Range
   /** the value at the top of the drawing, and the one at its bottom */
   top: string
@@ -34,6 +36,14 @@ interface ChartProps {
 export function Chart(props: ChartProps) {
   const { title, summary, range, top, zero, starts, drawing, legend, heads, rows } = props
   const { parts } = RANGES[range]
+  if (props.isEmpty) {
+    return (
+      <section className="rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
+        <h2 className="font-semibold">{title}</h2>
+        <p className="py-10 text-center text-soft">{summary}</p>
+      </section>
+    )
+  }
   return (
     <section className="rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
       <div className="flex flex-wrap items-baseline justify-between gap-x-4">

@@ -79,7 +79,7 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
               counts={undefined}
             />
           </div>
-          <div className="grid gap-4 xl:grid-cols-2">
+          <div className="grid items-start gap-4 xl:grid-cols-2">
             <TrafficChart traffic={figures.traffic} />
             <SettlementChart traffic={figures.traffic} />
           </div>

@@ -18,14 +18,15 @@ export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSe
   )
   const summary =
     medianSeconds === undefined || slowSeconds === undefined
-      ? `Nothing settled in ${RANGES[range].words}`
+      ? `No transfer was paid in ${RANGES[range].words}`
       : `Half within ${seconds(medianSeconds)}, 95 of 100 within ${seconds(slowSeconds)}, in ${RANGES[range].words}`
   return (
     <Chart
       title="Settlement time"
       summary={summary}
+      isEmpty={places.length === 0}
       range={range}
-      top={places.length === 0 ? '' : seconds(most)}
+      top={seconds(most)}
       zero="0 s"
       starts={parts.map(({ at }) => at)}
       legend={[{ word: 'Median, from acceptance to the ledger', fill: 'var(--accent)' }]}

@@ -67,6 +67,7 @@ interface BudgetCardProps {
 
 function BudgetCard({ spending: { everybody, busiest }, limits, network }: BudgetCardProps) {
   const used = everybody.used + everybody.held
+  const others = busiest.reduce((left, { count }) => left - count, everybody.count)
   return (
     <Card title="Used of today’s budget" figure={xlm(used, 4)} unit={`of ${xlm(limits.dailyBudget, 2)} XLM`}>
       <Meter label="Daily budget" part={used} whole={limits.dailyBudget} />
@@ -83,6 +84,11 @@ function BudgetCard({ spending: { everybody, busiest }, limits, network }: Budge
               </span>
             </li>
           ))}
+          {others > 0 && (
+            <li className="flex justify-between gap-3">
+              Other accounts <span className="text-faint">{groupDigits(others)}</span>
+            </li>
+          )}
         </ul>
       )}
     </Card>

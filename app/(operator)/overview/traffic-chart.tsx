@@ -19,9 +19,10 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
   return (
     <Chart
       title={range === '24h' ? 'Transfers per hour' : 'Transfers per day'}
-      summary={isEmpty ? `None in ${words}` : `${said} in ${words}`}
+      summary={isEmpty ? `No transfers in ${words}` : `${said} in ${words}`}
+      isEmpty={isEmpty}
       range={range}
-      top={isEmpty ? '' : groupDigits(most)}
+      top={groupDigits(most)}
       zero="0"
       starts={parts.map(({ at }) => at)}
       legend={LEGEND}

@@ -1,11 +1,12 @@
 import type { Metadata } from 'next'
-import Link from 'next/link'
 import { notFound } from 'next/navigation'
 import { findBatchLine, listPayoutsOf } from '#lib/operator/batches.ts'
 import type { ListRequest } from '#lib/operator/list.ts'
+import { readAttention } from '#lib/operator/overview.ts'
 import { readIfReachable } from '#lib/operator/reading.ts'
 import type { Service } from '#lib/server/services.ts'
 import { refreshTransfers } from '#lib/submission/refresh.ts'
+import { AttentionItems } from '../../attention-items.tsx'
 import { ListView } from '../../list-view.tsx'
 import { addressOf, pageNumber, readQuery } from '../../query.ts'
 import { requireOperator } from '../../require-operator.ts'
@@ -39,13 +40,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       here="/batches"
       title={found?.batch?.name ?? 'A batch'}
       network={network}
-      above={
-        <p className="mb-1">
-          <Link href="/batches" prefetch={false} className="text-soft underline-offset-4 hover:underline">
-            <span aria-hidden="true">← </span>Batches
-          </Link>
-        </p>
-      }
+      above={{ href: '/batches', name: 'Batches' }}
       path={path}
       query={query}
       list={found?.payouts}
@@ -53,7 +48,18 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       searches="contractor, address or hash"
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
       csv={{ path: '/payouts.csv', query: { batch: id }, of: 'Payouts of the batch' }}
-      before={found?.batch && <BatchSummary batch={found.batch} now={service.now()} />}
+      before={
+        found?.batch && (
+          <>
+            {found.attention.length > 0 && (
+              <section aria-label="Needs a person" className="mb-4">
+                <AttentionItems items={found.attention} network={network} now={service.now()} />
+              </section>
+            )}
+            <BatchSummary batch={found.batch} now={service.now()} />
+          </>
+        )
+      }
       columns={payoutColumns(network, service.now())}
       keyOf={(payout) => payout.id}
       empty={
@@ -70,10 +76,15 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
 
 type Db = Parameters<typeof findBatchLine>[0]
 
-async function read(db: Db, { submission }: Service, id: string, request: ListRequest) {
+async function read(db: Db, { submission, now }: Service, id: string, request: ListRequest) {
   const known = await findBatchLine(db, id)
   // A reading refreshes open transfers, here as in the API: where no process lasts, nothing else would.
   if (known?.status === 'started') await refreshTransfers(db, submission, [known.organisation])
   const batch = known?.status === 'started' ? await findBatchLine(db, id) : known
-  return { batch, payouts: batch && (await listPayoutsOf(db, id, request)) }
+  if (!batch) return { attention: [] }
+  const [payouts, { items: attention }] = await Promise.all([
+    listPayoutsOf(db, id, request),
+    readAttention(db, [batch], now(), id),
+  ])
+  return { batch, payouts, attention }
 }

@@ -15,13 +15,9 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
         <div className="font-medium">
           <ContractorLink id={payout.contractorId} name={payout.contractor} />
         </div>
-        {payout.error && <p className="mt-0.5 max-w-prose text-bad">{payout.error}</p>}
-        <Why words={payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning} />
-        {payout.txHash && (
-          <div className="mt-0.5 md:hidden">
-            <TransactionHash hash={payout.txHash} network={network} />
-          </div>
-        )}
+        <p className="max-w-prose text-xs text-soft">
+          {payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning || payout.error}
+        </p>
       </div>
     ),
   },
@@ -35,8 +31,9 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
   {
     head: 'Transaction',
     from: 'md',
-    cell: ({ txHash, innerHash }) => {
-      if (txHash) return <TransactionHash hash={txHash} network={network} />
+    isRepeated: true,
+    cell: ({ ledgerHash, innerHash }) => {
+      if (ledgerHash) return <TransactionHash hash={ledgerHash} network={network} />
       return innerHash ? <InnerHash hash={innerHash} /> : '–'
     },
   },
@@ -48,15 +45,11 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
   },
 ]
 
-/** The hash of a transfer that does not stand on the ledger, or not as a success. */
+/** The hash of a transfer that does not stand on the ledger. */
 function InnerHash({ hash }: { hash: string }) {
   return (
     <span className="text-faint">
       <Hash value={hash} /> <span className="text-xs">inner</span>
     </span>
   )
-}
-
-function Why({ words }: { words: string }) {
-  return words !== '' && <p className="max-w-prose text-xs text-soft">{words}</p>
 }

@@ -1,10 +1,11 @@
 import type { Metadata } from 'next'
-import Link from 'next/link'
 import { notFound } from 'next/navigation'
 import type { ReactNode } from 'react'
 import { Refusal } from '#lib/http/refusal.ts'
 import { explainResult } from '#lib/operator/explanation.ts'
 import { type LedgerTransaction, readLedgerTransaction } from '#lib/operator/ledger-transaction.ts'
+import { readIfReachable } from '#lib/operator/reading.ts'
+import { listTransfers } from '#lib/operator/transfers.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { groupDigits, Moment } from '../../figures.tsx'
@@ -20,25 +21,24 @@ export const metadata: Metadata = { title: 'A transaction' }
 /** One transaction of the ledger, for networks that have no explorer. */
 export default async function TransactionPage({ params }: PageProps<'/ledger/[hash]'>) {
   const { hash } = await params
-  const { network, settings, now } = await requireOperator(`/ledger/${encodeURIComponent(hash)}`)
+  const { database, network, settings, now } = await requireOperator(`/ledger/${encodeURIComponent(hash)}`)
   if (!/^[0-9a-f]{64}$/.test(hash)) notFound()
   const name = settings.network.name
-  const found = await readIfAnswering(network, hash)
+  const [found, transfers] = await Promise.all([
+    readIfAnswering(network, hash),
+    readIfReachable(database, (db) =>
+      listTransfers(db, { q: hash, organisation: '', contractor: '', view: '', page: 1 }),
+    ),
+  ])
   return (
     <Frame
       here="/transfers"
       title="A transaction"
       network={name}
       above={
-        <p className="mb-1">
-          <Link
-            href={addressOf('/transfers', { q: hash })}
-            prefetch={false}
-            className="text-soft underline-offset-4 hover:underline"
-          >
-            <span aria-hidden="true">← </span>Its transfer
-          </Link>
-        </p>
+        transfers?.total
+          ? { href: addressOf('/transfers', { q: hash }), name: 'Its transfer' }
+          : { href: '/transfers', name: 'Transfers' }
       }
     >
       {found === undefined ? (

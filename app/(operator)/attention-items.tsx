@@ -1,0 +1,108 @@
+import type { Route } from 'next'
+import Link from 'next/link'
+import type { Attention } from '#lib/operator/attention.ts'
+import { age, dayOf, Moment } from './figures.tsx'
+import { BatchLink, ContractorLink, isEmail, OrganisationLink, User } from './record-links.tsx'
+import { Shape } from './status.tsx'
+
+interface AttentionItemsProps {
+  items: readonly Attention[]
+  network: string
+  now: Date
+}
+
+/** What needs a person, each with whom it concerns, since when, why, and what to do. */
+export function AttentionItems({ items, network, now }: AttentionItemsProps) {
+  return (
+    <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
+      {items.map((item) => (
+        <li key={item.key}>
+          <AttentionItem item={item} network={network} now={now} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
+
+function AttentionItem({ item, network, now }: AttentionItemProps) {
+  const { level, since, until, what, why, remedy, actor, page } = item
+  return (
+    <div className="grid gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_auto] sm:px-5">
+      <div className="min-w-0">
+        <p className="font-medium">
+          <Shape tone={level} />
+          {page ? (
+            <Link
+              href={page as Route}
+              prefetch={false}
+              className="underline-offset-4 hover:text-accent hover:underline"
+            >
+              {what}
+            </Link>
+          ) : (
+            what
+          )}
+        </p>
+        <Of item={item} network={network} />
+        {why && (
+          <p className="text-soft [overflow-wrap:anywhere]">
+            <span className="text-faint">Why: </span>
+            {why}
+          </p>
+        )}
+        <p className="mt-1 [overflow-wrap:anywhere]">
+          {actor === 'operator' && <span className="text-faint">To do: </span>}
+          {remedy}
+          {until && (
+            <span className="text-faint">
+              {' '}
+              Listed until later transfers pay the same people, or until {dayOf(until)}.
+            </span>
+          )}
+        </p>
+      </div>
+      {since && (
+        <p className="text-[0.8125rem] text-soft sm:text-right">
+          <span className="sr-only">for {age(since, now)}, </span>
+          <Moment at={since} now={now} />
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** Whom it concerns, each by name: a name leads to what belongs to it. */
+function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
+  const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
+  if (!organisation && !batch && contractors.length === 0) return null
+  const emails = users.filter(isEmail)
+  // A wallet cannot be written to: it stands only where nothing else is known.
+  const contacts = emails.length > 0 ? emails : users
+  return (
+    <p className="text-soft">
+      {organisation && <OrganisationLink {...organisation} path="/batches" />}
+      {contacts.map((user, index) => (
+        <span key={user}>
+          {index === 0 ? ' (' : ', '}
+          <User name={user} network={network} />
+          {index === contacts.length - 1 && ')'}
+        </span>
+      ))}
+      {batch && (
+        <>
+          {organisation && ' · '}
+          <BatchLink {...batch} />
+        </>
+      )}
+      {contractors.map((contractor, index) => (
+        <span key={contractor.id}>
+          {index === 0 ? ' · ' : ', '}
+          <ContractorLink {...contractor} />
+        </span>
+      ))}
+      {moreContractors > 0 && ` and ${moreContractors} more`}
+    </p>
+  )
+}
