@@ -17,7 +17,7 @@ import { buildPayment, findBatch, preparePayment } from './payment.ts'
 let service: TestService<'embedded'>
 let address: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '20' } })
+  service = await openTestService({ ledger: 'embedded' })
   address = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service.close())

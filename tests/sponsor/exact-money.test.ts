@@ -12,14 +12,14 @@ import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { afterMaxTime, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
 import { findDiscrepancies } from './quota-ledger.ts'
 
 let service: TestService<'embedded'>
 let address: string
 let stranger: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '15' } })
+  service = await openTestService({ ledger: 'embedded' })
   address = (await enrol(service.ledger.network)).signer.publicKey()
   stranger = (await enrol(service.ledger.network)).signer.publicKey()
 })
@@ -311,18 +311,21 @@ describe('nobody holds what others need', () => {
 describe('an end is found, whatever became of RPC and key', () => {
   test('an RPC that is restored with lower ledger numbers: nothing waits for the old ones', async () => {
     const shift = { by: 1_000 }
+    let isOver = false
     const rule =
       (lose: boolean) =>
       (call: Call): Fault => {
         if (call.method === 'getTransactions') return { status: 500 }
         if (lose && call.method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
-        return { rewrite: (answer) => shifted(answer, shift.by) }
+        const told =
+          isOver && call.method === 'getTransaction' ? afterMaxTime : (answer: Record<string, unknown>) => answer
+        return { rewrite: (answer) => shifted(told(answer), shift.by) }
       }
     service.ledger.proxy.rule(rule(false))
     const settled = await prepareTransfer(service, address)
     expect((await settled.post()).status).toBe(200)
     expect((await service.findTransfer(settled.hash))?.ledger).toBeGreaterThan(1_000)
-    const lost = await prepareTransfer(service, address, { seconds: 14 })
+    const lost = await prepareTransfer(service, address)
     service.ledger.proxy.rule(rule(true))
     const waiting = lost.post()
     await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('open')
@@ -331,27 +334,28 @@ describe('an end is found, whatever became of RPC and key', () => {
     const stale = variantOf(settled.employer, settled.signedXdr, 1)
     const answer = await service.post(settled.employer, { signedXDR: stale })
     expect(answer).toMatchObject({ status: 422, body: { code: 'sequence' } })
-    expect(await waiting).toMatchObject({ status: 500 })
-    await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('expired')
+    isOver = true
+    expect(await waiting).toMatchObject({ status: 500, body: { code: 'transfer-expired' } })
+    expect(await service.findTransfer(lost.hash)).toMatchObject({ status: 'expired' })
     service.ledger.proxy.rule(null)
     expect((await (await prepareTransfer(service, address)).post()).status).toBe(200)
   })
 
   test('no history is left: unknown for ever, the float free, the payout waits for its employer, the RPC for nobody', async () => {
     const { wallet, employer, batch } = await prepare()
-    const built = await buildTransfer(
-      service.ledger.network,
-      wallet,
-      { to: address, amount: 5_0000000n, opening: wallet.opening },
-      { seconds: 12 },
-    )
+    const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
+    const built = await buildTransfer(service.ledger.network, wallet, transfer)
+    let isOver = false
     // It applies, but the RPC shows no ledger of that time any more.
     service.ledger.proxy.rule(({ method }): Fault => {
       if (method === 'getTransactions') return { status: 500 }
       if (method !== 'getTransaction') return 'pass'
-      return { rewrite: (found) => forgetful(found) }
+      return { rewrite: (found) => forgetful(isOver ? afterMaxTime(found) : found) }
     })
-    const answer = await service.post(wallet, { signedXDR: built.signedXdr })
+    const posted = service.post(wallet, { signedXDR: built.signedXdr })
+    await expect.poll(() => applied([built.hash])).toHaveLength(1)
+    isOver = true
+    const answer = await posted
     const row = await service.findTransfer(built.hash)
     const hash = row?.envelope.outerHash
     expect(answer).toEqual({ status: 500, body: { error: 'transfer failed', code: 'transfer-unknown', hash } })
@@ -381,7 +385,10 @@ describe('an end is found, whatever became of RPC and key', () => {
   test('a service without SPONSOR_SEED settles what is open, and answers for it', async () => {
     const { employer, hash, signedXdr } = await prepareTransfer(service, address)
     await service.running.submission.stop()
-    const posted = service.post(employer, { signedXDR: signedXdr })
+    const { submission: stopped, sponsor } = service.running
+    const given = { payer: employer.address, signedXDR: signedXdr }
+    const asked = sponsorTransfer({ db: service.db, submission: stopped, sponsor, patience: 1 }, given)
+    await expect(asked).rejects.toMatchObject({ code: 'transfer-open' })
     await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
     const keyless = await startService(
       readEnvironment({ ...service.variables, SPONSOR_SEED: '' }),
@@ -391,15 +398,12 @@ describe('an end is found, whatever became of RPC and key', () => {
       await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('succeeded')
       const { submission } = keyless
       const context = { db: service.db, submission, sponsor: keyless.sponsor, patience: 1_000 }
-      expect(await sponsorTransfer(context, { payer: employer.address, signedXDR: signedXdr })).toMatchObject({
-        status: 'SUCCESS',
-      })
+      expect(await sponsorTransfer(context, given)).toMatchObject({ status: 'SUCCESS' })
       const another = await prepareTransfer(service, address)
-      const asked = sponsorTransfer(context, { payer: another.employer.address, signedXDR: another.signedXdr })
-      await expect(asked).rejects.toMatchObject({ code: 'sponsor-not-configured' })
+      const refused = sponsorTransfer(context, { payer: another.employer.address, signedXDR: another.signedXdr })
+      await expect(refused).rejects.toMatchObject({ code: 'sponsor-not-configured' })
     } finally {
       await keyless.close()
-      await posted
       renew()
     }
   })

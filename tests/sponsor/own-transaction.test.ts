@@ -14,7 +14,7 @@ import { findDiscrepancies } from './quota-ledger.ts'
 let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '15' } })
+  service = await openTestService({ ledger: 'embedded' })
   payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service?.close())

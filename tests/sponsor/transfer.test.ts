@@ -1,18 +1,27 @@
 import { Address, authorizeEntry, Keypair, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { mintSession } from '#lib/auth/session.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { sponsorTransfer } from '#lib/sponsor/transfer.ts'
 import { openSubmission } from '#lib/submission/submission.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { countFeeBumps, expectSettled, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import {
+  afterMaxTime,
+  countFeeBumps,
+  expectSettled,
+  next,
+  notFound,
+  prepareTransfer,
+  sendAnswer,
+} from '../support/transfers.ts'
 
 let service: TestService<'embedded'>
 let payee: string
 beforeAll(async () => {
-  service = await openTestService({ ledger: 'embedded', variables: { TRANSFER_WAIT: '20' } })
+  service = await openTestService({ ledger: 'embedded' })
   payee = (await enrol(service.ledger.network)).signer.publicKey()
 })
 afterAll(() => service.close())
@@ -141,8 +150,11 @@ test('a client that sends its inner transaction by itself: 200 with the inner ha
 })
 
 test('what can no longer get there has expired by the ledger’s time, and gives its reservation back', async () => {
-  const { employer, hash, post } = await prepare({ seconds: 12 })
-  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  const { employer, hash, post } = await prepare()
+  service.ledger.proxy.rule(({ method }): Fault => {
+    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+    return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
+  })
   expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
   expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired', feeCharged: null })
   await expectSettled(service, employer, hash)
@@ -150,8 +162,14 @@ test('what can no longer get there has expired by the ledger’s time, and gives
   expect(await countFeeBumps(service, hash)).toBe(0)
 })
 
+async function findOpen(innerHash: string) {
+  const row = await service.findTransfer(innerHash)
+  if (row?.status !== 'open') throw new Error('it is not open')
+  return row
+}
+
 test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
-  const { hash, post } = await prepare({ seconds: 12 })
+  const { employer, hash, signedXdr, post } = await prepare({ seconds: 30 })
   // It hides the transaction and stands still: nothing follows from that, at any time of the clock.
   let standing: Record<string, unknown> | undefined
   service.ledger.proxy.rule(({ method }) => {
@@ -163,9 +181,20 @@ test('an RPC that denies everything cannot make a payment look expired while its
       },
     }
   })
-  const first = await post()
-  expect(first).toEqual(failed('transfer-open', await sentAs(hash)))
-  expect((await service.findTransfer(hash))?.status).toBe('open')
+  const { db, running } = service
+  const { submission, sponsor, network } = running
+  const given = { payer: employer.address, signedXDR: signedXdr }
+  const first = sponsorTransfer({ db, submission, sponsor, patience: 20 * network.pollMs }, given)
+  const told = expect(first).rejects.toMatchObject({ code: 'transfer-open' })
+  await expect.poll(() => standing).toBeDefined()
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
+  try {
+    await told
+    await submission.poll(await findOpen(hash), 60_000)
+    expect((await service.findTransfer(hash))?.status).toBe('open')
+  } finally {
+    vi.useRealTimers()
+  }
   service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
   expect(await countFeeBumps(service, hash)).toBe(1)
@@ -341,8 +370,8 @@ test('a database that is away when the ledger has decided is told when it is bac
 })
 
 test('without history a transfer past its time has expired if its sequence number was never used', async () => {
-  const { employer, hash, post } = await prepare({ seconds: 12 })
-  const forgetful = (found: Record<string, unknown>) => ({ ...found, oldestLedger: found.latestLedger })
+  const { employer, hash, post } = await prepare()
+  const forgetful = (found: Record<string, unknown>) => ({ ...afterMaxTime(found), oldestLedger: found.latestLedger })
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
     return method === 'getTransaction' ? { rewrite: forgetful } : 'pass'

@@ -57,6 +57,11 @@ export function next(method: string, times: number, fault: Fault): (call: Call) 
   }
 }
 
+/** The same answer, of a ledger that closed after every maxTime. */
+export function afterMaxTime(result: Record<string, unknown>): Record<string, unknown> {
+  return { ...result, latestLedgerCloseTime: String(Number(result.latestLedgerCloseTime) + 1_000) }
+}
+
 /** An answer of sendTransaction that was never the network's. */
 export function sendAnswer(status: string, errorResultXdr?: string): Record<string, unknown> {
   return {
