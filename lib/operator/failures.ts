@@ -84,7 +84,7 @@ const UNKNOWN = {
 
 const FILLED = {
   actor: 'customer',
-  remedy: `The channel accounts have been sent more USDC since then: the page of jobs shows when. ${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
+  remedy: `The channel accounts have been sent more USDC since then (see Jobs). ${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
 } as const
 
 const SHORT = {
