@@ -98,7 +98,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     summary: 'Add payouts to a draft',
     description: [
       'One payout for each instruction that names a contractor who is `ready` and not in the batch yet; the others come',
-      'back as errors. The amount is in the proof that you will send: what is here of it only you can read.',
+      'back as errors. The amount is in the proof that you will send; what you give here of it only you can read.',
     ].join(' '),
     parameters,
     body: {

@@ -28,7 +28,8 @@ const SECURITY_SCHEMES = {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The `session` of a sign-in, valid for an hour unless the answer came with less.',
+    description:
+      'The `session` of a sign-in. Its `exp` says how long it holds: an hour, unless the operator has set another time.',
   },
   metrics: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN, as the operator has set it.' },
   scheduler: { type: 'http', scheme: 'bearer', description: 'CRON_SECRET, as the operator has set it.' },

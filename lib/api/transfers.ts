@@ -29,8 +29,8 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
     description: [
       'The inner transaction is a single `confidential_transfer` whose source is the account of the session, signed and',
       'valid for 10 to 330 seconds more. It is wrapped in a fee bump of twice its fee, sent, and waited for. The same',
-      '`signedXDR` may be sent again at any time: it is paid for once, and every answer says what the ledger says. After a',
-      '500 send it again, unchanged, until its time bounds are over.',
+      '`signedXDR` may be sent again at any time: it is paid for once, and every answer says what the ledger says.',
+      'Without an answer, or after `transfer-open`, send it again, unchanged.',
     ].join(' '),
     body: {
       schema: transferRequest,

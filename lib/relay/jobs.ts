@@ -102,7 +102,9 @@ async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> 
 /** A job as its user sees it. */
 export const jobShape = z.object({
   jobId: z.string(),
-  status: z.enum(JOB_STATUSES).meta({ description: '`failed` if one of its transfers did, once all were tried' }),
+  status: z
+    .enum(JOB_STATUSES)
+    .meta({ description: '`failed` if one of its transfers did not pay, once all have ended' }),
   createdAt: z.int().meta({ description: 'epoch milliseconds' }),
   results: z
     .array(

@@ -96,7 +96,7 @@ export interface paths {
         put?: never;
         /**
          * Have the network fee of a signed confidential transfer paid
-         * @description The inner transaction is a single `confidential_transfer` whose source is the account of the session, signed and valid for 10 to 330 seconds more. It is wrapped in a fee bump of twice its fee, sent, and waited for. The same `signedXDR` may be sent again at any time: it is paid for once, and every answer says what the ledger says. After a 500 send it again, unchanged, until its time bounds are over.
+         * @description The inner transaction is a single `confidential_transfer` whose source is the account of the session, signed and valid for 10 to 330 seconds more. It is wrapped in a fee bump of twice its fee, sent, and waited for. The same `signedXDR` may be sent again at any time: it is paid for once, and every answer says what the ledger says. Without an answer, or after `transfer-open`, send it again, unchanged.
          */
         post: operations["sponsorTransfer"];
         delete?: never;
@@ -267,7 +267,7 @@ export interface paths {
         put?: never;
         /**
          * Add payouts to a draft
-         * @description One payout for each instruction that names a contractor who is `ready` and not in the batch yet; the others come back as errors. The amount is in the proof that you will send: what is here of it only you can read.
+         * @description One payout for each instruction that names a contractor who is `ready` and not in the batch yet; the others come back as errors. The amount is in the proof that you will send; what you give here of it only you can read.
          */
         post: operations["instructBatch"];
         delete?: never;
@@ -683,7 +683,7 @@ export interface components {
             address?: string;
             /** @description hash of the transaction that pays it, once paid */
             txHash?: string;
-            /** @description why it failed */
+            /** @description why it failed, or, of one that is pending, that nothing can be learned of its transfer */
             error?: string;
             /** @description as it came: opaque to the service */
             encryptedAmount?: string;
@@ -693,7 +693,7 @@ export interface components {
         BatchJob: {
             jobId: string;
             /**
-             * @description `failed` if one of its transfers did, once all were tried
+             * @description `failed` if one of its transfers did not pay, once all have ended
              * @enum {string}
              */
             status: "running" | "completed" | "failed";

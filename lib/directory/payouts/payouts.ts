@@ -14,7 +14,10 @@ export const payoutShape = z.object({
   createdAt: z.iso.datetime(),
   address: z.string().optional().meta({ description: 'the contractor’s address when it was instructed' }),
   txHash: z.string().optional().meta({ description: 'hash of the transaction that pays it, once paid' }),
-  error: z.string().optional().meta({ description: 'why it failed' }),
+  error: z
+    .string()
+    .optional()
+    .meta({ description: 'why it failed, or, of one that is pending, that nothing can be learned of its transfer' }),
   encryptedAmount: z.string().optional().meta({ description: 'as it came: opaque to the service' }),
   paidAt: z.iso.datetime().optional(),
 })
