@@ -1,6 +1,9 @@
 import type { NextConfig } from 'next'
 
-/** All but the interface and the targets of forms. Next takes letters of either case, but its routes do not: /API is a page. */
+/**
+ * All but the interface and the targets of forms, which proxy.ts names, too: Next reads that list without running the file.
+ * Next takes letters of either case here, but its routes do not: /API is a page.
+ */
 const PAGES = {
   source: '/((?!(?-i:api(?:/|$)|sign-in/password/?$|sign-out/?$|invite/email/?$|invite/sign-in/?$)).*)',
   destination: '/',

@@ -1,9 +1,9 @@
-import { and, eq } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { z } from 'zod'
 import { CONTRACTOR_STATUSES, IDENTITY_KINDS, identities, organisations } from '#drizzle/schema/directory.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transactFor } from '#lib/db/connection.ts'
+import { transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { absentOr, plainText } from '#lib/text/plain-text.ts'
 import type { InviteContext } from './invites/invites.ts'
@@ -124,16 +124,4 @@ export async function joinIdentity(context: UserContext, joined: Session): Promi
     })
   })
   return await admitUser(context, user.identity)
-}
-
-/** The accounts of the ledger that the user has signed in with: its own, first, and those joined to it. */
-export async function provenAccounts(db: Database, { identity, organisation }: User): Promise<string[]> {
-  const own = identity.kind === 'ledger' ? [identity.sub] : []
-  if (!organisation) return own
-  const joined = await db
-    .select({ sub: identities.sub })
-    .from(identities)
-    .where(and(eq(identities.organisation, organisation.id), eq(identities.kind, 'ledger')))
-    .orderBy(identities.createdAt, identities.sub)
-  return [...new Set([...own, ...joined.map(({ sub }) => sub)])]
 }

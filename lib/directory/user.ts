@@ -209,3 +209,15 @@ export function actorOf({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): Actor {
 function providerFields(identity: Identity) {
   return identity.kind === 'idp' ? { issuer: identity.issuer, email: emailOf(identity) ?? null } : {}
 }
+
+/** The accounts of the ledger that the user has signed in with: its own, first, and those joined to it. */
+export async function provenAccounts(db: Database, { identity, organisation }: User): Promise<string[]> {
+  const own = identity.kind === 'ledger' ? [identity.sub] : []
+  if (!organisation) return own
+  const joined = await db
+    .select({ sub: identities.sub })
+    .from(identities)
+    .where(and(eq(identities.organisation, organisation.id), eq(identities.kind, 'ledger')))
+    .orderBy(identities.createdAt, identities.sub)
+  return [...new Set([...own, ...joined.map(({ sub }) => sub)])]
+}

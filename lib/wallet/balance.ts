@@ -23,8 +23,8 @@ export const EMPTY: Balance = { spendable: NOTHING, receiving: NOTHING }
 const ROUNDS = 5
 
 /**
- * Rebuilds the balance of an account from its events since `from` (the balance as it was known, or a ledger; by default
- * all that the RPC keeps, seven days as a rule), and proves it against the commitments of the ledger entry.
+ * Rebuilds the balance of an account from its events since it was `known` (by default all that the RPC keeps, seven days
+ * as a rule), and proves it against the commitments of the ledger entry.
  *
  * Refusal `not-found` if the account is not registered; `conflict` if the events do not account for its balance, because
  * older ones are no longer kept or because something happened that this wallet does not follow (a revoked spender).
@@ -32,10 +32,10 @@ const ROUNDS = 5
 export async function syncBalance(
   deployment: Deployment,
   account: { address: string; vk: bigint },
-  from: SyncedBalance | { ledger?: number } = {},
+  known?: SyncedBalance,
 ): Promise<SyncedBalance> {
-  let balance: Balance = 'cursor' in from ? from : EMPTY
-  let since = 'cursor' in from ? { cursor: from.cursor } : from
+  let balance: Balance = known ?? EMPTY
+  let since = known?.cursor
   for (let round = 0; round < ROUNDS; round += 1) {
     const { events, cursor } = await readAccountEvents(deployment, account.address, since)
     balance = events.reduce((before, event) => applyEvent(account, before, event), balance)
@@ -44,7 +44,7 @@ export async function syncBalance(
     if (opens(balance.spendable, entry.spendable) && opens(balance.receiving, entry.receiving)) {
       return { spendable: balance.spendable, receiving: balance.receiving, cursor }
     }
-    since = { cursor }
+    since = cursor
   }
   throw new Refusal('conflict', `the events at hand do not account for the balance of ${account.address}`)
 }

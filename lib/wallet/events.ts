@@ -8,7 +8,6 @@ export interface AccountEvent {
   name: string
   addresses: string[]
   fields: Fields
-  ledger: number
   /** Hex hash of the transaction, the outer one under a fee bump. */
   transaction: string
 }
@@ -18,16 +17,16 @@ const PAGE = 10_000
 
 /**
  * The token's events that concern an account, in ledger order, up to the present, and the cursor to go on from.
- * Starts after a cursor, or at a ledger, by default the oldest that the RPC keeps.
+ * Starts after `since`, a cursor, by default with the oldest ledger that the RPC keeps.
  */
 export async function readAccountEvents(
   deployment: Deployment,
   address: string,
-  since: { cursor: string } | { ledger?: number } = {},
+  since?: string,
 ): Promise<{ events: AccountEvent[]; cursor: string }> {
   const filters = filtersFor(deployment.token, address)
   const events: AccountEvent[] = []
-  let from = 'cursor' in since ? since : { startLedger: since.ledger ?? (await oldestLedger(deployment.rpc)) }
+  let from = since === undefined ? { startLedger: await oldestLedger(deployment.rpc) } : { cursor: since }
   for (;;) {
     const page = await deployment.rpc.getEvents({ filters, limit: PAGE, ...from })
     events.push(...page.events.map(decodeEvent))
@@ -63,7 +62,6 @@ function decodeEvent(event: rpc.Api.EventResponse): AccountEvent {
     name: String(name),
     addresses: addresses.map(String),
     fields: typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : {},
-    ledger: event.ledger,
     transaction: event.txHash,
   }
 }

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { unstable_doesMiddlewareMatch as doesMatch } from 'next/experimental/testing/server.js'
 import { NextRequest } from 'next/server.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import nextConfig from '../../next.config.ts'
 import { config, proxy } from '../../proxy.ts'
 
 afterEach(() => {
@@ -28,6 +29,13 @@ describe('a page has a policy', () => {
   ])('%s is none: it may read a body, or has its own', (path) => {
     expect(hasPolicy(path)).toBe(false)
   })
+})
+
+test('what takes a body by next.config.ts is no page to proxy.ts either: Next would cut the body off', async () => {
+  const [redirect] = (await nextConfig.redirects?.()) ?? []
+  const [, ours = ''] = /\(\?-i:(.+)\)\)\.\*\)$/.exec(redirect?.source ?? '') ?? []
+  expect(ours).toContain('sign-out')
+  for (const path of ours.split(/\|(?!\$)/)) expect(config.matcher).toContain(`|${path}`.replace('|api', '(?!api'))
 })
 
 test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('a page is not asked for by %s', async (method) => {
