@@ -84,7 +84,7 @@ export async function enrol(network: TestNetwork, signer = Keypair.random()): Pr
  */
 export async function endow(network: TestNetwork, issuer: Keypair, holder: Holder, amount: bigint): Promise<Opening> {
   for (let turn = 1; ; turn += 1) {
-    const deposit = await buildDeposit(network, issuer, { to: holder.signer.publicKey(), amount })
+    const deposit = await buildDeposit(network, issuer, { to: holder.address, amount })
     const refusal = await sendAndWait(network, deposit.signedXdr).catch((error: unknown) => error)
     if (refusal === undefined) break
     if (!(refusal instanceof NotTaken) || turn === TURNS) throw refusal

@@ -43,7 +43,7 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   balance: async (given) => {
     const signer = signerOf(given)
     const network = await openTestNetwork(given.network)
-    const { spendable, receiving } = await balanceOf(network, openHolder(signer, network.token))
+    const { spendable, receiving } = await syncBalance(network, openHolder(signer, network.token))
     return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
   },
   merge: async (given) => {
@@ -77,7 +77,7 @@ function spending(
   const signer = signerOf(given)
   return proving(given, async (network) => {
     const holder = openHolder(signer, network.token)
-    const { spendable: opening } = await balanceOf(network, holder)
+    const { spendable: opening } = await syncBalance(network, holder)
     return await command(network, holder, { to: need(given, 'to'), amount: parseUnits(need(given, 'amount')), opening })
   })
 }
@@ -91,10 +91,6 @@ function need(given: Given, option: 'secret' | 'to' | 'amount'): string {
 }
 
 const signerOf = (given: Given) => Keypair.fromSecret(need(given, 'secret'))
-
-function balanceOf(network: TestNetwork, { signer, keys }: Holder) {
-  return syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
-}
 
 async function send(network: TestNetwork, signedXdr: string): Promise<string> {
   await sendAndWait(network, signedXdr)

@@ -44,14 +44,13 @@ const forgotten = () => undefined
 export async function readBalance(relay: Relay, channel: Channel): Promise<SyncedBalance> {
   const { key } = relay
   const { address } = channel
-  const account = { address, vk: channel.keys.vk }
   const deployment = await relay.deployment()
   const kept = await findChannel(relay, address)
   const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance).catch(forgotten) : undefined
-  const balance = await syncBalance(deployment, account, since).catch((error: unknown) => {
+  const balance = await syncBalance(deployment, channel, since).catch((error: unknown) => {
     // A cursor that the RPC no longer has, or a ledger that was reset: from the beginning, if that is still there.
     if (since && error instanceof Refusal && !isConflict(error)) throw error
-    if (since) return syncBalance(deployment, account)
+    if (since) return syncBalance(deployment, channel)
     throw error
   })
   const to = publicHalf(key)

@@ -76,9 +76,7 @@ export const RELAY_TIMES: RelayTimes = {
 }
 
 /** An account that pays. */
-export interface Channel extends Holder {
-  address: string
-}
+export type Channel = Holder
 
 /** Puts a relay together. Asks neither ledger nor database yet. */
 export function openRelay(
@@ -92,7 +90,7 @@ export function openRelay(
   const { prover, signers, times, ...rest } = given
   return {
     ...rest,
-    channels: signers.map((signer) => ({ ...openHolder(signer, rest.token), address: signer.publicKey() })),
+    channels: signers.map((signer) => openHolder(signer, rest.token)),
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
     deployment: askOnce(() => readDeployment(rest.network, rest.token, discreet(prover))),

@@ -4,6 +4,7 @@ import { addOpenings, NOTHING, type Opening, opens } from './commitment.ts'
 import { decryptBalance, decryptTransfer } from './decryption.ts'
 import type { Deployment } from './deployment.ts'
 import { type AccountEvent, readAccountEvents } from './events.ts'
+import type { Holder } from './keys.ts'
 
 /** The openings of an account's two commitments. Only what is spendable can be paid out; `merge` moves the rest there. */
 export interface Balance {
@@ -19,6 +20,9 @@ export interface SyncedBalance extends Balance {
 /** The balance of a freshly registered account. */
 export const EMPTY: Balance = { spendable: NOTHING, receiving: NOTHING }
 
+/** Who can read an account. */
+type Viewer = Pick<Holder, 'address'> & { keys: Pick<Holder['keys'], 'vk'> }
+
 /** Looks at ledger and events until they agree; more often than this they will not, unless something is missing. */
 const ROUNDS = 5
 
@@ -31,7 +35,7 @@ const ROUNDS = 5
  */
 export async function syncBalance(
   deployment: Deployment,
-  account: { address: string; vk: bigint },
+  account: Viewer,
   known?: SyncedBalance,
 ): Promise<SyncedBalance> {
   let balance: Balance = known ?? EMPTY
@@ -53,8 +57,7 @@ export async function syncBalance(
  * The balance after one of the account's events, in ledger order. Outgoing operations are checkpoints: they carry the
  * whole new balance for its owner, so that nothing before them matters to what is spendable.
  */
-export function applyEvent(account: { address: string; vk: bigint }, balance: Balance, event: AccountEvent): Balance {
-  const { address, vk } = account
+export function applyEvent({ address, keys: { vk } }: Viewer, balance: Balance, event: AccountEvent): Balance {
   const [first, second, third] = event.addresses
   switch (event.name) {
     case 'register':

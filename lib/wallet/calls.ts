@@ -33,7 +33,7 @@ export async function buildRegister(
   options: CallOptions = {},
 ): Promise<SignedCall> {
   const { token } = deployment
-  const account = holder.signer.publicKey()
+  const account = holder.address
   const { sk, vk, spendingKey, viewingKey } = holder.keys
   const payload = { y: spendingKey, pvk: viewingKey }
   const data = await proveCall(deployment, payload, {
@@ -123,7 +123,7 @@ async function proveTo(
   transfer: Transfer,
   startOf: (sender: ConfidentialAccount) => Start,
 ): Promise<Spending> {
-  const from = holder.signer.publicKey()
+  const from = holder.address
   const party = await readParties(deployment, [from, transfer.to])
   const [sender, recipient] = [party(from), party(transfer.to)]
   return await proveTransfer(deployment, holder, startOf(sender.account), {
@@ -154,7 +154,7 @@ export async function buildWithdraw(
   withdrawal: Transfer,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
-  const from = holder.signer.publicKey()
+  const from = holder.address
   const { account, auditor } = (await readParties(deployment, [from]))(from)
   const start = startFrom(account, holder, withdrawal.opening)
   const proved = await proveWithdrawal(deployment, holder, start, { ...withdrawal, auditorSender: auditor })

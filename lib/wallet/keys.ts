@@ -20,8 +20,10 @@ export interface ConfidentialKeys {
   viewingKey: Uint8Array
 }
 
-/** An account's Stellar key with its confidential keys. */
+/** An account with its Stellar key and its confidential keys. */
 export interface Holder {
+  /** G… */
+  address: string
   signer: Keypair
   keys: ConfidentialKeys
 }
@@ -60,7 +62,7 @@ export function importKeys(sk: bigint, token: string): ConfidentialKeys {
 }
 
 export function openHolder(signer: Keypair, token: string): Holder {
-  return { signer, keys: deriveKeys(signer, token) }
+  return { address: signer.publicKey(), signer, keys: deriveKeys(signer, token) }
 }
 
 /** Random bytes; injected, so that tests are repeatable. */

@@ -38,7 +38,7 @@ export async function proveTransfer(
     auditorSender: Uint8Array
   },
 ): Promise<Spending> {
-  const { keys, signer } = holder
+  const { keys, address } = holder
   const { to, viewingKey, auditorRecipient, auditorSender, amount } = transfer
   const salt = drawSalt(deployment.random ?? systemRandom)
   const { payload, next, witness } = encryptTransfer({ ...transfer, keys, opening: start.opening, salt })
@@ -53,7 +53,7 @@ export async function proveTransfer(
     payload,
     witness: { ...witness, vTransfer: amount },
   })
-  const args = [scAddress(signer.publicKey()), scAddress(to), data]
+  const args = [scAddress(address), scAddress(to), data]
   return { name: 'confidential_transfer', args, next }
 }
 
@@ -64,7 +64,7 @@ export async function proveWithdrawal(
   start: Start,
   withdrawal: { to: string; amount: bigint; auditorSender: Uint8Array },
 ): Promise<Spending> {
-  const { keys, signer } = holder
+  const { keys, address } = holder
   const { to, amount, auditorSender } = withdrawal
   const salt = drawSalt(deployment.random ?? systemRandom)
   const { payload, next, witness } = encryptWithdrawal({ ...withdrawal, keys, opening: start.opening, salt })
@@ -78,7 +78,7 @@ export async function proveWithdrawal(
     payload,
     witness,
   })
-  const args = [scAddress(signer.publicKey()), scAddress(to), scAmount(amount), data]
+  const args = [scAddress(address), scAddress(to), scAmount(amount), data]
   return { name: 'withdraw', args, next }
 }
 

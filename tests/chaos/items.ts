@@ -47,13 +47,13 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
   }
   const direct = parties.flatMap(({ signed }) => signed).filter(({ hash }) => standing(hash))
   for (const { payee } of parties) {
-    const address = payee.signer.publicKey()
+    const { address } = payee
     const due =
       items.reduce(
         (sum, item) => sum + (item.status === 'paid' && item.recipient === address ? amountAt(item.position) : 0),
         0,
       ) + direct.reduce((sum, { to, amount }) => sum + (to === address ? Number(amount) : 0), 0)
-    const balance = await syncBalance(network, { address, vk: payee.keys.vk }, balances.get(address))
+    const balance = await syncBalance(network, payee, balances.get(address))
     balances.set(address, balance)
     const received = balance.receiving.value + balance.spendable.value
     if (received !== BigInt(due)) untruths.push(`${address} was paid ${received}, and not ${due}`)

@@ -67,8 +67,7 @@ const variables = () => readVariables(readFileSync(file, 'utf8'))
 const channels = () => (variables().CHANNEL_SEEDS ?? '').split(',').map((seed) => Keypair.fromSecret(seed))
 
 async function balanceOf(signer: Keypair) {
-  const { keys } = openHolder(signer, network.token)
-  const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+  const balance = await syncBalance(network, openHolder(signer, network.token))
   return { spendable: balance.spendable.value, receiving: balance.receiving.value }
 }
 

@@ -88,8 +88,7 @@ async function judge(signer: Keypair, name: string, args: xdr.ScVal[]): Promise<
 }
 
 const bytes = (content: Uint8Array): xdr.ScVal => xdr.ScVal.scvBytes(content)
-const opened = async (holder: Holder): Promise<Opening> =>
-  (await syncBalance(deployment, { address: holder.signer.publicKey(), vk: holder.keys.vk })).spendable
+const opened = async (holder: Holder): Promise<Opening> => (await syncBalance(deployment, holder)).spendable
 
 /** A transfer from the employer's present balance. */
 async function transfer(amount: bigint, options = {}) {
@@ -104,10 +103,7 @@ const refused = (signer: Keypair, name: string, args: xdr.ScVal[]) =>
 test('a payment with real proofs: registered, paid, withdrawn', async () => {
   const issuer = Keypair.fromSecret(devnet.issuerSecret)
   await apply(await transfer(300n))
-  const received = await syncBalance(deployment, {
-    address: contractor.signer.publicKey(),
-    vk: contractor.keys.vk,
-  })
+  const received = await syncBalance(deployment, contractor)
   expect(received.receiving.value).toBe(300n)
   expect((await opened(employer)).value).toBe(700n)
   const withdrawal = { to: issuer.publicKey(), amount: 100n, opening: await opened(employer) }

@@ -24,7 +24,6 @@ export interface Answer {
 
 /** A registered account that has nothing yet, and a session for it. */
 export interface Person extends Holder {
-  address: string
   session: string
 }
 
@@ -85,8 +84,7 @@ export function openFaucet({ db, running: service, ledger, wallet }: TestService
   return {
     settle: async () => {
       const holder = await enrol(network)
-      const address = holder.signer.publicKey()
-      return { ...holder, address, session: await wallet(address) }
+      return { ...holder, session: await wallet(holder.address) }
     },
     ask: (session, running = service) => call(POST, { path: 'faucet', method: 'POST', session }, running),
     vault: (session, running = service) => call(GET, { path: 'vault', method: 'GET', session }, running),
@@ -108,9 +106,9 @@ export function openFaucet({ db, running: service, ledger, wallet }: TestService
         .filter(({ name, addresses }) => name === 'deposit' && addresses[1] === address)
         .map(({ transaction }) => transaction)
     },
-    spendable: async ({ address, keys, signer }) => {
-      await sendAndWait(network, (await buildMerge(network, signer, EMPTY)).signedXdr)
-      return (await syncBalance(network, { address, vk: keys.vk })).spendable.value
+    spendable: async (holder) => {
+      await sendAndWait(network, (await buildMerge(network, holder.signer, EMPTY)).signedXdr)
+      return (await syncBalance(network, holder)).spendable.value
     },
     overtake: async ({ address }) => {
       const { signedXdr } = await buildDeposit(network, issuer, { to: address, amount: 1n })

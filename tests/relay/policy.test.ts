@@ -28,7 +28,7 @@ async function transferOf(channel: number) {
   const signer = fixture.channels[channel]
   if (!signer) throw new Error('no such channel')
   const holder = openHolder(signer, fixture.ledger.network.token)
-  const { spendable } = await syncBalance(fixture.ledger.network, { address: signer.publicKey(), vk: holder.keys.vk })
+  const { spendable } = await syncBalance(fixture.ledger.network, holder)
   return await buildTransfer(fixture.ledger.network, holder, {
     to: addressOf(1 - channel),
     amount: 5n,

@@ -107,11 +107,11 @@ export async function openRelayService(
     payee: () => enrol(network),
     engaged: async () => {
       const [client, payee] = [await fixture.client(), await fixture.payee()]
-      await fixture.hire(client, [payee.signer.publicKey()])
+      await fixture.hire(client, [payee.address])
       return { client, payee }
     },
-    received: async ({ signer, keys }) => {
-      const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+    received: async (payee) => {
+      const balance = await syncBalance(network, payee)
       return balance.receiving.value + balance.spendable.value
     },
     post: async ({ session }, body) => pick(await service.ask('POST', '/batch', { session, body })),

@@ -40,7 +40,6 @@ test('one node of two lags: transfers that follow each other at once are sponsor
   }
   expect(hashes.size).toBe(4)
   await catchUp(network)
-  const { signer, keys } = payee
-  const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+  const balance = await syncBalance(network, payee)
   expect(balance.receiving.value).toBe(15n)
 })

@@ -50,7 +50,7 @@ export async function startTestLedger(
     endowPayer: async (balance = 1_000_0000000n) => {
       const holder = await enrol(network)
       const opening = balance === 0n ? NOTHING : await endow(network, issuer, holder, balance)
-      return { ...holder, address: holder.signer.publicKey(), opening }
+      return { ...holder, opening }
     },
     close: async () => {
       await proxy.close()

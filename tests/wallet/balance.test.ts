@@ -14,14 +14,14 @@ const random = seeded('balances')
 
 /** The commitments as the contract keeps them, and the wallet's openings beside them. */
 function account(of: Holder) {
-  const address = of.signer.publicKey()
+  const { address } = of
   const state = { spendable: IDENTITY as Point, receiving: IDENTITY as Point, balance: EMPTY as Balance }
   return {
     address,
     state,
     see(name: string, addresses: string[], fields: AccountEvent['fields'] = {}) {
-      const event = { name, addresses, fields, ledger: 1, transaction: '' }
-      state.balance = applyEvent({ address, vk: of.keys.vk }, state.balance, event)
+      const event = { name, addresses, fields, transaction: '' }
+      state.balance = applyEvent(of, state.balance, event)
     },
     expectBalance(spendable: bigint, receiving: bigint) {
       expect(state.balance.spendable.value).toBe(spendable)
@@ -135,7 +135,7 @@ describe('a balance follows the ledger', () => {
     const own = account(employer)
     deposit(own, 100n)
     const before = own.state.balance
-    own.see('deposit', [own.address, contractor.signer.publicKey()], { amount: 5n })
+    own.see('deposit', [own.address, contractor.address], { amount: 5n })
     own.see('paused', [own.address])
     expect(own.state.balance).toBe(before)
   })

@@ -55,9 +55,8 @@ async function apply(call: SignedCall): Promise<void> {
   expect((await send(call)).status).toBe('SUCCESS')
 }
 
-const address = (holder: Holder): string => holder.signer.publicKey()
-const sync = (holder: Holder, known?: SyncedBalance): Promise<SyncedBalance> =>
-  syncBalance(deployment, { address: address(holder), vk: holder.keys.vk }, known)
+const address = (holder: Holder): string => holder.address
+const sync = (holder: Holder, known?: SyncedBalance): Promise<SyncedBalance> => syncBalance(deployment, holder, known)
 const contractor = (index: number): Holder => contractors[index] ?? employer
 
 async function refusalOf(attempt: Promise<unknown>): Promise<unknown> {
@@ -113,8 +112,7 @@ describe('on a ledger', () => {
         return { ...page, events: page.events.slice(0, -1) }
       },
     })
-    const account = { address: address(poor), vk: poor.keys.vk }
-    await expect(syncBalance({ ...deployment, rpc: forgetful }, account)).rejects.toMatchObject({ code: 'conflict' })
+    await expect(syncBalance({ ...deployment, rpc: forgetful }, poor)).rejects.toMatchObject({ code: 'conflict' })
     expect((await sync(poor)).receiving.value).toBe(USDC)
   })
 
@@ -141,7 +139,7 @@ describe('on a ledger', () => {
     expect(auditRecipient(auditor, fields)?.value).toBe(amount)
     expect(auditSender(auditor, fields)).toMatchObject({ amount, balance: after.spendable.value })
     expect(decryptTransfer(contractor(1).keys.vk, fields)).toBeUndefined()
-    expect(await refusalOf(syncBalance(deployment, { address: address(recipient), vk: 5n }))).toMatchObject({
+    expect(await refusalOf(syncBalance(deployment, { address: address(recipient), keys: { vk: 5n } }))).toMatchObject({
       code: 'conflict',
     })
   })
@@ -191,7 +189,7 @@ describe('on a ledger', () => {
       [() => buildWithdraw(deployment, employer, tooMuch), 'refused'],
       [() => buildTransfer(deployment, employer, { ...transfer, amount: -1n }), 'malformed'],
       [() => buildTransfer(deployment, employer, { ...transfer, to: nobody }), 'not-found'],
-      [() => syncBalance(deployment, { address: nobody, vk: 5n }), 'not-found'],
+      [() => syncBalance(deployment, { address: nobody, keys: { vk: 5n } }), 'not-found'],
       [() => buildTransfer(deployment, { ...employer, keys: contractor(1).keys }, transfer), 'conflict'],
     ]
     for (const [attempt, code] of cases) expect(await refusalOf(attempt())).toMatchObject({ name: 'Refusal', code })

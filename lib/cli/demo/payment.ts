@@ -24,7 +24,7 @@ export async function payOne(
   { to, sent }: { to: Holder; sent: bigint },
   transfer: (signedXdr: string) => Promise<string>,
 ): Promise<Omit<Payment, 'name' | 'sent'> & { next: Opening }> {
-  const built = await buildTransfer(network, employer, { to: to.signer.publicKey(), amount: sent, opening })
+  const built = await buildTransfer(network, employer, { to: to.address, amount: sent, opening })
   const hash = await transfer(built.signedXdr)
   const found = await network.rpc.getTransaction(hash)
   if (found.status !== 'SUCCESS') throw new Error(`transaction ${hash} is not on the ledger`)
@@ -45,13 +45,13 @@ function feeSource(envelope: xdr.TransactionEnvelope): string {
 }
 
 /** What an account owns of XLM, in stroops. */
-export async function nativeBalance(network: TestNetwork, { signer }: Holder): Promise<bigint> {
-  return (await network.rpc.getAccountEntry(signer.publicKey())).balance
+export async function nativeBalance(network: TestNetwork, { address }: Holder): Promise<bigint> {
+  return (await network.rpc.getAccountEntry(address)).balance
 }
 
 /** What an account was paid and has, in base units: only the holder's viewing secret tells. */
-export async function decryptedBalance(network: TestNetwork, { signer, keys }: Holder): Promise<bigint> {
-  const balance = await syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+export async function decryptedBalance(network: TestNetwork, holder: Holder): Promise<bigint> {
+  const balance = await syncBalance(network, holder)
   return balance.receiving.value + balance.spendable.value
 }
 

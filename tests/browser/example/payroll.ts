@@ -78,8 +78,8 @@ export async function runPayroll(baseUrl: string, deploymentUrl: string, say: (s
     return holder
   }
 
-  function balanceOf({ signer, keys }: Awaited<ReturnType<typeof enrol>>) {
-    return syncBalance(network, { address: signer.publicKey(), vk: keys.vk })
+  function balanceOf(holder: Awaited<ReturnType<typeof enrol>>) {
+    return syncBalance(network, holder)
   }
 
   async function submit(signed: string) {
