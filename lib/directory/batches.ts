@@ -65,11 +65,11 @@ export async function createBatch(
   { name }: z.output<typeof newBatch>,
 ): Promise<Batch> {
   const creating = transactFor(db, employer.organisation, async (tx) => {
-    const { organisation, actor } = employer
+    const { organisation } = employer
     const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
     if (!batch) throw new Error('an insert without a row')
     await requireMember(tx, employer)
-    await recordAudit(tx, now, { organisation, actor, action: 'batch.created', subject: batch.id })
+    await recordAudit(tx, now, { ...employer, action: 'batch.created', subject: batch.id })
     return presentBatch(batch)
   })
   return await creating.catch(refuseDissolved)
@@ -145,8 +145,7 @@ const progressOf = preparedOnce((db) => {
  */
 export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {
   if (!isId(id)) throw batchNotFound()
-  const { organisation, actor } = employer
-  return await transactFor(db, organisation, async (tx) => {
+  return await transactFor(db, employer.organisation, async (tx) => {
     const [locked] = await tx
       .update(batches)
       .set({ status: 'ready' })
@@ -162,7 +161,7 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
       .update(payouts)
       .set({ status: 'ready' })
       .where(and(eq(payouts.batch, id), inArray(payouts.status, statusesBefore(PAYOUT_MOVES, 'ready'))))
-    await recordAudit(tx, now, { organisation, actor, action: 'batch.locked', subject: id })
+    await recordAudit(tx, now, { ...employer, action: 'batch.locked', subject: id })
     return presentBatch(locked)
   })
 }
@@ -183,9 +182,8 @@ export async function removeBatch({ db, employer, now }: EmployerContext, id: st
     if (!isUnsent(held.status)) throw new Refusal('batch-sent', 'a payout of this batch has been sent')
     const gone = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
     await tx.delete(batches).where(eq(batches.id, id))
-    const { organisation, actor } = employer
     const detail = { payouts: gone.length }
-    await recordAudit(tx, now, { organisation, actor, action: 'batch.removed', subject: id, detail })
+    await recordAudit(tx, now, { ...employer, action: 'batch.removed', subject: id, detail })
     return { id }
   })
 }

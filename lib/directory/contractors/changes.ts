@@ -45,19 +45,16 @@ export async function changeContractor(
  * Removes a contractor from everybody's sight. Its payouts stay, those that are not on their way are canceled.
  * @throws Refusal `contractor-not-found`
  */
-export async function removeContractor(
-  { db, employer: { organisation, actor }, now }: EmployerContext,
-  id: string,
-): Promise<{ id: string }> {
-  return await transactFor(db, organisation, async (tx) => {
+export async function removeContractor({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
+  return await transactFor(db, employer.organisation, async (tx) => {
     const [removed] = await tx
       .update(contractors)
       .set({ deletedAt: now })
-      .where(ownContractor({ organisation, actor }, id))
+      .where(ownContractor(employer, id))
       .returning({ id: contractors.id, organisation: contractors.organisation })
     if (!removed) throw contractorNotFound()
-    await recordAudit(tx, now, { organisation, actor, action: 'contractor.removed', subject: id })
-    await cancelPayouts(tx, removed, { actor, now })
+    await recordAudit(tx, now, { ...employer, action: 'contractor.removed', subject: id })
+    await cancelPayouts(tx, removed, { actor: employer.actor, now })
     return { id }
   })
 }

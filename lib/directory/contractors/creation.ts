@@ -82,8 +82,8 @@ export function contractorRowOf(
 }
 
 /** How the audit log tells of a new contractor. */
-export function creationOf({ organisation, actor }: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
-  return { organisation, actor, action: 'contractor.created', subject: id, detail: { status } } as const
+export function creationOf(employer: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
+  return { ...employer, action: 'contractor.created', subject: id, detail: { status } } as const
 }
 
 /**

@@ -81,8 +81,8 @@ async function whyNotInvited(tx: Database, employer: Employer, id: string): Prom
 }
 
 /** What the audit log says of an invite. */
-function entryOf({ organisation, actor }: Employer, id: string, version: number) {
-  return { organisation, actor, subject: id, detail: { version } }
+function entryOf(employer: Employer, id: string, version: number) {
+  return { ...employer, subject: id, detail: { version } }
 }
 
 /** What an open invite says to the holder of its token. */

@@ -34,7 +34,7 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
       const state = payout.status === 'pending' ? 'on its way' : payout.status
       throw new Refusal('payout-sent', `payout is ${state}`)
     }
-    await recordAudit(tx, now, { organisation, actor, action: 'payout.canceled', subject: id })
+    await recordAudit(tx, now, { ...employer, action: 'payout.canceled', subject: id })
     await countPayouts(tx, held, { payouts: -1, failed: payout.status === 'failed' ? -1 : 0 }, { actor, now })
     return { id }
   })
