@@ -1,27 +1,21 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { Address, xdr } from '@stellar/stellar-sdk'
 import { expect, onTestFinished, test } from 'vitest'
+import { startDevnet } from '#lib/devnet/devnet.ts'
 import { openExpiry } from '#lib/devnet/state/expiry.ts'
 import { openHistory, RETENTION_LEDGERS } from '#lib/devnet/state/history.ts'
 import { memoryJournal } from '#lib/devnet/state/journal.ts'
 import { openState, type StoredEntry } from '#lib/devnet/state/state.ts'
-import { keypair, openTestNetwork } from './network-fixture.ts'
+import { emptyRecord, keypair, openTestNetwork, passphrase } from './network-fixture.ts'
 
-const PHASE = { baseFee: '100', stages: [] }
 test('history forgets what is older than the retention window, hashes included', () => {
   const history = openHistory(memoryJournal())
   const hashOf = (sequence: number) => sequence.toString(16).padStart(64, '0')
   const extra = 10
   for (let sequence = 1; sequence <= RETENTION_LEDGERS + extra; sequence += 1) {
     const transaction = { hash: hashOf(sequence), ok: true, isSoroban: false, inclusionFee: '100', at: [0, 0] as const }
-    const record = {
-      sequence,
-      closeTime: sequence,
-      hash: '',
-      header: '',
-      phases: [PHASE, PHASE] as const,
-      transactions: [transaction],
-    }
-    history.add(record, { segment: 1, offset: 0 })
+    history.add({ ...emptyRecord(sequence), transactions: [transaction] }, { segment: 1, offset: 0 })
   }
   expect(history.oldest().sequence).toBe(extra + 1)
   expect(history.latest().sequence).toBe(RETENTION_LEDGERS + extra)
@@ -106,4 +100,22 @@ test('a port that is taken is named, and nothing stays locked', async () => {
   await network.stop()
   const again = await openTestNetwork({ port })
   await again.stop()
+})
+
+test('who asks while the ledger is opened gets an answer', async () => {
+  const holder = createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const { port } = holder.address() as { port: number }
+  holder.close()
+  await once(holder, 'close')
+  const starting = startDevnet({ directory: null, port, closeMs: 0, passphrase, proofs: 'real' })
+  const ask = async (): Promise<number> => {
+    try {
+      return (await fetch(`http://localhost:${port}/deployment.json`)).status
+    } catch {
+      return await ask()
+    }
+  }
+  expect(await ask()).toBe(200)
+  await (await starting).close()
 })

@@ -17,6 +17,7 @@ import { makeGenesis } from '#lib/devnet/apply/genesis.ts'
 import { devnetKeys } from '#lib/devnet/apply/keys.ts'
 import { type Ledger, openLedger } from '#lib/devnet/apply/ledger.ts'
 import { type Devnet, type DevnetOptions, NETWORK_LEDGER_LIMITS, startDevnet } from '#lib/devnet/devnet.ts'
+import type { LedgerRecord } from '#lib/devnet/state/record.ts'
 import { STAND_IN_KEYS, verifyStandIn } from '#lib/prover/stand-in.ts'
 
 export const passphrase = 'Standalone Network ; February 2017'
@@ -122,6 +123,12 @@ export function foundAccounts<Name extends string>(network: TestNetwork, ...name
     await network.found(...names.map((name) => accounts[name]))
   })
   return accounts
+}
+
+/** The record of a ledger without transactions. */
+export const emptyRecord = (sequence: number): LedgerRecord => {
+  const phase = { baseFee: '100', stages: [] }
+  return { sequence, closeTime: sequence, hash: '', header: '', phases: [phase, phase], transactions: [] }
 }
 
 /** A ledger without a network around it, which closes only on command. */

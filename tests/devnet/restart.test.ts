@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { Asset, Operation, rpc } from '@stellar/stellar-sdk'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { DirectoryInUse } from '#lib/config/data-directory.ts'
-import { keypair, openTestNetwork } from './network-fixture.ts'
+import { openJournal } from '#lib/devnet/state/journal.ts'
+import { emptyRecord, keypair, openTestNetwork } from './network-fixture.ts'
 
 const payer = keypair('payer')
 const payee = keypair('payee')
@@ -66,6 +67,22 @@ test('a torn last record is cut away', async () => {
   const again = await openTestNetwork({ directory })
   expect(await view(again.server)).toEqual(more)
   await again.stop()
+})
+
+test('what a failed write left behind does not damage a segment that is finished', async () => {
+  const headOf = (sequence: number) => ({ ledger: emptyRecord(sequence), changes: [] })
+  const journal = openJournal(directory, () => {})
+  journal.append(headOf(1), Buffer.alloc(0))
+  // A full disk takes a part of a record.
+  await appendFile(join(directory, 'ledgers-0000000001.journal'), Buffer.alloc(4_096, 1))
+  journal.append(headOf(2), Buffer.alloc(0))
+  journal.roll(3)
+  journal.append(headOf(3), Buffer.alloc(0))
+  journal.close()
+
+  const replayed: number[] = []
+  openJournal(directory, ({ ledger }) => replayed.push(ledger.sequence)).close()
+  expect(replayed).toEqual([1, 2, 3])
 })
 
 test('after a thousand ledgers a snapshot stands behind the journal', async () => {

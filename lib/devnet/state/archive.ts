@@ -76,10 +76,11 @@ export function openArchive(directory: string | null): Archive {
       history.add(head.ledger, place)
       const { sequence } = head.ledger
       if (sequence - place.segment + 1 < SEGMENT_LEDGERS && journal.segmentBytes() < SEGMENT_BYTES) return
-      // The ledger stands, also if this fails: on a full disk the segment grows on until a snapshot succeeds.
+      // The ledger stands even if this fails: segments stay until a snapshot succeeds. The segment reaches the disk
+      // first, because a power cut must not leave a snapshot of ledgers that the journal has lost.
       try {
-        if (directory !== null) writeSnapshot(directory, sequence, state.entries())
         journal.roll(sequence + 1)
+        if (directory !== null) writeSnapshot(directory, sequence, state.entries())
         dropOldSegments()
       } catch (error) {
         log('error', 'ledger snapshot', { sequence, failure: describeFailure(error) })

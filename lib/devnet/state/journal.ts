@@ -1,4 +1,14 @@
-import { closeSync, ftruncateSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { crc32 } from 'node:zlib'
 import { dataPath } from '#lib/config/data-directory.ts'
 import type { LedgerHead } from './record.ts'
@@ -19,7 +29,7 @@ export interface Journal {
   read(place: Place, offset: number, length: number): Buffer
   /** Bytes of the segment that is being written. */
   segmentBytes(): number
-  /** Ends the current segment: the next record, `sequence`, begins another. */
+  /** Ends the current segment, which is on the disk then: the next record, `sequence`, begins another. */
   roll(sequence: number): void
   /** Ledgers from which on the segments begin, oldest first. */
   segments(): number[]
@@ -82,6 +92,10 @@ export function openJournal(directory: string, replay: (head: LedgerHead, place:
     },
     segmentBytes: () => size,
     roll(sequence) {
+      const file = openCurrent()
+      // A write that failed may have left a part of its record.
+      ftruncateSync(file, size)
+      fsyncSync(file)
       current = sequence
       size = 0
     },
