@@ -69,7 +69,10 @@ export interface Devnet {
   close(): Promise<void>
 }
 
-/** Longer than clients keep idle connections, so that it is never the server that drops one just as it is used. */
+/**
+ * Longer than clients keep idle connections, so that the server never drops one just as it is used. Opening PGlite stops
+ * this process for seconds, in which a connection must not expire either.
+ */
 const KEEP_ALIVE_MS = 65_000
 
 /**
@@ -81,12 +84,11 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const closeMs = options.closeMs ?? PROFILES[options.profile ?? 'quick']
   const keys = { ...devnetKeys(passphrase), ...options.keys }
   const server = createServer()
-  // Opening PGlite stops this process for seconds: a connection that idles meanwhile must not be cut at its next use.
-  server.keepAliveTimeout = 60_000
   const release = directory === null ? () => {} : lockDirectory(directory)
   try {
-    const url = `http://localhost:${await listen(server, options.port)}`
     const proofs = await openProofs(options.proofs ?? 'stand-in')
+    // Nothing is awaited from here to the listener of requests: one that came between would never be answered.
+    const url = `http://localhost:${await listen(server, options.port)}`
     const { ledger, deployment: built } = openNetwork({ ...options, closeMs, memory: Math.max(...lag) }, keys, proofs)
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
