@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { get } from 'node:http'
 import { Asset, type rpc, xdr } from '@stellar/stellar-sdk'
 import { beforeAll, expect, test } from 'vitest'
 import { issuer, keypair, openTestNetwork, passphrase, pay, shareNetwork } from './network-fixture.ts'
@@ -176,6 +178,11 @@ test('HTTP: methods and origins', async () => {
   expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
   expect(preflight.headers.get('access-control-allow-headers')).toBe('content-type,x-client-name')
   expect((await fetch(`${url}/nothing`)).status).toBe(404)
+})
+
+test('a path that is no URL is not found', async () => {
+  const [response] = await once(get({ port: new URL(network.devnet.url).port, path: '//' }), 'response')
+  expect(response.resume().statusCode).toBe(404)
 })
 
 test('/deployment.json names what a client needs, and no secret', async () => {

@@ -38,7 +38,8 @@ export function answerRequests(endpoints: Endpoints): RequestListener {
 }
 
 async function serve(endpoints: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const url = new URL(request.url ?? '/', 'http://localhost')
+  const url = URL.parse(request.url ?? '/', 'http://localhost')
+  if (!url) return send(response, 404, { error: 'not found' })
   if (endpoints.identity && (url.pathname === '/idp' || url.pathname.startsWith('/idp/'))) {
     endpoints.identity(request, response)
     return
