@@ -1,21 +1,45 @@
 import { setImmediate } from 'node:timers/promises'
+import { Account, TransactionBuilder } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
+import type { Ledger } from '#lib/devnet/apply/ledger.ts'
+import { getEvents } from '#lib/devnet/rpc/events.ts'
 import { getLedgers } from '#lib/devnet/rpc/network.ts'
-import { openBareLedger } from './network-fixture.ts'
+import { openBareLedger, passphrase, pay, root } from './network-fixture.ts'
+
+/** Closes ledgers until there is an answer. */
+async function closeMeanwhile(ledger: Ledger, answer: Promise<object>): Promise<object> {
+  let isAnswered = false
+  void answer.then(() => {
+    isAnswered = true
+  })
+  while (!isAnswered) {
+    await setImmediate()
+    if (!isAnswered) ledger.close()
+  }
+  return await answer
+}
 
 test('ledgers close while a page of them is told', async () => {
   const ledger = openBareLedger()
   while (ledger.history.latest().sequence < 5) ledger.close()
-  const told = Promise.resolve(getLedgers(ledger, { startLedger: 1 }))
-  let isTold = false
-  void told.then(() => {
-    isTold = true
-  })
-  while (!isTold) {
-    await setImmediate()
-    if (!isTold) ledger.close()
+  const told = await closeMeanwhile(ledger, getLedgers(ledger, { startLedger: 1 }))
+  expect(told).toMatchObject({ ledgers: [1, 2, 3, 4, 5].map((sequence) => ({ sequence })), latestLedger: 5 })
+  expect(ledger.history.latest().sequence).toBeGreaterThan(7)
+  ledger.stop()
+})
+
+test('ledgers close during a search for events', async () => {
+  const ledger = openBareLedger()
+  const source = new Account(root.publicKey(), String(1n << 32n))
+  while (ledger.history.latest().sequence < 5) {
+    const builder = new TransactionBuilder(source, { fee: '100', networkPassphrase: passphrase })
+    const payment = builder.addOperation(pay()).setTimeout(0).build()
+    payment.sign(root)
+    ledger.submit(payment.toEnvelope().toXdr('base64'))
+    ledger.close()
   }
-  expect(await told).toMatchObject({ ledgers: [1, 2, 3, 4, 5].map((sequence) => ({ sequence })), latestLedger: 5 })
+  const found = await closeMeanwhile(ledger, getEvents(ledger, { startLedger: 1 }))
+  expect(found).toMatchObject({ events: Array.from({ length: 8 }, () => ({ type: 'contract' })), latestLedger: 5 })
   expect(ledger.history.latest().sequence).toBeGreaterThan(7)
   ledger.stop()
 })

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { xdr } from '@stellar/stellar-sdk'
 import { eventId } from '../apply/event-records.ts'
 import type { Ledger } from '../apply/ledger.ts'
@@ -11,7 +12,8 @@ import { formatXdr, readFormat } from './xdr-format.ts'
 /** Ledgers that one call looks at, at most. */
 const SCAN_LEDGERS = 10_000
 
-export function getEvents({ history }: Ledger, params: Params): object {
+/** Reading thousands of busy ledgers takes seconds: between two of them the network goes on. */
+export async function getEvents({ history }: Ledger, params: Params): Promise<object> {
   const page = readPage(params, 100)
   const position = page.cursor === undefined ? undefined : readPosition(page.cursor)
   const format = readFormat(params)
@@ -30,6 +32,7 @@ export function getEvents({ history }: Ledger, params: Params): object {
     if (!ledger?.events || !concerns(filters, ledger.events.contracts)) continue
     const matching = history.events(ledger).filter((event) => event.id > after && matches(event, filters))
     found.push(...matching.slice(0, page.limit - found.length))
+    await setImmediate()
   }
   const last = found.length === page.limit ? found.at(-1) : undefined
   return {
