@@ -18,7 +18,6 @@ import { readNetworkFile, writeNetworkFile } from './services/network-file.ts'
 import type { LedgerContext } from './state/ledger-context.ts'
 import { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
-export { prover } from '#lib/prover/stand-in.ts'
 export { devnetKeys } from './apply/keys.ts'
 export type { ProofMode } from './host/proofs.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'

@@ -1,6 +1,6 @@
 import { Address, Asset, Keypair, StrKey, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
-import { type EntryReader, readEntries } from './entries.ts'
+import { contractKey, type EntryReader, readEntries } from './entries.ts'
 
 /** A Stellar asset and the contract (C…) that stands for it. */
 export interface StellarAsset {
@@ -58,16 +58,6 @@ function balanceKey(contract: string, asset: Asset, address: string): xdr.Ledger
   const accountId = Keypair.fromPublicKey(address).xdrAccountId()
   if (asset.isNative()) return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
   return xdr.LedgerKey.trustline(new xdr.LedgerKeyTrustLine({ accountId, asset: asset.toTrustLineXdrObject() }))
-}
-
-function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
-  return xdr.LedgerKey.contractData(
-    new xdr.LedgerKeyContractData({
-      contract: new Address(contract).toScAddress(),
-      key,
-      durability: xdr.ContractDataDurability.persistent,
-    }),
-  )
 }
 
 /** The instance of a contract (C…): its code and what it keeps beside. */

@@ -1,6 +1,6 @@
 import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
-import { type EntryReader, readEntries } from './entries.ts'
+import { contractKey, type EntryReader, readEntries } from './entries.ts'
 
 /** A confidential account as the ledger holds it. Keys are points of 64 bytes, never secret. */
 export interface AccountEntry {
@@ -18,13 +18,7 @@ export interface AccountEntry {
 
 /** Where a token contract keeps the confidential account of an address (G… or C…): ("Account", address), persistent. */
 export function accountKey(token: string, address: string): xdr.LedgerKey {
-  return xdr.LedgerKey.contractData(
-    new xdr.LedgerKeyContractData({
-      contract: new Address(token).toScAddress(),
-      key: xdr.ScVal.scvVec([xdr.ScVal.scvSymbol('Account'), new Address(address).toScVal()]),
-      durability: xdr.ContractDataDurability.persistent,
-    }),
-  )
+  return contractKey(token, xdr.ScVal.scvVec([xdr.ScVal.scvSymbol('Account'), new Address(address).toScVal()]))
 }
 
 /** The keys that an RPC looks up at once (stellar-rpc: more is -32602). */

@@ -1,4 +1,4 @@
-import type { rpc, xdr } from '@stellar/stellar-sdk'
+import { Address, type rpc, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 
 /** The part of the RPC client that this file needs. */
@@ -13,19 +13,30 @@ export async function readEntries(
   server: EntryReader,
   keys: readonly xdr.LedgerKey[],
 ): Promise<{ entries: (rpc.Api.LedgerEntryResult | undefined)[]; latestLedger: number }> {
+  const wanted = keys.map((key) => [key.toXdr('base64'), key] as const)
   // The RPC refuses a question with the same key twice.
-  const distinct = new Map(keys.map((key) => [key.toXdr('base64'), key]))
+  const distinct = new Map(wanted)
   const { entries, latestLedger } = await server.getLedgerEntries(...distinct.values()).catch((cause: unknown) => {
     throw unreachable(cause)
   })
   // The SDK reads an answer without entries as an empty one.
   if (!Number.isSafeInteger(latestLedger)) throw unreachable(new Error('the RPC answer names no ledger'))
-  const wanted = keys.map((key) => key.toXdr('base64'))
   const found = new Map(entries.map((entry) => [entry.key.toXdr('base64'), entry]))
-  if ([...found.keys()].some((key) => !wanted.includes(key))) {
+  if ([...found.keys()].some((name) => !distinct.has(name))) {
     throw unreachable(new Error('the RPC answered with an entry that was not asked for'))
   }
-  return { entries: wanted.map((key) => found.get(key)), latestLedger }
+  return { entries: wanted.map(([name]) => found.get(name)), latestLedger }
+}
+
+/** The key of a persistent entry of a contract (C…). */
+export function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
+  return xdr.LedgerKey.contractData(
+    new xdr.LedgerKeyContractData({
+      contract: new Address(contract).toScAddress(),
+      key,
+      durability: xdr.ContractDataDurability.persistent,
+    }),
+  )
 }
 
 /** The refusal for an answer that is missing or says something else than was asked. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { prover } from '#lib/devnet/devnet.ts'
+import { prover } from '#lib/prover/stand-in.ts'
 import { catchUp, enrolUnevenly, LAG } from '../support/lagging-nodes.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 

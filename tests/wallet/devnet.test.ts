@@ -1,6 +1,7 @@
 import { Asset, Keypair, Operation, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Devnet, devnetKeys, prover, startDevnet } from '#lib/devnet/devnet.ts'
+import { type Devnet, devnetKeys, startDevnet } from '#lib/devnet/devnet.ts'
+import { prover } from '#lib/prover/stand-in.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'

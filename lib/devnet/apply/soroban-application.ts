@@ -12,7 +12,6 @@ const Result = xdr.InvokeHostFunctionResult
 const OUTCOME = {
   trapped: Result.invokeHostFunctionTrapped(),
   'resource-limit-exceeded': Result.invokeHostFunctionResourceLimitExceeded(),
-  'entry-archived': Result.invokeHostFunctionEntryArchived(),
 } as const
 
 /** What of the resource fee is used, in stroops. What is left of it goes back to the fee source. */

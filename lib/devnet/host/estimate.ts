@@ -42,6 +42,6 @@ export function estimateResources(simulated: {
 
 /** What is declared has 32 bits. */
 function withLeeway(instructions: number, asked: number): number {
-  const leeway = asked > LEEWAY ? Math.floor(asked) : LEEWAY
-  return Math.min(Math.max(Math.floor((instructions * 104) / 100), instructions + leeway), 0xffff_ffff)
+  const roomy = Math.max(Math.floor((instructions * 104) / 100), instructions + Math.max(asked, LEEWAY))
+  return Math.min(roomy, 0xffff_ffff)
 }

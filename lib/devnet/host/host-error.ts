@@ -7,7 +7,6 @@ type HostErrorCode =
   | 'ExistingValue'
   | 'ExceededLimit'
   | 'InvalidAction'
-  | 'InternalError'
   | 'UnexpectedType'
   | 'UnexpectedSize'
 

@@ -40,14 +40,14 @@ export type InvocationResult =
     }
   | {
       readonly ok: false
-      readonly code: 'trapped' | 'resource-limit-exceeded' | 'entry-archived'
+      readonly code: 'trapped' | 'resource-limit-exceeded'
       readonly error: string
       readonly diagnostics: xdr.DiagnosticEvent[]
     }
 
 /**
- * Runs one host function. Writes go to `invocation.state`; on failure the caller drops that layer. Nothing is ever
- * archived here, so `entry-archived` never comes: an expired entry is restored where it is used, and pays its rent.
+ * Runs one host function. Writes go to `invocation.state`; on failure the caller drops that layer. No result says that
+ * an entry is archived: nothing ever is.
  */
 export function invokeHostFunction(invocation: Invocation): InvocationResult {
   const { state, ledger, source, auth, mode, resources } = invocation

@@ -1,5 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { sequenceUse, withSequence } from '../state/account.ts'
+import { withSequence } from '../state/account.ts'
 import { openView, type State, type StoredEntry } from '../state/state.ts'
 
 /**
@@ -17,7 +17,6 @@ export function simulatedState(state: State): State {
 function extended(entry: StoredEntry): StoredEntry {
   if (entry.data.type !== 'account' || entry.data.account.ext.type === 'v1') return entry
   const { account } = entry.data
-  const { ledger, time } = sequenceUse(account)
-  const grown = withSequence(account, account.seqNum, { sequence: ledger, closeTime: Number(time) })
+  const grown = withSequence(account, account.seqNum, { sequence: 0, closeTime: 0 })
   return { ...entry, data: xdr.LedgerEntryData.account(grown) }
 }

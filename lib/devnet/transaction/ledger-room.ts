@@ -50,7 +50,7 @@ export function multiplyLimits({ classic, soroban, clusters }: LedgerLimits, fac
 /** Ledgers' worth of transactions that the queue holds (core's defaults). */
 const QUEUE_LEDGERS: Record<Kind, number> = { classic: 4, soroban: 2 }
 
-const NOTHING: Room = {
+export const NOTHING: Room = {
   operations: 0,
   instructions: 0,
   transactionBytes: 0,
@@ -90,7 +90,6 @@ export function queueRoom(limits: LedgerLimits, kind: Kind): Room {
   return combine(ledgerRoom(limits, kind), NOTHING, (room) => room * QUEUE_LEDGERS[kind])
 }
 
-export const noRoom = (): Room => NOTHING
 export const add = (left: Room, right: Room): Room => combine(left, right, (one, other) => one + other)
 /** Never less than nothing. */
 export const subtract = (left: Room, right: Room): Room =>

@@ -1,5 +1,5 @@
 import type { Envelope } from './envelope.ts'
-import { add, betterFee, compareRates, fits, isNothing, noRoom, type Room, roomOf, subtract } from './ledger-room.ts'
+import { add, betterFee, compareRates, fits, isNothing, NOTHING, type Room, roomOf, subtract } from './ledger-room.ts'
 
 /** The room of a queue: who offers more for an operation takes the place of those who offer least (core's limiter). */
 interface QueueRoom {
@@ -20,7 +20,7 @@ interface QueueRoom {
 
 export function openQueueRoom(limit: Room): QueueRoom {
   const pending = new Set<Envelope>()
-  let taken = noRoom()
+  let taken = NOTHING
   let beaten: Envelope | undefined
   return {
     find(envelope, replaced) {

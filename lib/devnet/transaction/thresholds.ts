@@ -9,20 +9,12 @@ export function thresholdOf(account: xdr.AccountEntry, level: number): number {
   return account.thresholds.value[level] ?? 0
 }
 
-/** The level at which an operation's source must sign (core's OperationFrame::getThresholdLevel). */
+/** The level at which the source of a supported operation must sign (core's OperationFrame::getThresholdLevel). */
 export function levelOf(body: xdr.OperationBody): number {
   switch (body.type) {
     case 'setOptions':
       return changesControl(body.setOptionsOp) ? HIGH : MEDIUM
-    case 'accountMerge':
-      return HIGH
-    case 'allowTrust':
     case 'bumpSequence':
-    case 'claimClaimableBalance':
-    case 'extendFootprintTtl':
-    case 'inflation':
-    case 'restoreFootprint':
-    case 'setTrustLineFlags':
       return LOW
     default:
       return MEDIUM

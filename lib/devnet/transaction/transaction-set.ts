@@ -1,5 +1,5 @@
 import { type Envelope, inclusionFee } from './envelope.ts'
-import { add, compareRates, fits, type Kind, type LedgerLimits, ledgerRoom, noRoom, roomOf } from './ledger-room.ts'
+import { add, compareRates, fits, type Kind, type LedgerLimits, ledgerRoom, NOTHING, roomOf } from './ledger-room.ts'
 import { openStage, type Stage } from './ledger-stages.ts'
 import { BASE_FEE } from './validity.ts'
 
@@ -57,7 +57,7 @@ function choose(
   place: (envelope: Envelope) => boolean,
 ): { taken: Envelope[]; isShort: boolean } {
   const limit = ledgerRoom(limits, kind)
-  let room = noRoom()
+  let room = NOTHING
   const taken = ranked.filter((envelope) => {
     const next = add(room, roomOf(envelope))
     if (!fits(next, limit) || !place(envelope)) return false
