@@ -35,12 +35,12 @@ export interface DevnetOptions {
   readonly profile?: keyof typeof PROFILES
   /** milliseconds between ledgers, in place of the profile's; 0 closes one only when `closeLedger` is called */
   readonly closeMs?: number
-  /** for each node behind the address, asked in turn, by how many ledgers it lags; one that does not unless given */
+  /** by how many ledgers each node lags; requests go to the nodes in turn; by default one node that does not lag */
   readonly lag?: readonly number[]
   readonly passphrase: string
-  /** what the verifier takes for a proof: stand-ins unless given */
+  /** what the verifier takes for a proof; stand-ins by default */
   readonly proofs?: ProofMode
-  /** the room in a ledger: testnet's unless given */
+  /** the room in a ledger; testnet's by default */
   readonly limits?: LedgerLimits
   /** answers what is below /idp */
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
@@ -142,7 +142,7 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
   return { ledger, deployment }
 }
 
-/** Whether this network's verifier has the keys of what its proofs are to be. */
+/** Whether the network's verifier has the verification keys of these proofs. */
 function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proofs): boolean {
   return CIRCUIT_NAMES.every((name) => {
     const data = state.get(verificationKeyKey(contracts.verifier, CIRCUIT_TYPES[name]).id)?.data
@@ -151,7 +151,7 @@ function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proof
   })
 }
 
-/** Closes a ledger every `closeMs`, the first at once: a network that was down is healthy again. */
+/** Closes a ledger every `closeMs`, the first at once, so that a network that was down is healthy again. */
 function keepClosing(ledger: Ledger, closeMs: number): () => void {
   if (closeMs === 0) return () => {}
   const close = () => {

@@ -88,7 +88,7 @@ function load(options: BackendOptions): Instance {
   let worker: Worker | undefined
   const api = start(options, ending.signal, (born) => {
     worker = born
-    // An error that no listener takes would end the whole process.
+    // An error event without a listener would end the process.
     born.on('error', (error) => fail(`the prover failed: ${error.message}`))
     born.once('exit', () => fail('the prover ended in the middle'))
   })
@@ -114,7 +114,7 @@ async function start(
   const { g1, g2 } = await options.referenceString()
   const { Barretenberg, RawBuffer } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
   ended.throwIfAborted()
-  // bb.js hands its worker out when it is loaded, which one that dies or hangs never is. Node tells of it at its birth.
+  // bb.js gives its worker out when that is loaded. A worker that dies or hangs never is, so Node's own event is used.
   process.once('worker', tell)
   const api = await Barretenberg.new({ threads, ...(pages !== undefined && { memory: { maximum: pages } }) })
   await api.srsInitSrs(new RawBuffer(g1), g1.length / 64, new RawBuffer(g2))

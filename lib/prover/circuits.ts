@@ -38,8 +38,8 @@ export class ProverFault extends Error {
 }
 
 /**
- * The circuits of a deployment: `register`, `transfer` and `withdraw`, each as `<name>.json`, what nargo compiles, with
- * `<name>.vk`, its verification key.
+ * Reads the circuits of a deployment, `register`, `transfer` and `withdraw`: for each `<name>.json`, as nargo compiles
+ * it, and `<name>.vk`, its verification key.
  * @throws ProverFault for a file that is missing, damaged, or made for another version of the interface
  */
 export async function readCircuits(folder: string): Promise<Circuits> {

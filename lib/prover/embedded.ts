@@ -1,13 +1,13 @@
 import { type Digests, type ReferenceString, readKnownString } from './reference-string.ts'
 
 /**
- * What the embedded ledger deploys: the project's own circuits, and a reference string whose secret anybody can derive.
- * The folders are relative to that of the project, in which every program of it runs; a build does not take them along.
+ * The folders of the embedded ledger: the project's own circuits, and a reference string whose secret anybody can
+ * derive. They are relative to the project's folder, where every program runs, since a build does not bundle them.
  */
 export const EMBEDDED_CIRCUITS = 'lib/prover/circuits'
 export const EMBEDDED_STRING = 'lib/prover/reference-string'
 
-/** A damaged file is named at the start, which costs a few milliseconds, and not by a proof that fails later. */
+/** The digests are checked, which takes milliseconds: otherwise a damaged file would show as a proof that fails. */
 export function readEmbeddedString(): Promise<ReferenceString> {
   return readKnownString(EMBEDDED_STRING, DIGESTS, 'that of the embedded ledger')
 }

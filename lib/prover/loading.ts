@@ -7,10 +7,10 @@ import { openProver, type RealProver } from './prover.ts'
 import { fetchReferenceString, IGNITION, isComplete, readKnownString, readReferenceString } from './reference-string.ts'
 import { prover as standIn } from './stand-in.ts'
 
-/** What the configuration says of proofs. */
+/** The settings of the prover. */
 export interface ProverSettings {
   network: 'local' | 'testnet'
-  /** What a local ledger takes. */
+  /** What a local ledger takes for a proof. */
   proofs: Environment['DEVNET_PROOFS']
   /** A package or a file that exports `prover`, in place of the project's own. */
   module: string | undefined
@@ -21,7 +21,7 @@ export interface ProverSettings {
   threads: number | undefined
 }
 
-/** A prover as it is configured; only one that has a worker has something to check and to end. */
+/** The configured prover. Only the project's own has `check` and `destroy`. */
 export type LoadedProver = Prover & Partial<Pick<RealProver, 'check' | 'destroy'>>
 
 export function proverSettings(environment: Environment): ProverSettings {
@@ -83,7 +83,7 @@ function hasProver(module: unknown): module is { prover: Prover } {
   return typeof prover === 'object' && prover !== null && 'prove' in prover && typeof prover.prove === 'function'
 }
 
-/** Runs a step whose fault is that of one variable. */
+/** Runs a step; its faults become faults of one variable. */
 async function named<T>(variable: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()

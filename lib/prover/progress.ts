@@ -1,6 +1,6 @@
 import type { Prover } from '#lib/wallet/prover.ts'
 
-/** Says before each of `total` proofs which one it is, and from the second on how long all that are left will take. */
+/** Announces each of `total` proofs before it is made, from the second on with the time that the rest will take. */
 export function announceProofs(
   prover: Prover,
   total: number,
@@ -22,7 +22,7 @@ export function announceProofs(
   }
   return {
     ...prover,
-    // One after the other, as the prover works: otherwise the second would be announced while the first is made.
+    // The prover makes one proof after the other: without this the second would be announced during the first.
     prove: (statement) => {
       const proof = last.then(() => proveNext(statement))
       last = proof.catch(() => undefined)

@@ -29,11 +29,11 @@ export interface RealProver extends Prover {
    *   is not that of the interface
    */
   check(): Promise<void>
-  /** Ends the worker, which otherwise keeps the process alive, for good: a later proof rejects. */
+  /** Ends the worker, which otherwise keeps the process alive. Later proofs reject. */
   destroy(): Promise<void>
 }
 
-/** Reads the folders at once, and nothing else. @throws ProverFault */
+/** Reads the folders now; the worker is loaded for the first proof. @throws ProverFault */
 export async function openProver(options: ProverOptions): Promise<RealProver> {
   const { threads = Math.min(availableParallelism(), 8), limitMs = 120_000 } = options
   const circuits = await readCircuits(options.circuits)

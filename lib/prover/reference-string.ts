@@ -42,7 +42,7 @@ export async function readReferenceString(folder: string): Promise<ReferenceStri
   return { g1: g1.subarray(0, G1_BYTES), g2 }
 }
 
-/** Reads a string that must be this one. @throws ProverFault */
+/** Reads a string that must have these digests. `origin` says which string that is. @throws ProverFault */
 export async function readKnownString(folder: string, digests: Digests, origin: string): Promise<ReferenceString> {
   const string = await readReferenceString(folder)
   for (const part of ['g1', 'g2'] as const) {
@@ -69,7 +69,7 @@ const LIMIT_MS = 60_000
  */
 export async function fetchReferenceString(folder: string, source = SOURCE): Promise<void> {
   await mkdir(folder, { recursive: true })
-  // The whole of the first file has gigabytes.
+  // The first file has gigabytes, of which only the beginning is needed.
   const parts = [
     { name: 'g1', bytes: G1_BYTES },
     { name: 'g2', bytes: G2_BYTES },
@@ -106,7 +106,7 @@ async function download(url: string, bytes: number): Promise<Uint8Array> {
   }
 }
 
-/** A server that knows no ranges sends the whole file: what is beyond `bytes` is not read. */
+/** Stops after `bytes`: a server without support for ranges sends the whole file. */
 async function readStart({ body }: Response, bytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0

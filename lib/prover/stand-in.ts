@@ -4,13 +4,13 @@ import { publicInputs } from '#lib/wallet/statement.ts'
 import { type CircuitName, KEY_BYTES } from './circuits.ts'
 import type { Verify } from './verifier.ts'
 
-/** In place of 32 bytes a real proof has 456 of them; a stand-in leaves the other 455 zero. */
+/** A stand-in fills only the first 32 bytes of a proof. */
 const DIGEST_BYTES = 32
 const ZEROS = new Uint8Array(PROOF_BYTES - DIGEST_BYTES)
 
 /**
- * The stand-in for a proof, 14,592 bytes: the SHA-256 of the circuit's name and the public inputs, then zeros. It shows
- * that a call was made for the state in which it arrives, and nothing else: not that the balance covers the amount.
+ * The stand-in for a proof, 14,592 bytes: the SHA-256 of the circuit's name and the public inputs, then zeros. It proves
+ * that the call was made for the present state, but not that the balance covers the amount.
  */
 export function standIn(statement: Statement): Uint8Array {
   const proof = new Uint8Array(PROOF_BYTES)
@@ -20,7 +20,7 @@ export function standIn(statement: Statement): Uint8Array {
 
 const NO_KEY = new Uint8Array(KEY_BYTES)
 
-/** What a verifier that takes stand-ins shows for verification keys, so that no other prover works with it unawares. */
+/** The verification keys of a verifier that takes stand-ins. They differ from real ones, so a real prover is refused. */
 export const STAND_IN_KEYS = { register: NO_KEY, transfer: NO_KEY, withdraw: NO_KEY } as const
 
 /** The prover for a ledger that takes stand-ins. The witness is not used. */

@@ -4,7 +4,7 @@ import { PUBLIC_INPUT_BYTES } from '#lib/wallet/statement.ts'
 import { type CircuitName, KEY_BYTES, ProverFault } from './circuits.ts'
 
 /**
- * Whether a proof holds for these public inputs. What is malformed does not hold.
+ * Whether a proof holds for these public inputs. A malformed proof does not.
  * @throws ProverFault when the verifier itself fails; it must not be asked again
  */
 export type Verify = (circuit: CircuitName, publicInputs: Uint8Array, proof: Uint8Array, key: Uint8Array) => boolean

@@ -18,8 +18,7 @@ export type AccountAuth =
  * Signers and thresholds of the account at `address` (a G-address), as the ledger has them now.
  *
  * It asks for the ledger entry: `getAccount` of the SDK says "not found" for an outage too, which would let a multisig
- * account in on its master key alone. So an empty answer is the only "does not exist"; anything else
- * that is not this account's entry is no answer.
+ * account in on its master key alone. Only an answer without an entry means that the account does not exist.
  * @throws Refusal `unavailable`
  */
 export async function readAccountAuth(rpc: EntryReader, address: string): Promise<AccountAuth> {
@@ -27,7 +26,7 @@ export async function readAccountAuth(rpc: EntryReader, address: string): Promis
   return account ? authOf(address, account) : { exists: false }
 }
 
-/** Signers and thresholds by the account's entry. Signers other than ed25519 keys cannot sign a challenge: left out. */
+/** Signers and thresholds of an account's entry. Only ed25519 keys are listed: no other signer can sign a challenge. */
 export function authOf(address: string, entry: xdr.AccountEntry): AccountAuth & { exists: true } {
   const [master = 0, low = 0, medium = 0, high = 0] = entry.thresholds.toBytes()
   const signers: Signer[] = [{ key: address, weight: master }]
@@ -49,7 +48,7 @@ export interface HintedSignature {
   signature: Uint8Array
 }
 
-/** The weight of signatures. `signedBy` has every signer once; `allValid`: each signature is that of a signer. */
+/** The weight of signatures. `signedBy` names each signer once. `allValid`: every signature is that of a signer. */
 export interface Weighed {
   weight: number
   allValid: boolean
@@ -58,7 +57,7 @@ export interface Weighed {
 
 /**
  * Weighs `signatures` over `hash` (32 bytes): each may stand for one signer, and each signer counts once. A signature
- * that matches no signer, or one a second time, leaves `allValid` false; the ledger refuses such a transaction (txBAD_AUTH_EXTRA).
+ * that matches no signer, or one a second time, leaves `allValid` false; the ledger refuses that (txBAD_AUTH_EXTRA).
  */
 export function weighSignatures(given: {
   hash: Uint8Array
@@ -123,13 +122,13 @@ export interface AccountReading {
 /** @throws Refusal `unavailable` */
 export type ReadAccount = (address: string) => Promise<AccountReading>
 
-/** Those who ask within this time share one question to the RPC. */
+/** Questions within this time share one call of the RPC. */
 const GATHER_MS = 5
 
-/** Two questions are at least this far apart: those who ask meanwhile share the later one. */
+/** Two calls are at least this far apart: questions in between share the later one. */
 const APART_MS = 100
 
-/** The RPC's own limit on the keys of one question. */
+/** The RPC's limit on the keys of one call. */
 const MOST_KEYS = 200
 
 interface Asker {
@@ -138,7 +137,7 @@ interface Asker {
   reject(error: unknown): void
 }
 
-/** Reads accounts, many at once where many ask at once, so that a crowd costs a few RPC calls. */
+/** Reads accounts. Questions at the same time share a call, so that many payers cost few calls. */
 export function openAccounts(network: Network): ReadAccount {
   const askers: Asker[] = []
   let askedAt = Number.NEGATIVE_INFINITY

@@ -8,7 +8,7 @@ export interface StellarAsset {
   asset: Asset
 }
 
-/** What an issuer holds of its own asset, as the asset's contract puts it: the most that there can be. */
+/** The balance that an asset's contract gives for the asset's issuer. */
 const WITHOUT_LIMIT = 2n ** 63n - 1n
 
 /**
@@ -60,7 +60,7 @@ function balanceKey(contract: string, asset: Asset, address: string): xdr.Ledger
   return xdr.LedgerKey.trustline(new xdr.LedgerKeyTrustLine({ accountId, asset: asset.toTrustLineXdrObject() }))
 }
 
-/** The instance of a contract (C…): its code and what it keeps beside. */
+/** The instance of a contract (C…): its code, and the values that it stores. */
 export async function readInstance(server: EntryReader, contract: string): Promise<xdr.ScContractInstance | undefined> {
   const { entries } = await readEntries(server, [contractKey(contract, xdr.ScVal.scvLedgerKeyContractInstance())])
   const entry = entries[0]?.val
@@ -68,7 +68,7 @@ export async function readInstance(server: EntryReader, contract: string): Promi
   return entry.contractData.val.instance
 }
 
-/** A value of an instance under a unit variant of its storage keys: a vector of nothing but the variant's name. */
+/** A value that an instance stores. Its key is a vector of one symbol, the name. */
 export function settingOf(instance: xdr.ScContractInstance | undefined, name: string): xdr.ScVal | undefined {
   const found = instance?.storage?.find(({ key }) => {
     const [first, ...rest] = key.type === 'scvVec' ? (key.vec ?? []) : []
@@ -90,5 +90,5 @@ function assetOf(instance: xdr.ScContractInstance): Asset | undefined {
 }
 
 function unreadable(): Refusal {
-  return new Refusal('unavailable', 'the ledger gave a balance that cannot be read')
+  return new Refusal('unavailable', 'the ledger answered with a balance that cannot be read')
 }

@@ -6,11 +6,11 @@ import { contractKey, type EntryReader, readEntries } from './entries.ts'
 export interface AccountEntry {
   auditorId: number
   viewingKey: Uint8Array
-  /** These three have changed their names between versions of the contract: undefined if under none that we know. */
+  /** The fields of these three have other names in other versions of the contract; undefined under an unknown name. */
   spendingKey: Uint8Array | undefined
   spendable: Uint8Array | undefined
   receiving: Uint8Array | undefined
-  /** Expired, not lost: a call that touches it restores it, if it was simulated after the expiry (CAP-66). */
+  /** Expired, but not lost: a call that was simulated after the expiry restores it (CAP-66). */
   archived: boolean
   /** Last ledger in which the entry lives; 0 once archived. */
   liveUntilLedger: number
@@ -59,7 +59,7 @@ export async function findAccounts(
 /**
  * Reads what getLedgerEntries returned for an `accountKey`; `latestLedger` is that of the same answer. An entry that is
  * not there was never registered. One without viewing key and auditor is Refusal `not-wired`: the configured contract
- * is no confidential token, and nothing about the address follows.
+ * is no confidential token, and the answer says nothing about the address.
  */
 export function readAccountEntry(entry: FoundAccount['entry'], latestLedger: number): AccountEntry {
   const fields = fieldsOf(entry.val)

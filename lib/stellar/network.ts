@@ -6,15 +6,15 @@ import { metrics } from '#lib/observability/metrics.ts'
 /** How long one RPC call may take before it counts as unanswered. */
 const CALL_TIMEOUT_MS = 5_000
 
-/** A Stellar RPC, and what it takes to speak of its network. */
+/** A Stellar RPC and its network. */
 export interface Network {
   /** `local` or `testnet` */
   name: string
   passphrase: string
   rpcUrl: string
-  /** how often a waiting request looks at the ledger, in milliseconds */
+  /** how often a waiting request asks the ledger, in milliseconds */
   pollMs: number
-  /** the SDK's client, for what its typed calls are good for */
+  /** the SDK's client */
   server: rpc.Server
   /**
    * One JSON-RPC call, its result parsed by `schema`. Envelopes go out as they are stored, without a detour through
@@ -98,10 +98,10 @@ async function post(url: string, method: string, params: Record<string, unknown>
   return result
 }
 
-/** The RPC speaks for another network than the one that was configured. */
+/** The RPC belongs to another network than the configured one. */
 export class ForeignNetwork extends Error {
   constructor(passphrase: string) {
-    super(`the RPC is one of another network: ${JSON.stringify(passphrase.slice(0, 100))}`)
+    super(`the RPC belongs to another network: ${JSON.stringify(passphrase.slice(0, 100))}`)
     this.name = 'ForeignNetwork'
   }
 }
@@ -154,14 +154,14 @@ export function guardNetwork(network: Network): GuardedNetwork {
   }
 }
 
-/** A node that lags is at most so many ledgers behind; what is further behind is a network that has begun anew. */
+/** The most ledgers that a node lags. An answer from further behind is that of a network that was reset. */
 const LAG = 10
 
 /** True if an answer as of `ledger` is that of a node that lags behind `known`, a ledger that has closed. */
 export const isLagging = (ledger: number, known: number): boolean => ledger < known && ledger >= known - LAG
 
 /**
- * True if, when a node answers as of `ledger`, every node shows all that stood on the ledger when a node answered as of
- * `since`: both may have been behind. A number far below `since` is that of a network that has begun anew.
+ * True if every node now shows all that was on the ledger when an answer was as of `since`, given an answer as of
+ * `ledger`. Both answers may lag. A ledger far below `since` is that of a network that was reset.
  */
 export const isBehindAll = (since: number, ledger: number): boolean => ledger >= since + 2 * LAG || ledger < since - LAG

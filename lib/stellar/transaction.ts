@@ -6,8 +6,8 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Network } from './network.ts'
 
 /**
- * The network's answer to an envelope. PENDING, DUPLICATE, TRY_AGAIN_LATER and silence all say the same:
- * it may be on its way. Only ERROR says that this node will not have it.
+ * The network's answer to an envelope. After PENDING, DUPLICATE, TRY_AGAIN_LATER or no answer it may reach the ledger.
+ * Only ERROR says that this node refuses it.
  */
 export type Sent =
   | { kind: 'unknown'; latestLedger?: number }
@@ -28,7 +28,7 @@ const CONTESTED = 'txBadSeq'
  */
 const FOR_NOW = new Set(['txTooEarly', 'txInsufficientFee'])
 
-/** Gives `envelope` (base64 XDR) to the network. Never throws: no answer is an answer that leaves all open. */
+/** Sends `envelope` (base64 XDR) to the network. Never throws: without an answer the outcome is `unknown`. */
 export async function send(network: Network, envelope: string): Promise<Sent> {
   try {
     const answer = await network.call('sendTransaction', { transaction: envelope }, ANSWER)
@@ -47,7 +47,7 @@ const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform
 
 const RANGE = { latestLedger: z.number().int(), latestLedgerCloseTime: seconds, oldestLedger: z.number().int() }
 
-/** The answer to a look-up by hash: how far its history reaches, and the transaction if it knows that. */
+/** The answer to a look-up by hash: the range of the node's history, and the transaction if it is there. */
 const LOOKUP = z.discriminatedUnion('status', [
   z.object({ status: z.literal('NOT_FOUND'), ...RANGE }),
   z.object({
@@ -63,7 +63,7 @@ const LOOKUP = z.discriminatedUnion('status', [
 
 export type Lookup = z.output<typeof LOOKUP>
 
-/** A transaction that stands on the ledger, as the RPC tells it. `createdAt` is when its ledger closed, unix seconds. */
+/** A transaction on the ledger, as the RPC answers it. `createdAt` is when its ledger closed, unix seconds. */
 export type FoundTransaction = Pick<
   Exclude<Lookup, { status: 'NOT_FOUND' }>,
   'status' | 'ledger' | 'createdAt' | 'envelopeXdr' | 'resultXdr' | 'diagnosticEventsXdr'
@@ -98,14 +98,14 @@ export function innerResultOf({ result }: xdr.TransactionResult): xdr.InnerTrans
   return 'innerResultPair' in result ? result.innerResultPair : undefined
 }
 
-/** The code that says what happened, that of the inner transaction where there is one: txSuccess, txFailed, txBadSeq … */
+/** The result code, of a fee bump that of the inner transaction: txSuccess, txFailed, txBadSeq … */
 export function resultCodeOf(result: xdr.TransactionResult): string {
   return innerResultOf(result)?.result.result.type ?? result.result.type
 }
 
 /**
- * The last contract error among diagnostic events, whose topics are ("error", Error(Contract, #n)): the one before it
- * may be a callee's that the caller has dealt with. Only told for information, so what cannot be read is passed over.
+ * The last contract error among diagnostic events, whose topics are ("error", Error(Contract, #n)): an earlier one may
+ * be a callee's, which the caller handled. It is for information only, so events that cannot be read are skipped.
  */
 export function contractErrorOf(diagnosticEvents: readonly string[]): number | null {
   for (const encoded of diagnosticEvents.toReversed()) {

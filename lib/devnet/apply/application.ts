@@ -43,15 +43,15 @@ export function applyEnvelope(envelope: Envelope, state: State, ledger: LedgerCo
       ? applyContractCall(inner, state, ledger, changesBefore)
       : applyOperations(inner, state, ledger, changesBefore)
   } catch (cause) {
-    // The call would fail for want of a verifier, and cost its sender the fee. It can wait.
+    // Only the verifier is missing. The call waits, since a failure would cost its sender the fee.
     if (cause instanceof ProofUnchecked) throw cause
-    // A fault of this code must not keep every later ledger from closing: core answers txINTERNAL_ERROR, too.
+    // A fault of this code must not keep every later ledger from closing. Core answers txINTERNAL_ERROR to a fault.
     log('error', 'transaction failed within', { hash: envelope.hash, failure: describeFailure(cause) })
     return rejected(inner, { code: 'txInternalError' }, changesBefore)
   }
 }
 
-/** Core loads the fee source of a fee bump before anything else, which its meta shows as a change of nothing. */
+/** Core loads the fee source of a fee bump first, and its meta shows an update that changes nothing. */
 function touched(account: string, state: State): xdr.LedgerEntryChange[] {
   const entry = state.get(accountKey(account))
   if (!entry) return []

@@ -29,7 +29,7 @@ export function closeMeta(record: LedgerRecord, bodies: Bodies): xdr.LedgerClose
   )
 }
 
-/** The set that the hash in the header is of. */
+/** The transaction set whose hash is in the header. */
 export function transactionSet(
   previousLedgerHash: Uint8Array,
   [classic, soroban]: readonly [PhaseRecord, PhaseRecord],

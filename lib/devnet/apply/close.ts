@@ -11,16 +11,16 @@ import { envelopeResult } from '../transaction/results.ts'
 import type { TransactionSet } from '../transaction/transaction-set.ts'
 import { type Application, applyEnvelope } from './application.ts'
 
-/** One transaction of a closed ledger, whole. */
+/** One transaction of a closed ledger, with all that it did. */
 export interface ClosedTransaction {
   readonly envelope: Envelope
   readonly ok: boolean
   readonly result: xdr.TransactionResult
   readonly meta: xdr.TransactionMetaV4
-  /** what taking the fee changed, and giving back what was not used of it */
+  /** what the charge of the fee changed, and what the refund did */
   readonly feeChanges: xdr.LedgerEntryChange[]
   readonly refundChanges: xdr.LedgerEntryChange[]
-  /** stroops for a place in the ledger, per operation (of a contract call: in all), as fee statistics count them */
+  /** stroops for a place in the ledger as fee statistics count them: per operation, for a contract call in all */
   readonly inclusionFee: bigint
 }
 
@@ -80,7 +80,7 @@ function takeFee(envelope: Envelope, baseFee: bigint, state: State, { sequence }
   return charge
 }
 
-/** What the resource fee did not buy, to the fee source; nothing if that account is gone or cannot take it. */
+/** Refunds the unused resource fee to the fee source, unless that account is gone or its balance would overflow. */
 function giveBack(envelope: Envelope, { soroban }: Application, state: State, { sequence }: LedgerContext): bigint {
   if (!soroban) return 0n
   const refund = envelope.resourceFee - soroban.charge.nonRefundable - soroban.charge.refundable

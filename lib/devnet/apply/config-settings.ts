@@ -29,7 +29,7 @@ export function configSettings(settings: NetworkSettings): Omit<StoredEntry, 'la
   })
 }
 
-/** What is configured becomes what the ledger says, as by an upgrade of the network. */
+/** Writes the settings that differ from the ledger's, as an upgrade of the network would. */
 export function upgrade(state: State, settings: readonly Omit<StoredEntry, 'lastModified'>[], sequence: number): void {
   for (const setting of settings) {
     const present = state.get(setting.key)

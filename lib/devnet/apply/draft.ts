@@ -21,7 +21,7 @@ export interface Tip {
   readonly closeTime: number
 }
 
-/** A ledger that is worked out whole and not kept yet. */
+/** A ledger that is complete, but not kept yet. */
 export interface Draft {
   /** holds what it changes */
   readonly layer: State
@@ -92,7 +92,7 @@ export function draftWaiting(steps: {
   }
 }
 
-/** The transactions that meet a fault alone, each with that; all of them if none does. */
+/** The transactions that meet a fault when drafted alone, each with its fault; all of them if none does. */
 function findFaults(
   set: TransactionSet,
   draft: (set: TransactionSet) => Draft,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { encodePoint, H, multiply, ORDER } from '#lib/wallet/grumpkin.ts'
 
-/** The keys that a devnet is born with. They follow from the passphrase alone, so they guard nothing of worth. */
+/** The keys of a new network. They follow from the passphrase, so everybody can know them. */
 export interface DevnetKeys {
   /** holds all XLM; as in stellar-core its seed is the network id */
   readonly root: Keypair

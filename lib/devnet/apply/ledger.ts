@@ -25,13 +25,13 @@ export interface Ledger {
   context(): LedgerContext
   /** unix seconds */
   now(): number
-  /** What is submitted after the ledger `last` is judged for the next, which may close some seconds from now. */
+  /** The ledger for which an envelope is checked that arrives after `last`. It may close some seconds from now. */
   momentAfter(last: Pick<LedgerContext, 'sequence' | 'closeTime'>): Moment
   /** @throws UnreadableEnvelope if `envelope` (base64 XDR) is not one */
   read(envelope: string): Envelope
   /** @throws UnreadableEnvelope */
   submit(envelope: string): { envelope: Envelope; verdict: Verdict }
-  /** Closes a ledger with all that waits. */
+  /** Closes a ledger with the waiting transactions that it has room for. */
   close(): void
   /** Settles when the next ledger has closed. */
   closed(): Promise<void>
@@ -46,7 +46,7 @@ interface LedgerOptions {
   readonly limits: LedgerLimits
   /** milliseconds between ledgers, as the network's settings say */
   readonly closeMs: number
-  /** ledgers of which is remembered what they changed: how far a node may lag behind */
+  /** for how many ledgers the changes are remembered: the most that a node can lag behind */
   readonly memory: number
   readonly verify: LedgerContext['verify']
   /** unix milliseconds */
@@ -55,7 +55,7 @@ interface LedgerOptions {
   readonly genesis: (ledger: LedgerContext) => StoredEntry[]
 }
 
-/** Seconds past now that a transaction must at least be valid for: two closes of 5 s (core's upper bound offset). */
+/** Seconds from now for which a transaction must be valid: two closes of 5 s (core's upper bound offset). */
 const CLOSE_TIME_SLACK = 10
 
 export function openLedger(options: LedgerOptions): Ledger {

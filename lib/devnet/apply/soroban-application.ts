@@ -14,7 +14,7 @@ const OUTCOME = {
   'resource-limit-exceeded': Result.invokeHostFunctionResourceLimitExceeded(),
 } as const
 
-/** What of the resource fee is used, in stroops. What is left of it goes back to the fee source. */
+/** The used part of the resource fee, in stroops. The rest goes back to the fee source. */
 export interface SorobanCharge {
   readonly nonRefundable: bigint
   /** rent and events together */
@@ -31,7 +31,7 @@ interface SorobanOutcome {
   readonly diagnostics: xdr.DiagnosticEvent[]
 }
 
-/** What a Soroban transaction costs that fails, or never runs: the part that is not refundable, and no more. */
+/** The cost of a Soroban transaction that fails or never runs: only the part that is not refundable. */
 export function unusedCharge(inner: Inner): SorobanCharge {
   const nonRefundable = inner.soroban ? nonRefundableFee(inner.soroban.resources, inner.size) : 0n
   return { nonRefundable, refundable: 0n, rent: 0n }

@@ -43,7 +43,7 @@ export function readAccount(address: string, storage: Storage): xdr.AccountEntry
   return data.account
 }
 
-/** Weight by hex key: the master key and the ed25519 signers; no other kind can sign here. */
+/** Weights of the master key and the ed25519 signers, by hex key. Other signers cannot sign an authorization. */
 function weightsOf(account: xdr.AccountEntry): Map<string, number> {
   const weights = new Map([[account.accountId.value.toString(), account.thresholds.value[0] ?? 0]])
   for (const { key, weight } of account.signers) {

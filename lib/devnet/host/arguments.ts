@@ -13,8 +13,8 @@ const decoders: { [Type in keyof Parameters]: (value: xdr.ScVal) => Parameters[T
 }
 
 /**
- * The arguments by name, as the function's parameters say; Error(WasmVm, …) as when generated code refuses them. What an
- * asset contract does not take, the host itself refuses.
+ * Decodes the arguments by the function's parameters. What a Wasm contract does not take is Error(WasmVm, …), as from its
+ * generated code. The arguments of an asset contract are refused by the host itself.
  */
 export function decodeArguments(
   { parameters }: ContractFunction,

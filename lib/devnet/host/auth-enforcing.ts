@@ -16,9 +16,9 @@ interface Tracker {
   readonly entry: xdr.SorobanAuthorizationEntry
   readonly address: string
   readonly root: Node
-  /** for every frame of the call stack the node that it used up */
+  /** for every call on the stack, the node that it used up */
   readonly matches: (Node | undefined)[]
-  /** the credentials were checked and the nonce used up; source-account credentials need neither */
+  /** whether credentials were checked and the nonce used up; source-account credentials need neither */
   verified: boolean
 }
 
@@ -119,7 +119,7 @@ function verify(
     verifyAccount({ address, preimage: preimage.toXdr(), signature, storage })
   } catch (cause) {
     if (!(cause instanceof HostError)) throw cause
-    // As the host does it, so that a contract cannot mistake the signer's trouble for its own.
+    // The host changes the error, so that a contract cannot take the signer's error for its own.
     const reason = `failed account authentication with error ${cause.label}: ${cause.message}`
     throw hostError('Auth', 'InvalidAction', reason)
   }

@@ -16,7 +16,7 @@ interface Node {
 interface Tracker {
   readonly address: string
   readonly root: Node
-  /** for every frame of the call stack the node that was recorded for it */
+  /** for every call on the stack, the node that was recorded for it */
   readonly matches: (Node | undefined)[]
   /** undefined for the source account, which signs the envelope */
   readonly nonce: bigint | undefined
@@ -27,8 +27,8 @@ const NOT_ROOT =
   'Use `require_auth()` in the top invocation or enable non-root authorization.'
 
 /**
- * Grants every demand and notes it, for a simulation. Signatures stay void and the expiry 0; the nonce is marked as
- * used all the same, and the account read, so that both are in the footprint and in the fee.
+ * Grants and records every demand, for a simulation. Signatures stay void and the expiry 0. The nonce is used and the
+ * account read even so, to have both in the footprint and in the fee.
  */
 export function recordAuthorisation(input: {
   readonly source: string

@@ -1,6 +1,6 @@
 import { Address, xdr } from '@stellar/stellar-sdk'
 
-/** The call that asks for an authorisation: what an entry of the tree must say, byte for byte. */
+/** The call that asks for an authorisation. A node of a signed tree must equal it byte for byte. */
 export interface Frame {
   /** strkey (C…) */
   readonly contract: string
@@ -8,11 +8,11 @@ export interface Frame {
   readonly args: xdr.ScVal[]
 }
 
-/** Who authorised what, for one host function. The host enters and leaves it with every call. */
+/** The authorisations of one host function. Every contract call enters and leaves. */
 export interface Authorisation {
   enter(): void
   leave(): void
-  /** Throws Error(Auth, …) unless `address` authorised the call in which we are; a direct invoker never gets here. */
+  /** Error(Auth, …) unless `address` authorised the call. It is not asked for the calls that a contract makes itself. */
   require(address: string, frame: Frame): void
   /** What was recorded; empty when enforcing. */
   entries(): xdr.SorobanAuthorizationEntry[]

@@ -15,7 +15,7 @@ export interface Calls {
   readonly diagnostics: xdr.DiagnosticEvent[]
   /** instructions used so far */
   instructions(): number
-  /** Whether a diagnostic event tells of this error already. */
+  /** Whether there is a diagnostic event for this error. */
   explained(error: HostError): boolean
 }
 

@@ -19,7 +19,7 @@ export const BUILT_IN = {
 
 const byName: ReadonlyMap<string, Contract> = new Map(Object.entries(BUILT_IN))
 
-/** What answers at an address; reads its instance and code, as the host does. Error(Storage, MissingValue) if nothing. */
+/** The contract at an address. Reads its instance and code, as the host does. @throws Error(Storage, MissingValue) */
 export function contractAt(
   address: string,
   storage: Storage,

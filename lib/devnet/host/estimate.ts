@@ -40,7 +40,7 @@ export function estimateResources(simulated: {
   return withFee(nonRefundableFee(resources, roomy) + (refundable * 115n) / 100n)
 }
 
-/** What is declared has 32 bits. */
+/** Declared instructions have 32 bits. */
 function withLeeway(instructions: number, asked: number): number {
   const roomy = Math.max(Math.floor((instructions * 104) / 100), instructions + Math.max(asked, LEEWAY))
   return Math.min(roomy, 0xffff_ffff)

@@ -84,7 +84,7 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
   }
 }
 
-/** As if the asset's issuer had deployed the contract, with a salt made of its name. */
+/** The id of a contract that the asset's issuer deploys with the hash of its name for a salt. */
 function contractId(name: string, { asset, ledger }: Genesis): string {
   const preimage = xdr.HashIdPreimage.envelopeTypeContractId(
     new xdr.HashIdPreimageContractId({

@@ -4,9 +4,9 @@ import { hostError } from './host-error.ts'
 import { symbol, vec } from './scval.ts'
 import type { Storage } from './storage.ts'
 
-/** The instance entry of a contract: what runs, and the values that live and die with it. */
+/** The instance entry of a contract, with the values that it stores. */
 export interface Instance {
-  /** A value by the name of its key, be that a symbol or a vector of this one symbol; undefined if there is none. */
+  /** A value by the name of its key, which is a symbol or a vector of one symbol; undefined if there is none. */
   setting(name: string): xdr.ScVal | undefined
   /** Replaces a value, under the key that it has. */
   set(name: string, val: xdr.ScVal): void

@@ -16,7 +16,7 @@ export interface Proofs {
 
 export type ProofMode = 'real' | 'stand-in'
 
-/** There is no verdict yet: the verifier failed, or a fresh one is being loaded. The proof may be tried again. */
+/** There is no verdict: the verifier failed, or is being loaded. The proof can be tried again. */
 export class ProofUnchecked extends Error {
   override name = 'ProofUnchecked'
 }
@@ -30,12 +30,12 @@ export async function openProofs(mode: ProofMode): Promise<Proofs> {
   const read = CIRCUIT_NAMES.map(async (name) => [name, await readVerificationKey(EMBEDDED_CIRCUITS, name)])
   const keys = Object.fromEntries(await Promise.all(read)) as Record<CircuitName, Uint8Array>
   const { g1, g2 } = await readEmbeddedString()
-  // Of two megabytes the verifier needs the generator.
+  // The verifier needs only the generator of the two megabytes.
   const generator = Buffer.from(g1.subarray(0, 64))
   return { keys, ...loadWhenNeeded(() => loadVerifier({ g1: generator, g2 })) }
 }
 
-/** A verifier that is loaded at the first need, and anew after it failed: its memory may be damaged then. */
+/** A verifier that is loaded when it is first needed, and again after a failure, which may damage its memory. */
 export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verify' | 'ready'> {
   let loading: Promise<void> | undefined
   let loaded: Verify | undefined
@@ -54,7 +54,7 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
   const replace = () => {
     loaded = undefined
     loading = undefined
-    // At once, so that the next ledger has one. What fails is tried again at the next need.
+    // The next ledger needs a verifier. A load that fails is tried again when a proof is verified.
     ready().catch(() => undefined)
   }
   const verify: Verify = (...given) => {
@@ -73,8 +73,8 @@ export function loadWhenNeeded(load: () => Promise<Verify>): Pick<Proofs, 'verif
 }
 
 /**
- * Checks each proof once. A verdict is found by the digest of everything that it depends on. A proof with which the
- * verifier fails is tried a second time, since what was checked before may have damaged it, and never a third time.
+ * Checks each proof once: a verdict is remembered under the digest of everything that it depends on. If the verifier
+ * fails with a proof, the proof is tried a second time, as an earlier one may have damaged the verifier, and no third.
  */
 export function rememberVerdicts(verify: Verify): Verify {
   const verdicts = new Map<string, boolean | 'failed' | Error>()

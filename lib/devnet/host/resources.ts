@@ -45,7 +45,7 @@ export function checkEvents(events: readonly xdr.ContractEvent[], returnValue: x
   if (all > limit) throw exceeded('return value pushes events size above network config maximum', all, limit)
 }
 
-/** Adds up one by one, as core does: the error tells of the sum that first was too much, not of the whole. */
+/** Adds up one by one, as core does: the error holds the first sum above the limit, not the whole. */
 function meter(sizes: readonly number[], limit: number, text: string): void {
   let used = 0
   for (const size of sizes) {

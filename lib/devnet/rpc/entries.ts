@@ -10,7 +10,7 @@ const MAX_KEY_BYTES = 16 * 1024
 
 const EMPTY_EXTENSION = xdr.LedgerEntryExt.v0().toXdr('base64')
 
-/** The entries that exist, in the order of the request, each under the key as the request spelled it. */
+/** The entries that exist, in the order of the request, each under the very text of the key in the request. */
 export function getLedgerEntries({ state, history }: Ledger, params: Params): object {
   const format = readFormat(params)
   const keys = params.keys ?? []
@@ -19,7 +19,7 @@ export function getLedgerEntries({ state, history }: Ledger, params: Params): ob
     throw invalidParams(`key count (${keys.length}) exceeds maximum supported (${MAX_KEYS})`)
   }
   const names = keys.map(readKey)
-  // The node that the RPC asks takes neither nothing nor anything twice.
+  // The real RPC asks its node, which refuses an empty list and a key that comes twice.
   if (names.length === 0) throw internalError('could not query captive core: no keys specified in request')
   if (new Set(names).size < names.length) throw internalError('could not query captive core: duplicate ledger key')
   const latestLedger = history.latest().sequence

@@ -7,7 +7,7 @@ const MAX_CONTRACTS = 5
 const MAX_TOPICS = 5
 const MAX_SEGMENTS = 4
 
-/** In place of a segment: any one, and any number of them at the end. */
+/** Wildcards: for one segment, and for any number of segments at the end. */
 const ANY = '*'
 const REST = '**'
 
@@ -35,7 +35,7 @@ export function matches(event: EventRecord, filters: readonly EventFilter[]): bo
   return filters.length === 0 || filters.some((filter) => matchesOne(event, filter))
 }
 
-/** Whether any of `contracts` can be in what the filters let through: saves reading the ledgers where none is. */
+/** Whether the filters can match an event of these contracts. A ledger where they cannot need not be read. */
 export function concerns(filters: readonly EventFilter[], contracts: readonly string[]): boolean {
   return (
     filters.length === 0 ||
@@ -58,7 +58,7 @@ function matchesTopics(topics: readonly string[], pattern: readonly string[]): b
   return fixed.every((segment, index) => segment === ANY || segment === topics[index])
 }
 
-/** What is of another type is refused before anything is judged. */
+/** Wrong types are refused before any other fault. */
 function readParts({ type, contractIds, topics }: Params) {
   const types = type ?? ''
   if (typeof types !== 'string') throw invalidParams('invalid parameters')

@@ -9,7 +9,7 @@ import { invalidParams, invalidRequest, type Params } from './json-rpc.ts'
 import { limitFault, type Page, readLedger, readPage } from './paging.ts'
 import { formatXdr, readFormat } from './xdr-format.ts'
 
-/** Ledgers that one call looks at, at most. */
+/** The most ledgers that one call searches. */
 const SCAN_LEDGERS = 10_000
 
 /** Reading thousands of busy ledgers takes seconds: between two of them the network goes on. */
@@ -57,7 +57,7 @@ function rangeFault({ startLedger, cursor }: Page, params: Params): string | und
   return isBoth ? 'ledger ranges and cursor cannot both be set' : undefined
 }
 
-/** The ledger of a cursor, and the id that it is. Ids sort as text: they have a fixed width. */
+/** The ledger of a cursor, and the cursor as an id. Ids have a fixed width and sort as text. */
 function readPosition(cursor: string): { ledger: number; id: string } {
   const [, toid, index] = /^(\d+)-(\d+)$/.exec(cursor) ?? []
   if (toid === undefined || index === undefined) throw invalidParams('invalid parameters')

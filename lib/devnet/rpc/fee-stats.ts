@@ -1,6 +1,6 @@
 import type { Ledger } from '../apply/ledger.ts'
 
-/** Ledgers whose transactions the fee statistics look at. */
+/** How many ledgers the fee statistics cover. */
 const WINDOWS = { classic: 10, soroban: 50 }
 const PERCENTILES = [10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99]
 
@@ -34,7 +34,7 @@ function distribution(unsorted: readonly bigint[], window: number): object {
   }
 }
 
-/** The value that is there most often, of several the least. */
+/** The most frequent value, the lowest of several. */
 function modeOf(sorted: readonly bigint[]): bigint {
   const groups = Array.from(Map.groupBy(sorted, (fee) => fee).entries())
   const most = Math.max(...groups.map(([, fees]) => fees.length))

@@ -22,7 +22,7 @@ export type Params = Readonly<Record<string, unknown>>
 
 export interface Method {
   readonly run: (params: Params) => object | Promise<object>
-  /** the names of parameters that may come as a list, in their order; without them a list is refused */
+  /** names of parameters that can come as a list, in their order; without them a list is refused */
   readonly positions?: readonly string[]
 }
 
@@ -32,8 +32,8 @@ export class UnreadableBody extends Error {}
 const FIELDS = new Set(['jsonrpc', 'id', 'method', 'params'])
 
 /**
- * Answers one JSON-RPC 2.0 request or a batch of them, as the library of the real server does. Undefined: nothing but
- * notifications, hence no answer.
+ * Answers one JSON-RPC 2.0 request or a batch of them, as the library of the real server does. Undefined if there is
+ * nothing to answer: notifications have no answer.
  * @throws UnreadableBody
  */
 export async function answer(text: string, methods: Readonly<Record<string, Method>>): Promise<object | undefined> {
@@ -42,7 +42,7 @@ export async function answer(text: string, methods: Readonly<Record<string, Meth
     if (!isObject(request)) return errorAnswer(null, parseError('invalid request message'))
     return await answerOne(request, methods)
   }
-  // What is no request comes first, as it is found while the batch is read.
+  // Items that are no objects are answered first: the real server finds them while it reads the batch.
   const unreadable = request.filter((one) => !isObject(one))
   const readable = request.filter((one) => isObject(one))
   const answers = unreadable.map(() => errorAnswer(null, parseError('invalid request value')))

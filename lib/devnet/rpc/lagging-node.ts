@@ -2,8 +2,8 @@ import type { Ledger } from '../apply/ledger.ts'
 import { checkEnvelope } from '../transaction/envelope-validity.ts'
 
 /**
- * The network as a node tells it that is `lag` ledgers behind: its entries, its history and its simulations are those of
- * then, and it refuses what is not valid by what it knows. What it lets through reaches the network all the same.
+ * A node that is `lag` ledgers behind the network. Its entries, history and simulations are those of an earlier ledger,
+ * and it refuses envelopes that are not valid there. Those that it lets through reach the network at once.
  */
 export function lagBehind(ledger: Ledger, lag: number): Ledger {
   const { history, past } = ledger

@@ -53,7 +53,7 @@ export function getVersionInfo(): object {
   }
 }
 
-/** Its XDR is in base64: the method knows no format. */
+/** The answer is always in base64: this method has no xdrFormat. */
 export function getLatestLedger({ history }: Ledger): object {
   const latest = history.latest()
   return {
@@ -100,7 +100,7 @@ function describeLedger(record: LedgerRecord, history: History, format: XdrForma
     hash: record.hash,
     sequence: record.sequence,
     ledgerCloseTime: String(record.closeTime),
-    // In JSON the real server leaves these two there, empty.
+    // In JSON the real server has these two fields, too, empty.
     ...(format === 'json' && { headerXdr: '', metadataXdr: '' }),
     ...formatXdr(format, {
       header: { type: xdr.LedgerHeaderHistoryEntry, xdr: headerEntry(record).toXdr('base64') },

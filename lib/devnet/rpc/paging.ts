@@ -53,7 +53,7 @@ function startFault({ startLedger = 0, cursor }: Page, history: History): string
   return `start ledger (${startLedger}) must be between the oldest ledger: ${oldest} and the latest ledger: ${latest} for this rpc instance`
 }
 
-/** A decimal cursor, read and refused as Go's strconv does it: getTransactions has 64 bits and a sign, getLedgers neither. */
+/** Decimal cursors as Go's strconv reads them: 64 bits and a sign in getTransactions, 32 bits without in getLedgers. */
 const CURSORS = {
   transaction: { name: 'ParseInt', shape: /^[+-]?\d+$/, least: -(2n ** 63n), most: 2n ** 63n - 1n },
   ledger: { name: 'ParseUint', shape: /^\d+$/, least: 0n, most: 2n ** 32n - 1n },

@@ -30,7 +30,7 @@ export function simulate(ledger: Ledger, params: Params): object {
       resourceConfig: { instructionLeeway: resourceConfig?.instructionLeeway ?? 0 },
     },
   })
-  // The real server gives up on what it cannot read before it has asked for a ledger.
+  // The real server refuses what it cannot read before it knows the latest ledger.
   const latestLedger = answer.error !== undefined && !answer.events ? 0 : ledger.history.latest().sequence
   return { latestLedger, ...(params.xdrFormat === 'json' ? inJson(answer) : answer) }
 }
@@ -54,7 +54,7 @@ function inJson({ events, transactionData, results, stateChanges, ...rest }: Sim
   }
 }
 
-/** An absent entry is null in base64. The real server keeps that null in JSON, too. */
+/** In JSON the real server has `before` and `after`, too, both null. */
 function changeInJson({ type, key, before, after }: StateChange): object {
   return {
     type,

@@ -32,7 +32,7 @@ export interface SimulationAnswer {
   readonly stateChanges?: StateChange[]
 }
 
-/** What one simulation is about, or why there is nothing to simulate. */
+/** The call to simulate, or why there is none. */
 type Subject =
   | { readonly error: string }
   | {
@@ -42,8 +42,8 @@ type Subject =
     }
 
 /**
- * The body of simulateTransaction's answer without latestLedger. Never throws for what a client sent: every failure is
- * an `error` string. Neither sequence number, fee, time bounds nor envelope signatures are looked at; the state stays.
+ * The answer of simulateTransaction without latestLedger. A fault of the request is an `error` string and never throws.
+ * Sequence number, fee, time bounds and signatures of the envelope are not checked. The state is not changed.
  */
 export function simulateTransaction({ state, ledger, params }: Simulation): SimulationAnswer {
   const subject = readSubject(params, ledger)
@@ -101,7 +101,7 @@ function decodeTransaction(text: string, networkId: Uint8Array): xdr.Transaction
   }
 }
 
-/** Without authMode: what is signed is enforced, what is not is recorded, tied to the root. */
+/** Without authMode, given authorizations are enforced; if there are none, they are recorded, tied to the root. */
 function authModeFor(params: SimulationParams, hasAuth: boolean): AuthMode | { readonly error: string } {
   const { authMode = '', useUpgradedAuth = false } = params
   switch (authMode === '' ? (hasAuth ? 'enforce' : 'record') : authMode) {

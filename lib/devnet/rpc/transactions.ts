@@ -69,7 +69,7 @@ function readHash(hash: unknown): string {
 export function getTransactions({ history }: Ledger, params: Params): object {
   const page = readLedgerPage(params, history)
   const { cursor, startLedger = 0, format } = page
-  // The operation in a cursor says nothing: a page begins after its transaction.
+  // A page begins after the cursor's transaction, whatever operation the cursor names.
   const after = cursor === undefined ? toid(startLedger, 0) : readCursor(cursor, 'transaction')
   const seen = after | 0xfffn
   const latest = history.latest()
@@ -98,7 +98,7 @@ export function getTransactions({ history }: Ledger, params: Params): object {
     latestLedgerCloseTimestamp: latest.closeTime,
     oldestLedger: oldest.sequence,
     oldestLedgerCloseTimestamp: oldest.closeTime,
-    // The real server counts the operation, too, and has no cursor where it looked at nothing.
+    // The real server adds operation 1, and answers 0 for a cursor beyond the latest ledger.
     cursor: isBeyond ? '0' : String(end + 1n),
   }
 }

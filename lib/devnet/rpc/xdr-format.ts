@@ -1,6 +1,6 @@
 import { invalidParams, type Params } from './json-rpc.ts'
 
-/** How XDR is told: in base64, or as the JSON of SEP-51 in fields whose names end in Json. */
+/** The form of XDR in an answer: base64, or the JSON of SEP-51 in fields whose names end in Json. */
 export type XdrFormat = 'base64' | 'json'
 
 interface XdrType {

@@ -26,7 +26,7 @@ export interface Funding {
   readonly envelopeXdr: string
 }
 
-/** Why friendbot does not fund. `field` names a parameter that makes no sense. `isForNow`: there may be room later. */
+/** Why friendbot does not fund. `field` names a malformed parameter. `isForNow`: the network may have room later. */
 export class FundingRefused extends Error {
   readonly field: string | undefined
   readonly isForNow: boolean
@@ -46,8 +46,8 @@ const STARTING_BALANCE = 10_000n * 10_000_000n
 const PATIENCE = 10
 
 /**
- * Gives 10,000 XLM to an account (made if it must be) or a contract, from the root account. Settles once that is on
- * the ledger. Many calls at once share a ledger: each uses the sequence number of another channel account.
+ * Gives 10,000 XLM of the root account to a contract or an account, which it creates if there is none. Settles when that
+ * is on the ledger. Calls at the same time share a ledger: each uses the sequence number of another channel account.
  */
 export function openFriendbot(ledger: Ledger, root: Keypair): (address: string) => Promise<Funding> {
   const free = Array.from({ length: FRIENDBOT_CHANNELS }, (_, index) => index)
@@ -93,7 +93,7 @@ async function fund(address: string, ledger: Ledger, root: Keypair, channel: Key
   throw noRoom()
 }
 
-/** What pays a contract is a contract call, and waits for room among those of everybody. */
+/** A payment to a contract is a contract call, for which the queue may have no room. */
 function isFull(verdict: Verdict): boolean {
   if (verdict.status === 'ERROR') return verdict.failure.code === 'txInsufficientFee'
   return verdict.status === 'TRY_AGAIN_LATER'

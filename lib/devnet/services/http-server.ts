@@ -61,7 +61,7 @@ async function serveRpc(
   if (!isJson(request.headers['content-type'])) return refuse(response, 415)
   const body = await readBody(request)
   if (body === undefined) return refuse(response, 500, { Connection: 'close' })
-  // Only these run contracts. A ledger that is only read loads no verifier. JSON may write any letter as an escape.
+  // Only these two run contracts, and only they need the verifier. JSON can write any letter as an escape.
   if (/"(simulate|send)Transaction"|\\u/.test(body)) await ready()
   try {
     const reply = await answer(body, nextNode())

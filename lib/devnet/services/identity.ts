@@ -10,7 +10,7 @@ const tokenRequest = z.object({
   email: z.email().max(254).optional(),
 })
 
-/** A fresh private key for `identityIssuer`, to be kept: tokens outlive a restart only as long as their key does. */
+/** A new private key for `identityIssuer`. Keep it: tokens of an earlier run are good only under the same key. */
 export async function generateIdentityKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })
   return await exportJWK(privateKey)
@@ -25,7 +25,7 @@ interface IdentityIssuerSettings {
 }
 
 /**
- * A stand-in for an OpenID Connect provider, for test networks: it gives anybody the access token that they ask for.
+ * A small OpenID Connect provider for test networks: it gives anybody the access token that they ask for.
  * `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub, email? }`, which answers
  * `{ access_token, token_type, expires_in }`; all below the issuer's own path, which the handler expects to see.
  */
@@ -74,7 +74,7 @@ async function keyWithId(key: JWK): Promise<JWK> {
   return { ...key, kid: await calculateJwkThumbprint(key) }
 }
 
-/** By name, so that the private part `d` can never slip out. */
+/** The members are listed by name, so that the private part `d` is never among them. */
 function publicPart({ kty, crv, x, y, kid }: JWK): JWK {
   return { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } as JWK
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { dataPath } from '#lib/config/data-directory.ts'
 import type { Deployment } from '../apply/genesis.ts'
 
-/** What a ledger's directory says of its network. */
+/** The network whose ledgers are in a directory. */
 interface NetworkFile {
   readonly passphrase: string
   readonly deployment: Deployment
@@ -13,7 +13,7 @@ export function readNetworkFile(directory: string): NetworkFile | undefined {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
 }
 
-/** Written before the first ledger, so that the two never disagree. */
+/** The file is written before the first ledger: ledgers without it could not be opened. */
 export function writeNetworkFile(directory: string, network: NetworkFile): void {
   mkdirSync(directory, { recursive: true })
   const path = dataPath(directory, 'network.json')

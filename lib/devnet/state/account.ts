@@ -58,7 +58,7 @@ export function withBalance(account: xdr.AccountEntry, balance: bigint): xdr.Acc
   return new xdr.AccountEntry({ ...account, balance })
 }
 
-/** CAP-21: an account that has used a sequence number remembers the ledger and the time of that. */
+/** CAP-21: the account remembers in which ledger, and when, it last used a sequence number. */
 export function withSequence(
   account: xdr.AccountEntry,
   seqNum: bigint,
@@ -89,7 +89,7 @@ export function sequenceUse(account: xdr.AccountEntry): { ledger: number; time: 
   return v2?.type === 'v3' ? { ledger: v2.v3.seqLedger, time: v2.v3.seqTime } : { ledger: 0, time: 0n }
 }
 
-/** Puts another set of signers on the account; the list of their sponsors, once there, keeps the same length. */
+/** Replaces the signers of an account. Its extension lists a sponsor for each signer, so that list changes with them. */
 export function withSigners(account: xdr.AccountEntry, signers: xdr.Signer[]): xdr.AccountEntry {
   const numSubEntries = account.numSubEntries + signers.length - account.signers.length
   const changed = new xdr.AccountEntry({ ...account, signers, numSubEntries })
@@ -98,7 +98,7 @@ export function withSigners(account: xdr.AccountEntry, signers: xdr.Signer[]): x
   return withSequence(changed, account.seqNum, { sequence: use.ledger, closeTime: Number(use.time) })
 }
 
-/** The account with one more (or one fewer) subentry, or why core refuses. */
+/** The account with one more subentry, or why core refuses it. */
 export function addSubentry(
   account: xdr.AccountEntry,
 ): { account: xdr.AccountEntry } | { refusal: 'low-reserve' | 'too-many' } {

@@ -14,17 +14,17 @@ interface Archive {
   readonly history: History
   readonly expiry: Expiry
   /**
-   * Makes a closed ledger permanent: journal first, then memory, so that no client is told of what a crash could undo.
-   * `layer` holds its changes.
+   * Makes a closed ledger permanent: first in the journal, then in memory, so that no client sees what a crash could
+   * undo. `layer` holds its changes.
    */
   keep(record: { head: LedgerHead; body: Buffer }, layer: State): void
   close(): void
 }
 
-/** A segment of the journal ends after so many ledgers or bytes; a snapshot is then written behind it. */
+/** A segment of the journal ends after so many ledgers or bytes. A snapshot of all entries follows it. */
 const SEGMENT_LEDGERS = 1024
 const SEGMENT_BYTES = 64 * 1024 * 1024
-/** Of more segments than this the oldest goes before its time: a busy ledger must not fill the disk. */
+/** With more segments than this the oldest is deleted early: a busy ledger must not fill the disk. */
 const MAX_SEGMENTS = 32
 
 /** Opens what `directory` holds, or an archive in memory for null. No ledger in it means a new network. */
@@ -50,7 +50,7 @@ export function openArchive(directory: string | null): Archive {
   for (const { ledger, place } of replayed) history.add(ledger, place)
   for (const entry of entries.values()) expiry.note(entry)
 
-  /** A segment may go once no retained ledger is in it; the snapshot stands for what its ledgers did. */
+  /** Deletes segments without a retained ledger. The snapshot holds what their ledgers did to the entries. */
   const dropOldSegments = () => {
     const segments = journal.segments()
     while (segments.length > 1) {
@@ -71,7 +71,7 @@ export function openArchive(directory: string | null): Archive {
       const place = journal.append(head, body)
       expiry.follow(layer.changes())
       layer.commit()
-      // From here on the entries themselves hold the changes: a snapshot of them is whole.
+      // A snapshot reads the root's entries, which have the changes only now.
       state.commit()
       history.add(head.ledger, place)
       const { sequence } = head.ledger

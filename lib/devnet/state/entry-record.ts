@@ -11,7 +11,7 @@ export function recordEntry(entry: StoredEntry): EntryRecord {
   return [entry.key, encodeData(entry), entry.lastModified, entry.liveUntil ?? null]
 }
 
-/** The entry that a record holds; undefined where it says that there is none. */
+/** The entry of a record; undefined for a removed one. */
 export function readEntry([key, data, lastModified, liveUntil]: EntryRecord): StoredEntry | undefined {
   if (data === null) return undefined
   const decoded = xdr.LedgerEntryData.fromXdr(Buffer.from(data, 'base64'))

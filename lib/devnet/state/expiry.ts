@@ -5,7 +5,7 @@ import type { Change, State, StoredEntry } from './state.ts'
 export interface Expiry {
   note(entry: StoredEntry): void
   follow(changes: readonly Change[]): void
-  /** Takes what is no longer live in ledger `sequence` out of `state`. A ledger may be drafted more than once. */
+  /** Removes from `state` what is no longer live in ledger `sequence`. It may be called twice for a ledger. */
   evict(state: State, sequence: number): void
 }
 
@@ -23,7 +23,7 @@ export function openExpiry(): Expiry {
     },
     evict(state, sequence) {
       for (const key of due.get(sequence - 1) ?? []) {
-        // An entry whose life was extended since is noted under its new ledger as well.
+        // An entry whose life was extended is noted under its new last ledger, too.
         if (state.get(key)?.liveUntil === sequence - 1) state.remove(key)
       }
       due.delete(sequence - 2)

@@ -11,13 +11,13 @@ export interface Found {
   readonly order: number
 }
 
-/** The retained ledgers: an index in memory, everything bulky in the journal. */
+/** The retained ledgers. An index is in memory; transactions and events are read from the journal. */
 export interface History {
   add(ledger: LedgerRecord, place: Place): void
   oldest(): LedgerRecord
   latest(): LedgerRecord
   ledger(sequence: number): LedgerRecord | undefined
-  /** By hex hash, that of a fee bump or of the transaction inside. */
+  /** Finds a transaction by its hash (hex); a fee bump also by the hash of the transaction inside. */
   find(hash: string): Found | undefined
   body(found: Found): TransactionBody
   events(ledger: LedgerRecord): EventRecord[]

@@ -41,8 +41,8 @@ export interface Journal {
 const PREFIX_BYTES = 12
 
 /**
- * Opens the journal under `directory` and hands every whole record to `replay`, oldest first. A record that a crash
- * has torn off at the end is cut away: it was never answered for.
+ * Opens the journal under `directory` and hands every whole record to `replay`, oldest first. Half a record at the end
+ * is cut away: a crash left it, before any client saw that ledger.
  * @throws if a segment other than the last is damaged
  */
 export function openJournal(directory: string, replay: (head: LedgerHead, place: Place) => void): Journal {
@@ -132,7 +132,7 @@ function replaySegment(file: number, length: number, replay: (head: LedgerHead, 
   return position
 }
 
-/** The same without files: bodies stay in memory until their segment is dropped. */
+/** A journal without files. Bodies stay in memory until their segment is dropped. */
 export function memoryJournal(): Journal {
   const segments = new Map<number, Buffer[]>()
   let current = 1

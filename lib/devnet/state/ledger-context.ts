@@ -8,6 +8,6 @@ export interface LedgerContext {
   /** SHA-256 of the passphrase, 32 bytes */
   readonly networkId: Uint8Array
   readonly passphrase: string
-  /** how the network's verifier checks a proof */
+  /** checks a proof as the network's verifier does */
   readonly verify: Verify
 }

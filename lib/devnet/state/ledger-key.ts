@@ -30,7 +30,7 @@ export function dataKey(id: string, dataName: xdr.XdrString): string {
   return xdr.LedgerKey.data(new xdr.LedgerKeyData({ accountId: publicKey(id), dataName })).toXdr('base64')
 }
 
-/** The same asset in the union that trust lines use. Pool shares exist in that union only and have no place here. */
+/** An asset as trust lines name it. Pool shares never get here: operations on them are refused. */
 export function trustlineAsset(asset: AnyAsset): xdr.TrustLineAsset {
   switch (asset.type) {
     case 'assetTypeCreditAlphanum4':
@@ -49,7 +49,7 @@ export function issuerOf(asset: AnyAsset): string | null {
   return null
 }
 
-/** core's isAssetValid: letters and digits, then only NULs; a code of up to four has its own arm. */
+/** core's isAssetValid: letters and digits, then only NULs; a code of up to four characters has a type of its own. */
 export function isSoundAsset(asset: AnyAsset): boolean {
   if (asset.type === 'assetTypeNative') return true
   if (asset.type === 'assetTypeCreditAlphanum4') return /^[a-zA-Z0-9]{1,4}\0*$/.test(ascii(asset.alphaNum4.assetCode))

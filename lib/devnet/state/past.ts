@@ -1,6 +1,6 @@
 import { type Change, openView, type State, type StoredEntry } from './state.ts'
 
-/** What the entries were some ledgers ago. */
+/** The entries as they were some ledgers ago. */
 export interface Past {
   /** how many ledgers are remembered */
   depth(): number
@@ -12,7 +12,7 @@ export interface Past {
 
 /** Remembers `most` ledgers. */
 export function openPast(state: State, most: number): Past {
-  /** what each ledger found, by key, the newest first */
+  /** for each ledger, newest first, the entries that it changed, as they were before it */
   const found: Map<string, StoredEntry | undefined>[] = []
   return {
     depth: () => found.length,

@@ -15,25 +15,25 @@ export interface TransactionRecord {
   readonly at: Span
 }
 
-/** How the transactions of one kind were to run: a base fee in stroops, and for each stage how many in each thread. */
+/** One phase of a ledger: its base fee in stroops, and for each stage the number of transactions in each thread. */
 export interface PhaseRecord {
   readonly baseFee: string
   readonly stages: readonly (readonly number[])[]
 }
 
-/** A transaction as the RPC tells it, ready to be sent: base64 XDR. */
+/** A transaction as the RPC answers it: base64 XDR. */
 export interface TransactionBody {
   readonly envelopeXdr: string
   readonly resultXdr: string
   readonly resultMetaXdr: string
   readonly diagnosticEventsXdr?: string[]
-  /** what taking the fee changed, and giving back what was not used of it */
+  /** what the charge of the fee changed, and what the refund did */
   readonly feeChangesXdr: string[]
   readonly refundChangesXdr: string[]
   readonly events: { readonly transactionEventsXdr?: string[]; readonly contractEventsXdr?: string[][] }
 }
 
-/** One event as getEvents tells it. */
+/** One event as getEvents answers it. */
 export interface EventRecord {
   readonly type: string
   readonly ledger: number
@@ -64,7 +64,7 @@ export interface LedgerRecord {
   readonly events?: { readonly at: Span; readonly contracts: readonly string[] }
 }
 
-/** An entry in a journal or snapshot: key, base64 LedgerEntryData or null for none, last modified, live until. */
+/** An entry in the journal or in a snapshot. `data` is base64 LedgerEntryData, null for a removed entry. */
 export type EntryRecord = readonly [key: string, data: string | null, lastModified: number, liveUntil: number | null]
 
 /** The head of a ledger's record: what is kept in memory, and what it did to the entries. */

@@ -5,12 +5,12 @@ import type { EntryRecord } from './record.ts'
 import type { StoredEntry } from './state.ts'
 
 const NAME = /^entries-(\d{10})\.snapshot$/
-/** Entries that are put together before each write. */
+/** Entries in one write. */
 const BATCH = 1000
 
 /**
- * All entries as ledger `sequence` left them, one JSON line each. Written aside and renamed, so that a snapshot is
- * whole or not there; the ones before it go.
+ * Writes all entries as ledger `sequence` left them, one JSON line each. The file gets its name when it is whole. Older
+ * snapshots are deleted then.
  */
 export function writeSnapshot(directory: string, sequence: number, entries: Iterable<StoredEntry>): void {
   const path = dataPath(directory, `entries-${String(sequence).padStart(10, '0')}.snapshot`)

@@ -11,7 +11,7 @@ export interface StoredEntry {
   readonly liveUntil?: number
 }
 
-/** What became of one key in a layer: `before` and `after` are absent when there was, or is, no entry. */
+/** The change of one entry in a layer. A new entry has no `before`, a removed one no `after`. */
 export interface Change {
   readonly key: string
   readonly before: StoredEntry | undefined

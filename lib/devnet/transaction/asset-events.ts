@@ -42,7 +42,7 @@ function assetEvent(passphrase: string, asset: xdr.Asset, topics: xdr.ScVal[], d
   })
 }
 
-/** A muxed recipient, or else the memo, tells the receiver whom it is for; the data is then a map (CAP-67). */
+/** CAP-67: the id of a muxed recipient, or else the memo, turns the data into a map. */
 function withRecipientId(amount: xdr.ScVal, to: xdr.MuxedAccount, memo: xdr.Memo): xdr.ScVal {
   const id = to.type === 'keyTypeMuxedEd25519' ? xdr.ScVal.scvU64(to.med25519.id) : memoValue(memo)
   if (!id) return amount

@@ -3,13 +3,10 @@ import { xdr } from '@stellar/stellar-sdk'
 export type PlainEnvelope = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTx' }>
 export type FeeBumpEnvelope = Extract<xdr.TransactionEnvelope, { type: 'envelopeTypeTxFeeBump' }>
 
-/**
- * How deeply the parts of an envelope may be nested. The SDK decodes and encodes 1,500 levels, and a ledger's close meta
- * wraps an envelope in some more.
- */
+/** Levels of nesting in an envelope. The SDK takes 1,500, and the close meta of a ledger adds some around it. */
 const MAX_DEPTH = 1_450
 
-/** What is not exactly one TransactionEnvelope in base64. */
+/** The text is not exactly one TransactionEnvelope in base64. */
 export class UnreadableEnvelope extends Error {}
 
 /** V0 becomes V1, as in stellar-core before any check. @throws UnreadableEnvelope */

@@ -3,7 +3,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { baseAccountId } from '../state/ledger-key.ts'
 import { decodeEnvelope, type FeeBumpEnvelope, type PlainEnvelope, UnreadableEnvelope } from './envelope-decoding.ts'
 
-/** What its signatures cover, and what is already known of them: verifying costs more than all else together. */
+/** What is signed, its signatures, and which of them were verified: that costs more than all other checks. */
 export interface Signed {
   /** 32 bytes: what is signed */
   readonly hash: Uint8Array

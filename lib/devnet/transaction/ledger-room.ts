@@ -38,7 +38,7 @@ export const NETWORK_LEDGER_LIMITS: LedgerLimits = {
   clusters: 2,
 }
 
-/** The same limits so many times over: for measurements and tests that are about something else than scarce room. */
+/** Wider limits, for measurements and tests that are not about scarce room. */
 export function multiplyLimits({ classic, soroban, clusters }: LedgerLimits, factor: number): LedgerLimits {
   return {
     classic: { operations: classic.operations * factor },
@@ -80,7 +80,7 @@ export function roomOf({ operations, inner }: Envelope): Room {
   }
 }
 
-/** The room of one ledger. What is not counted for classic transactions is boundless. */
+/** The room of one ledger. For classic transactions only operations are limited. */
 export function ledgerRoom(limits: LedgerLimits, kind: Kind): Room {
   if (kind === 'classic') return { ...combine(NOTHING, NOTHING, () => Number.MAX_SAFE_INTEGER), ...limits.classic }
   return { ...limits.soroban, instructions: limits.soroban.instructions * limits.clusters }
@@ -91,7 +91,7 @@ export function queueRoom(limits: LedgerLimits, kind: Kind): Room {
 }
 
 export const add = (left: Room, right: Room): Room => combine(left, right, (one, other) => one + other)
-/** Never less than nothing. */
+/** Negative differences become 0. */
 export const subtract = (left: Room, right: Room): Room =>
   combine(left, right, (one, other) => Math.max(0, one - other))
 export const fits = (room: Room, limit: Room): boolean => RESOURCES.every((name) => room[name] <= limit[name])

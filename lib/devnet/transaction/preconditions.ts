@@ -43,7 +43,7 @@ export function isBadSequence(inner: Inner, account: xdr.AccountEntry, moment: M
   return account.seqNum < minSeqNum || account.seqNum >= wanted
 }
 
-/** minSeqAge (seconds) and minSeqLedgerGap (CAP-21): the account must have rested that long. */
+/** CAP-21: the account's last sequence number must be that many seconds and ledgers old. */
 export function isTooSoonForAccount(inner: Inner, account: xdr.AccountEntry, moment: Moment): boolean {
   const conditions = preconditionsOf(inner)
   if (!conditions) return false

@@ -14,10 +14,10 @@ export type Verdict =
   | { readonly status: 'PENDING' | 'DUPLICATE' | 'TRY_AGAIN_LATER' }
   | ({ readonly status: 'ERROR' } & EnvelopeFailure)
 
-/** The transactions that wait for a ledger: stellar-core's two queues behind one door, checked in core's order. */
+/** The transactions that wait for a ledger, in the two queues of stellar-core, checked in core's order. */
 export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
-  /** What the next ledger takes. What has become invalid is banned; what finds no room stays, and so does `without`. */
+  /** What the next ledger takes. What has become invalid is banned. What finds no room stays, as does `without`. */
   take(state: State, moment: Moment, without: ReadonlySet<Envelope>): TransactionSet
   /** Takes an envelope out and bans it. */
   drop(envelope: Envelope): void
@@ -155,7 +155,7 @@ export function openQueue(limits: LedgerLimits): Queue {
   }
 }
 
-/** What cannot be judged is not valid: it must not keep every later ledger from closing. */
+/** A transaction whose check meets a fault is not valid: it must not keep every later ledger from closing. */
 function isValid(envelope: Envelope, state: State, moment: Moment): boolean {
   try {
     return checkEnvelope(envelope, state, moment) === undefined
@@ -171,7 +171,7 @@ function isDuplicate(pending: Envelope, envelope: Envelope): boolean {
   return pending.bump !== undefined && !envelope.bump && pending.innerFullHash === envelope.fullHash
 }
 
-/** What the queue itself refuses has no charge, except where it names the fee that would do. */
+/** A refusal by the queue itself has no charge, unless it names the fee that would do. */
 function error(failure: Failure, feeCharged = 0n): Verdict {
   return { status: 'ERROR', failure, isInner: false, feeCharged }
 }

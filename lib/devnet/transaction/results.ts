@@ -9,7 +9,7 @@ export interface Diagnostic {
   readonly values: readonly bigint[]
 }
 
-/** Result codes of a transaction that say nothing beyond themselves. */
+/** Result codes of a transaction that carry no results of operations. */
 type TransactionCode =
   | 'txTooEarly'
   | 'txTooLate'

@@ -21,7 +21,7 @@ export function signersOf(account: xdr.AccountEntry): xdr.Signer[] {
   return [masterSigner(account.accountId, master), ...account.signers]
 }
 
-/** The only signer of an account that is not on the ledger (yet). */
+/** The master key as the only signer: for an account that is not on the ledger yet. */
 export function masterSigner(accountId: xdr.PublicKey, weight: number): xdr.Signer {
   return new xdr.Signer({ key: xdr.SignerKey.signerKeyTypeEd25519(accountId.ed25519), weight })
 }

@@ -10,7 +10,7 @@ const MAX_RESOURCE_FEE = 2n ** 50n
 /** Ledger entries that no contract can reach. */
 const FORBIDDEN = new Set(['offer', 'data', 'claimableBalance', 'liquidityPool', 'configSetting', 'ttl'])
 
-/** Whether the fee has a shape at all (XDRProvidesValidFee): a Soroban transaction says what its resources cost. */
+/** core's XDRProvidesValidFee: a Soroban transaction must state a resource fee in the allowed range. */
 export function hasFeeShape(inner: Inner): boolean {
   if (!inner.isSoroban) return true
   const fee = inner.soroban?.resourceFee
@@ -55,12 +55,12 @@ function fail(kind: Diagnostic['kind'], code: Diagnostic['code'], text: string, 
   return { kind, code, text, values }
 }
 
-/** What is declared, where it is more than the limit. */
+/** The fault of a declared value that is above its limit. */
 function limit(kind: Diagnostic['kind'], text: string, declared: number | bigint, most: number | bigint) {
   return declared > most ? fail(kind, 'ExceededLimit', text, BigInt(declared), BigInt(most)) : undefined
 }
 
-/** The declared resources alone: also checked for a transaction that then finds its account taken in the queue. */
+/** The fault of the declared resources. The queue checks them even for a transaction whose account is busy. */
 export function resourceFault({ size }: Inner, { resources }: xdr.SorobanTransactionData): Diagnostic | undefined {
   const { readOnly, readWrite } = resources.footprint
   const keys = [...readOnly, ...readWrite]

@@ -3,9 +3,9 @@ import { add, compareRates, fits, type Kind, type LedgerLimits, ledgerRoom, NOTH
 import { openStage, type Stage } from './ledger-stages.ts'
 import { BASE_FEE } from './validity.ts'
 
-/** What a ledger takes of one kind of transaction. */
+/** The transactions of one kind that a ledger takes. */
 export interface Phase {
-  /** stroops that each operation pays at most: more than the least where not everybody found room */
+  /** stroops that each operation pays at most; above the minimum where some transactions found no room */
   readonly baseFee: bigint
   /** stages, in each the threads that run side by side, in each the transactions in their order */
   readonly stages: readonly (readonly (readonly Envelope[])[])[]
@@ -25,8 +25,8 @@ const MOST_STAGES = 4
 const WORTH_A_STAGE = 999n
 
 /**
- * Those who offer most for an operation come first (core's surge pricing). Who does not fit is left out, and then
- * everybody pays what the lowest offer that was taken pays.
+ * The highest offers for an operation come first (core's surge pricing). If some do not fit, every transaction pays the
+ * rate of the lowest offer that was taken.
  */
 export function assemble(kind: Kind, waiting: readonly Envelope[], limits: LedgerLimits): Phase {
   const ranked = waiting.toSorted((left, right) => compareRates(right, left) || byHash(left, right))

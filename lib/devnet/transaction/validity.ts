@@ -14,7 +14,7 @@ import { LOW, levelOf, thresholdOf } from './thresholds.ts'
 /** stroops per operation, in a ledger that has room for all who wait */
 export const BASE_FEE = 100n
 
-/** How a transaction is judged: alone or inside a fee bump, before the ledger or in it. */
+/** Where a transaction is checked: alone or inside a fee bump, before the ledger or in it. */
 interface Judgement {
   readonly state: State
   readonly moment: Moment
@@ -22,7 +22,7 @@ interface Judgement {
   readonly isApplying: boolean
 }
 
-/** A failure that leaves the sequence number untouched, or one that uses it up all the same. */
+/** A failure, and whether it uses up the sequence number. */
 type CommonFailure = Failure & { readonly usesSequence: boolean }
 
 /** Steps 1 to 13 of core's order (TransactionFrame::commonValid): everything but the operations. */
@@ -43,7 +43,7 @@ export function checkCommon(inner: Inner, checker: SignatureChecker, judgement: 
   return undefined
 }
 
-/** Everything that is wrong with a transaction before it is in a ledger, first thing first; undefined if nothing. */
+/** The first fault of a transaction before it is in a ledger; undefined for a valid one. */
 export function checkTransaction(inner: Inner, judgement: Judgement): Failure | undefined {
   const checker = checkSignatures(inner)
   const failure = checkCommon(inner, checker, judgement)

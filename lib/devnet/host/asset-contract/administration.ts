@@ -13,7 +13,7 @@ import { checkHolder, isIssuer } from './metadata.ts'
 
 const MAINTAIN_LIABILITIES = 2
 
-/** Who may mint; Error(Storage, MissingValue) for the native asset, which has no issuer. */
+/** The address that may mint. Error(Storage, MissingValue) for the native asset, which has none. */
 export function administrator(call: Call): string {
   const admin = addressOf(call.setting('Admin'))
   if (admin === undefined) throw hostError('Storage', 'MissingValue', 'the native asset has no administrator')
@@ -55,8 +55,8 @@ export function checkClawback(call: Call, asset: Asset, holder: string): void {
 }
 
 /**
- * CAP-73: gives an account a trustline without a limit. Its reserve is the account's, which has to authorise it; where
- * there is one already nothing is asked.
+ * CAP-73: gives an account a trustline without a limit. The account pays the reserve, so it must authorise the call,
+ * unless it has a trustline already.
  */
 export function trust(call: Call, asset: Asset, holder: string): void {
   checkHolder(asset, holder)

@@ -15,7 +15,7 @@ const keyOf = (call: Call, { from, spender }: Allowance) => {
   return contractDataKey(call.contract, key, 'temporary')
 }
 
-/** Base units that `spender` may still take from `from`; an allowance past its last ledger is none. */
+/** Base units that `spender` may still take from `from`; 0 after the allowance's last ledger. */
 export function readAllowance(call: Call, allowance: Allowance): { amount: bigint; liveUntil: number } {
   const data = call.storage.get(keyOf(call, allowance))?.data
   const fields = data?.type === 'contractData' ? fieldsOf(data.contractData.val) : undefined
@@ -24,7 +24,7 @@ export function readAllowance(call: Call, allowance: Allowance): { amount: bigin
   return { amount, liveUntil }
 }
 
-/** Error(Contract, #9) for an allowance that would have ended already, or lasts longer than an entry can. */
+/** Error(Contract, #9) for an allowance that has ended already, or that lasts longer than an entry can. */
 export function writeAllowance(call: Call, allowance: Allowance, amount: bigint, liveUntil: number): void {
   if (amount > 0n && liveUntil < call.ledger.sequence) {
     throw contractError(9, `live_until is less than ledger seq: ${liveUntil} < ${call.ledger.sequence}`)

@@ -17,14 +17,14 @@ export function writeTrustline(call: Call, asset: Asset, holder: string, line: x
   call.storage.put(trustlineKey(holder, asset), xdr.LedgerEntryData.trustline(line))
 }
 
-/** Adds `amount` (negative to take) in base units to what an account holds, within its reserve or limit. No offers, hence no liabilities. */
+/** Adds `amount` (base units, negative to take) to an account's balance, within its reserve or its trustline's limit. */
 export function moveClassic(call: Call, asset: Asset, holder: string, amount: bigint): void {
   if (amount > INT64_MAX || amount < -INT64_MAX) throw contractError(12, 'amount is not in the range of i64')
   if (asset.isNative()) moveNative(call, holder, amount)
   else moveTrustline(call, asset, holder, amount)
 }
 
-/** CAP-73: XLM for an account that is not there makes it. Error(Contract, #14) if that is not its reserve. */
+/** CAP-73: XLM for an account that does not exist creates it. Error(Contract, #14) for less than its reserve. */
 function makeHolder(call: Call, holder: string, amount: bigint): void {
   const account = makeAccount(holder, amount, call.ledger.sequence)
   if (amount < minimumBalance(account)) throw contractError(14, `${amount} is not the reserve of a new account`)

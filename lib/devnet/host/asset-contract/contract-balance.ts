@@ -7,7 +7,7 @@ import { address, bool, boolOf, fieldsOf, i128, i128Of, struct } from '../scval.
 import { issuerFlags } from './issuer.ts'
 import { BALANCE_EXTENSION, BALANCE_THRESHOLD } from './metadata.ts'
 
-/** What an asset contract keeps for another contract. */
+/** The balance of a contract, as the asset contract stores it. */
 interface ContractBalance {
   readonly amount: bigint
   readonly authorized: boolean

@@ -20,7 +20,7 @@ export function nameOf(asset: Asset): string {
 
 export const isIssuer = (asset: Asset, address: string): boolean => !asset.isNative() && asset.getIssuer() === address
 
-/** Error(Contract, #2) for what makes no sense of XLM, nor of an issuer and its own asset. */
+/** Error(Contract, #2) for the native asset, and for the issuer of the asset as its holder. */
 export function checkHolder(asset: Asset, holder: string): void {
   if (asset.isNative()) throw contractError(2, 'operation is not supported for the native asset')
   if (isIssuer(asset, holder)) throw contractError(2, 'operation is not supported for the issuer')

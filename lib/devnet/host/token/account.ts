@@ -25,7 +25,7 @@ export interface ConfidentialAccount {
   readonly viewingKey: Uint8Array
 }
 
-/** The commitment to nothing: the identity. */
+/** The commitment to 0: the identity. */
 export const NOTHING: Uint8Array = new Uint8Array(64)
 
 export const confidentialAccountKey = (token: string, account: string): EntryKey =>

@@ -27,7 +27,7 @@ export const deposit = contractFunction({
   },
 })
 
-/** Adds what was received to what can be spent. */
+/** Adds the receiving commitment to the spendable one. */
 export const merge = contractFunction({
   parameters: { account: 'address' },
   returns: 'void',
@@ -42,7 +42,7 @@ export const merge = contractFunction({
   },
 })
 
-/** Replaces the spendable commitment and pays `amount` of the underlying asset out. Errors as of a transfer, and #3502. */
+/** Replaces the spendable commitment and pays out `amount` of the underlying asset. Errors of a transfer, and #3502. */
 export const withdraw = contractFunction({
   parameters: { from: 'address', to: 'address', amount: 'i128', data: 'bytes' },
   returns: 'void',

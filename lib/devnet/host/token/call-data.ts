@@ -27,7 +27,7 @@ const FIELDS: Readonly<Record<CircuitName, readonly string[]>> = {
 const POINTS: ReadonlySet<string> = new Set(['pvk', 'y', 'c_spend_new', 'c_transfer', 'r_e_point'])
 
 /**
- * Payload and proof of the `data` argument. Error #3507 for what is no map of exactly these fields in these sizes, #3514
+ * Payload and proof of the `data` argument. Error #3507 unless it is a map of exactly these fields in these sizes, #3514
  * for a field element that is not canonical or a point that is not on the curve.
  */
 export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payload: Payload; proof: Uint8Array } {

@@ -2,7 +2,7 @@ import type { xdr } from '@stellar/stellar-sdk'
 import { bytes, struct } from '../scval.ts'
 import type { Payload } from './call-data.ts'
 
-/** What the events of interface 0.8.0 tell of a payload: no commitment. */
+/** The fields of a payload that the events of interface 0.8.0 have: all but the commitments. */
 const DISCLOSED = {
   transfer: [
     'r_e_point',

@@ -19,7 +19,7 @@ const withoutDelegation = (parameters: ContractFunction['parameters']): Contract
   })
 
 /**
- * The confidential token, interface 0.8.0. Spenders are left out: none can be set, so what needs a delegation finds
+ * The confidential token, interface 0.8.0, without spenders: none can be set, and functions that need a delegation find
  * none (#3504).
  */
 export const confidentialToken: Contract = new Map<string, ContractFunction>([

@@ -8,7 +8,7 @@ export function checkBumpSequence(op: xdr.BumpSequenceOp): xdr.BumpSequenceResul
   return op.bumpTo < 0n ? Result.bumpSequenceBadSeq() : undefined
 }
 
-/** Never backwards: a lower target is no error, and leaves the number as it is. The account has used it all the same. */
+/** A target that is not higher is no error and leaves the number as it is. It counts as a use of the number. */
 export function applyBumpSequence(
   op: xdr.BumpSequenceOp,
   { state, ledger, account }: OperationContext,

@@ -13,7 +13,7 @@ export interface OperationContext {
   readonly memo: xdr.Memo
 }
 
-/** What a classic operation came to, in its own result union. */
+/** The result of a classic operation, in that operation's own union. */
 export interface Applied<Result> {
   readonly result: Result
   readonly events?: xdr.ContractEvent[]

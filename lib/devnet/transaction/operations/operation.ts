@@ -9,7 +9,7 @@ import { applySetOptions, checkSetOptions } from './set-options.ts'
 
 const Inner = xdr.OperationResultTr
 
-/** What an operation came to. A refused one leaves nothing behind: the caller drops its layer. */
+/** The outcome of an operation. If it was refused, the caller drops its layer. */
 export interface OperationOutcome {
   readonly ok: boolean
   readonly result: xdr.OperationResult
@@ -78,8 +78,8 @@ export function refused(result: xdr.OperationResult): OperationOutcome {
 }
 
 /**
- * The results of a transaction that is refused before anything ran: the ones given, and for the other operations what
- * looks like success (core leaves its freshly made results alone).
+ * The results of a transaction that is refused before anything ran: `faults`, and success for the other operations, as
+ * core initializes its results.
  */
 export function resultsWith(
   operations: readonly xdr.Operation[],
