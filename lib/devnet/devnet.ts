@@ -93,10 +93,15 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     const friendbotUrl = `${url}/friendbot`
     const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built }
     const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(ledger, ledgers) : ledger, friendbotUrl))
+    let turn = 0
+    const nextNode = () => {
+      turn = (turn + 1) % nodes.length
+      return nodes[turn] ?? {}
+    }
     const friendbot = openFriendbot(ledger, keys.root)
     server.on(
       'request',
-      answerRequests({ nodes, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }),
+      answerRequests({ nextNode, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }),
     )
     const stop = keepClosing(ledger, closeMs)
     return {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { encodePoint, H, multiply, ORDER } from '#lib/wallet/grumpkin.ts'
 
@@ -30,6 +30,4 @@ export function friendbotChannel(passphrase: string, index: number): Keypair {
   return Keypair.fromRawEd25519Seed(sha256(`${passphrase} friendbot channel ${index}`))
 }
 
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
-}
+const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')

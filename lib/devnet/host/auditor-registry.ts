@@ -8,10 +8,9 @@ export const auditorKeyKey = (contract: string, auditorId: number) =>
   contractDataKey(contract, variant('AuditorKey', u32(auditorId)))
 
 /** The auditor registry's interface, read-only: its keys are set at genesis. */
-export const auditorRegistry: Contract = new Map<string, ContractFunction>([
-  [
-    'get_key',
-    contractFunction({
+export const auditorRegistry: Contract = new Map(
+  Object.entries<ContractFunction>({
+    get_key: contractFunction({
       parameters: { auditor_id: 'u32' },
       returns: 'point',
       instructions: 400_000,
@@ -21,5 +20,5 @@ export const auditorRegistry: Contract = new Map<string, ContractFunction>([
         return data.contractData.val
       },
     }),
-  ],
-])
+  }),
+)

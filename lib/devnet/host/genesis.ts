@@ -141,6 +141,4 @@ function assetSettings(asset: Asset): [xdr.ScVal, xdr.ScVal][] {
   ]
 }
 
-function sha256(content: Uint8Array): Uint8Array {
-  return createHash('sha256').update(content).digest()
-}
+const sha256 = (content: Uint8Array): Uint8Array => createHash('sha256').update(content).digest()

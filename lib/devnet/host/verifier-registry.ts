@@ -21,10 +21,9 @@ function readVerificationKey(contract: string, circuit: number, storage: Storage
 }
 
 /** The UltraHonk verifier's interface, read-only. */
-export const verifierRegistry: Contract = new Map<string, ContractFunction>([
-  [
-    'verify_proof',
-    contractFunction({
+export const verifierRegistry: Contract = new Map(
+  Object.entries<ContractFunction>({
+    verify_proof: contractFunction({
       parameters: { circuit_type: 'u32', public_inputs: 'bytes', proof: 'bytes' },
       returns: 'bool',
       instructions: 81_000_000,
@@ -34,14 +33,11 @@ export const verifierRegistry: Contract = new Map<string, ContractFunction>([
         return bool(circuit !== undefined && key !== undefined && ledger.verify(circuit, public_inputs, proof, key))
       },
     }),
-  ],
-  [
-    'get_verification_key',
-    contractFunction({
+    get_verification_key: contractFunction({
       parameters: { circuit_type: 'u32' },
       returns: 'bytes',
       instructions: 300_000,
       run: ({ contract, storage }, { circuit_type }) => readVerificationKey(contract, circuit_type, storage),
     }),
-  ],
-])
+  }),
+)

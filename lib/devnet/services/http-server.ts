@@ -1,11 +1,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { answer, type Method, UnreadableBody } from '../rpc/json-rpc.ts'
+import { readBody } from './body.ts'
 import { type Funding, FundingRefused } from './friendbot.ts'
 
 interface Endpoints {
-  /** the RPC's nodes, asked in turn as by a load balancer */
-  readonly nodes: readonly Readonly<Record<string, Method>>[]
+  /** the node of the RPC whose turn it is, as behind a load balancer */
+  readonly nextNode: () => Readonly<Record<string, Method>>
   /** Loads what a transaction may need to run. */
   readonly ready: () => Promise<void>
   readonly friendbot: (address: string) => Promise<Funding>
@@ -15,21 +16,13 @@ interface Endpoints {
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
 }
 
-interface Served extends Endpoints {
-  readonly nextNode: () => Readonly<Record<string, Method>>
-}
-
 /** bytes of a request body, as in stellar-rpc */
 const MAX_BODY = 512 * 1024
+
 /** /rpc, /friendbot, /deployment.json and /idp, open to every origin. */
 export function answerRequests(endpoints: Endpoints): RequestListener {
-  let turn = 0
-  const nextNode = () => {
-    turn = (turn + 1) % endpoints.nodes.length
-    return endpoints.nodes[turn] ?? {}
-  }
   return (request, response) => {
-    serve({ ...endpoints, nextNode }, request, response).catch((cause) => {
+    serve(endpoints, request, response).catch((cause) => {
       log('error', 'ledger http', { failure: describeFailure(cause) })
       if (!response.headersSent) response.writeHead(500)
       response.end()
@@ -37,7 +30,7 @@ export function answerRequests(endpoints: Endpoints): RequestListener {
   }
 }
 
-async function serve(endpoints: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serve(endpoints: Endpoints, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = URL.parse(request.url ?? '/', 'http://localhost')
   if (!url) return send(response, 404, { error: 'not found' })
   if (endpoints.identity && (url.pathname === '/idp' || url.pathname.startsWith('/idp/'))) {
@@ -53,13 +46,13 @@ async function serve(endpoints: Served, request: IncomingMessage, response: Serv
 }
 
 async function serveRpc(
-  { nextNode, ready }: Served,
+  { nextNode, ready }: Endpoints,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   if (request.method !== 'POST') return refuse(response, 405, { Allow: 'POST' })
   if (!isJson(request.headers['content-type'])) return refuse(response, 415)
-  const body = await readBody(request)
+  const body = await readBody(request, MAX_BODY)
   if (body === undefined) return refuse(response, 500, { Connection: 'close' })
   // Only these two run contracts, and only they need the verifier. JSON can write any letter as an escape.
   if (/"(simulate|send)Transaction"|\\u/.test(body)) await ready()
@@ -87,7 +80,7 @@ async function serveFriendbot(
   response: ServerResponse,
 ): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'POST') return refuse(response, 405, { Allow: 'GET, POST' })
-  const form = request.method === 'POST' ? new URLSearchParams(await readBody(request)) : undefined
+  const form = request.method === 'POST' ? new URLSearchParams(await readBody(request, MAX_BODY)) : undefined
   try {
     const { hash, envelopeXdr } = await friendbot(url.searchParams.get('addr') ?? form?.get('addr') ?? '')
     send(response, 200, { successful: true, hash, envelope_xdr: envelopeXdr })
@@ -115,18 +108,6 @@ function preflight(request: IncomingMessage, response: ServerResponse): void {
   response
     .writeHead(204, { 'Access-Control-Allow-Methods': 'GET, POST', 'Access-Control-Allow-Headers': headers })
     .end()
-}
-
-/** Undefined for a body that is too large; the rest of it is not read. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request) {
-    size += chunk.length
-    if (size > MAX_BODY) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 function refuse(response: ServerResponse, status: number, headers: Record<string, string> = {}): void {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import { z } from 'zod'
+import { readBody } from './body.ts'
 
 const TOKEN_TTL = 3600
 const LARGEST_BODY = 16 * 1024
@@ -51,7 +52,7 @@ async function answerToken(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const parsed = tokenRequest.safeParse(await readBody(request))
+  const parsed = tokenRequest.safeParse(await readJson(request))
   if (!parsed.success) {
     const error_description = parsed.error.issues[0]?.message ?? 'not an object'
     answer(response, 400, { error: 'invalid_request', error_description })
@@ -90,16 +91,10 @@ function discovery(issuer: string): Record<string, unknown> {
   }
 }
 
-/** The JSON body, or nothing if it is no JSON, too large, or broke off. */
-async function readBody(request: IncomingMessage): Promise<unknown> {
+/** The JSON body; undefined if it is no JSON, too large, or broke off. */
+async function readJson(request: IncomingMessage): Promise<unknown> {
   try {
-    const chunks: Buffer[] = []
-    let size = 0
-    for await (const chunk of request) {
-      size += chunk.length
-      if (size <= LARGEST_BODY) chunks.push(chunk)
-    }
-    return size > LARGEST_BODY ? undefined : JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return JSON.parse((await readBody(request, LARGEST_BODY)) ?? '')
   } catch {
     return undefined
   }

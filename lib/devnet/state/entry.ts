@@ -28,26 +28,26 @@ export function metaChanges(changes: readonly Change[]): xdr.LedgerEntryChange[]
 function dataChange(key: string, before: StoredEntry | undefined, after: StoredEntry | undefined) {
   if (before && after && before.lastModified === after.lastModified && encodeData(before) === encodeData(after))
     return []
-  const created = after && xdr.LedgerEntryChange.ledgerEntryCreated(ledgerEntry(after.data, after.lastModified))
-  if (!before) return created ? [created] : []
-  const state = xdr.LedgerEntryChange.ledgerEntryState(ledgerEntry(before.data, before.lastModified))
-  if (!after) return [state, xdr.LedgerEntryChange.ledgerEntryRemoved(xdr.LedgerKey.fromXdr(key, 'base64'))]
-  return [state, xdr.LedgerEntryChange.ledgerEntryUpdated(ledgerEntry(after.data, after.lastModified))]
+  const entry = (stored: StoredEntry | undefined) => stored && ledgerEntry(stored.data, stored.lastModified)
+  return entryChange(() => xdr.LedgerKey.fromXdr(key, 'base64'), entry(before), entry(after))
 }
 
 function ttlChange(key: string, before: StoredEntry | undefined, after: StoredEntry | undefined) {
-  const old = before?.liveUntil
-  const now = after?.liveUntil
-  if (old === now) return []
+  if (before?.liveUntil === after?.liveUntil) return []
   const keyHash = createHash('sha256').update(Buffer.from(key, 'base64')).digest()
-  const lifetime = (liveUntilLedgerSeq: number, modified: number) =>
-    ledgerEntry(xdr.LedgerEntryData.ttl(new xdr.TtlEntry({ keyHash, liveUntilLedgerSeq })), modified)
-  const modified = after?.lastModified ?? 0
-  if (old === undefined)
-    return now === undefined ? [] : [xdr.LedgerEntryChange.ledgerEntryCreated(lifetime(now, modified))]
-  const state = xdr.LedgerEntryChange.ledgerEntryState(lifetime(old, before?.lastModified ?? 0))
-  if (now !== undefined) return [state, xdr.LedgerEntryChange.ledgerEntryUpdated(lifetime(now, modified))]
-  return [state, xdr.LedgerEntryChange.ledgerEntryRemoved(xdr.LedgerKey.ttl(new xdr.LedgerKeyTtl({ keyHash })))]
+  const entry = (stored: StoredEntry | undefined) => {
+    if (stored?.liveUntil === undefined) return undefined
+    const ttl = new xdr.TtlEntry({ keyHash, liveUntilLedgerSeq: stored.liveUntil })
+    return ledgerEntry(xdr.LedgerEntryData.ttl(ttl), stored.lastModified)
+  }
+  return entryChange(() => xdr.LedgerKey.ttl(new xdr.LedgerKeyTtl({ keyHash })), entry(before), entry(after))
+}
+
+function entryChange(key: () => xdr.LedgerKey, before?: xdr.LedgerEntry, after?: xdr.LedgerEntry) {
+  const Change = xdr.LedgerEntryChange
+  if (!before) return after ? [Change.ledgerEntryCreated(after)] : []
+  const state = Change.ledgerEntryState(before)
+  return [state, after ? Change.ledgerEntryUpdated(after) : Change.ledgerEntryRemoved(key())]
 }
 
 function ledgerEntry(data: xdr.LedgerEntryData, lastModifiedLedgerSeq: number): xdr.LedgerEntry {

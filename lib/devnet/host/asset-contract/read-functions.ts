@@ -1,11 +1,19 @@
-import { type ContractFunction, contractFunction } from '../contract.ts'
-import { address, bool, fieldsOf, i128, string, u32, VOID } from '../scval.ts'
+import { type ContractFunction, contractFunction, type Returns } from '../contract.ts'
+import { address, bool, fieldsOf, i128, VOID } from '../scval.ts'
 import { administrator, readAuthorized } from './administration.ts'
 import { readAllowance } from './allowance.ts'
 import { readBalance } from './balance.ts'
 import { assetOf, touchInstance } from './metadata.ts'
 
 const INSTRUCTIONS = 250_000
+
+const readMetadata = (field: string, returns: Returns): ContractFunction =>
+  contractFunction({
+    parameters: {},
+    returns,
+    instructions: INSTRUCTIONS,
+    run: (call) => fieldsOf(call.setting('METADATA'))?.get(field) ?? VOID,
+  })
 
 export const readFunctions: Record<string, ContractFunction> = {
   balance: contractFunction({
@@ -41,22 +49,7 @@ export const readFunctions: Record<string, ContractFunction> = {
     instructions: INSTRUCTIONS,
     run: (call) => address(administrator(call)),
   }),
-  decimals: contractFunction({
-    parameters: {},
-    returns: 'u32',
-    instructions: INSTRUCTIONS,
-    run: (call) => fieldsOf(call.setting('METADATA'))?.get('decimal') ?? u32(7),
-  }),
-  name: contractFunction({
-    parameters: {},
-    returns: 'string',
-    instructions: INSTRUCTIONS,
-    run: (call) => fieldsOf(call.setting('METADATA'))?.get('name') ?? string('native'),
-  }),
-  symbol: contractFunction({
-    parameters: {},
-    returns: 'string',
-    instructions: INSTRUCTIONS,
-    run: (call) => fieldsOf(call.setting('METADATA'))?.get('symbol') ?? VOID,
-  }),
+  decimals: readMetadata('decimal', 'u32'),
+  name: readMetadata('name', 'string'),
+  symbol: readMetadata('symbol', 'string'),
 }

@@ -22,33 +22,26 @@ const withoutDelegation = (parameters: ContractFunction['parameters']): Contract
  * The confidential token, interface 0.8.0, without spenders: none can be set, and functions that need a delegation find
  * none (#3504).
  */
-export const confidentialToken: Contract = new Map<string, ContractFunction>([
-  ['register', register],
-  ['deposit', deposit],
-  ['merge', merge],
-  ['withdraw', withdraw],
-  ['confidential_transfer', confidentialTransfer],
-  [
-    'confidential_balance',
-    contractFunction({
+export const confidentialToken: Contract = new Map(
+  Object.entries<ContractFunction>({
+    register,
+    deposit,
+    merge,
+    withdraw,
+    confidential_transfer: confidentialTransfer,
+    confidential_balance: contractFunction({
       parameters: { account: 'address' },
       returns: 'account',
       instructions: READ,
       run: (call, { account }) => encodeAccount(readAccount(call, account)),
     }),
-  ],
-  [
-    'is_spender',
-    contractFunction({
+    is_spender: contractFunction({
       parameters: { account: 'address', spender: 'address' },
       returns: 'bool',
       instructions: READ,
       run: () => bool(false),
     }),
-  ],
-  [
-    'set_spender',
-    contractFunction({
+    set_spender: contractFunction({
       parameters: { account: 'address', spender: 'address', live_until_ledger: 'u32', data: 'bytes' },
       returns: 'void',
       instructions: READ,
@@ -56,11 +49,13 @@ export const confidentialToken: Contract = new Map<string, ContractFunction>([
         throw hostError('Context', 'InvalidAction', 'set_spender is not built into this ledger')
       },
     }),
-  ],
-  ['get_spender_delegation', withoutDelegation({ account: 'address', spender: 'address' })],
-  ['revoke_spender', withoutDelegation({ account: 'address', spender: 'address' })],
-  [
-    'confidential_transfer_from',
-    withoutDelegation({ spender: 'address', from: 'address', to: 'address', data: 'bytes' }),
-  ],
-])
+    get_spender_delegation: withoutDelegation({ account: 'address', spender: 'address' }),
+    revoke_spender: withoutDelegation({ account: 'address', spender: 'address' }),
+    confidential_transfer_from: withoutDelegation({
+      spender: 'address',
+      from: 'address',
+      to: 'address',
+      data: 'bytes',
+    }),
+  }),
+)
