@@ -1,4 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
+import { AUTH_CLAWBACK, AUTH_REQUIRED } from './account.ts'
 import { accountId, trustlineKey } from './ledger-key.ts'
 import type { State } from './state.ts'
 
@@ -13,6 +14,18 @@ export function readTrustline(state: State, id: string, asset: xdr.TrustLineAsse
 export function writeTrustline(state: State, line: xdr.TrustLineEntry, sequence: number): void {
   const key = trustlineKey(accountId(line.accountId), line.asset)
   state.put({ key, data: xdr.LedgerEntryData.trustline(line), lastModified: sequence })
+}
+
+/** A new trust line. The flags of the issuer's account decide about its own. */
+export function makeTrustline(
+  accountId: xdr.PublicKey,
+  asset: xdr.TrustLineAsset,
+  limit: bigint,
+  issuerFlags: number,
+): xdr.TrustLineEntry {
+  const authorized = issuerFlags & AUTH_REQUIRED ? 0 : TRUSTLINE_AUTHORIZED
+  const flags = authorized | (issuerFlags & AUTH_CLAWBACK ? TRUSTLINE_CLAWBACK : 0)
+  return new xdr.TrustLineEntry({ accountId, asset, balance: 0n, limit, flags, ext: xdr.TrustLineEntryExt.v0() })
 }
 
 export function isAuthorized(line: xdr.TrustLineEntry): boolean {

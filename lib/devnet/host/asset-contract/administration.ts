@@ -1,6 +1,6 @@
 import { type Asset, StrKey, xdr } from '@stellar/stellar-sdk'
-import { addSubentry, INT64_MAX } from '../../state/account.ts'
-import { isAuthorized, TRUSTLINE_AUTHORIZED, TRUSTLINE_CLAWBACK } from '../../state/trustline.ts'
+import { AUTH_REVOCABLE, addSubentry, INT64_MAX } from '../../state/account.ts'
+import { isAuthorized, makeTrustline, TRUSTLINE_AUTHORIZED, TRUSTLINE_CLAWBACK } from '../../state/trustline.ts'
 import { readAccount } from '../account-signature.ts'
 import type { Call } from '../contract.ts'
 import { accountKey, trustlineKey } from '../entry-key.ts'
@@ -29,7 +29,7 @@ export function readAuthorized(call: Call, asset: Asset, holder: string): boolea
 /** Error(Contract, #2) if the issuer may not revoke, or is the holder. */
 export function writeAuthorized(call: Call, asset: Asset, holder: string, authorized: boolean): void {
   if (isIssuer(asset, holder)) throw contractError(2, 'the issuer is always authorized')
-  if (!authorized && !issuerFlags(call, asset).authorizationRevocable) {
+  if (!authorized && !(issuerFlags(call, asset) & AUTH_REVOCABLE)) {
     throw contractError(2, 'issuer does not have AUTH_REVOCABLE set')
   }
   if (StrKey.isValidContract(holder)) {
@@ -68,15 +68,8 @@ export function trust(call: Call, asset: Asset, holder: string): void {
       ? contractError(15, `too many subentries: ${holder}`)
       : contractError(14, `balance is below the reserve for one more entry: ${holder}`)
   }
-  const flags = issuerFlags(call, asset)
-  const line = new xdr.TrustLineEntry({
-    accountId: grown.account.accountId,
-    asset: asset.toTrustLineXdrObject(),
-    balance: 0n,
-    limit: INT64_MAX,
-    flags: (flags.authorizationRequired ? 0 : TRUSTLINE_AUTHORIZED) | (flags.clawback ? TRUSTLINE_CLAWBACK : 0),
-    ext: xdr.TrustLineEntryExt.v0(),
-  })
+  const { accountId } = grown.account
+  const line = makeTrustline(accountId, asset.toTrustLineXdrObject(), INT64_MAX, issuerFlags(call, asset))
   call.storage.put(accountKey(holder), xdr.LedgerEntryData.account(grown.account))
   writeTrustline(call, asset, holder, line)
 }

@@ -1,4 +1,5 @@
 import type { Asset } from '@stellar/stellar-sdk'
+import { AUTH_CLAWBACK, AUTH_REQUIRED } from '../../state/account.ts'
 import type { Call } from '../contract.ts'
 import { contractData, contractDataKey } from '../entry-key.ts'
 import { contractError } from '../host-error.ts'
@@ -57,6 +58,6 @@ export function debitContract(call: Call, holder: string, amount: bigint): void 
 
 /** A new balance takes the issuer's flags, as a new trustline does. */
 export function firstBalance(call: Call, asset: Asset): ContractBalance {
-  const { authorizationRequired, clawback } = issuerFlags(call, asset)
-  return { amount: 0n, authorized: !authorizationRequired, clawback }
+  const flags = issuerFlags(call, asset)
+  return { amount: 0n, authorized: !(flags & AUTH_REQUIRED), clawback: (flags & AUTH_CLAWBACK) !== 0 }
 }

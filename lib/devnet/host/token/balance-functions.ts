@@ -3,8 +3,7 @@ import { contractFunction } from '../contract.ts'
 import { contractError } from '../host-error.ts'
 import { address, i128, struct, symbol, VOID } from '../scval.ts'
 import { addCommitment, NOTHING, readAccount, writeAccount } from './account.ts'
-import { decodeCallData } from './call-data.ts'
-import { disclosed } from './disclosure.ts'
+import { decodeCallData, disclosed } from './call-data.ts'
 import { auditorKey, checkProof, underlyingAsset } from './proof.ts'
 
 function checkAmount(amount: bigint): void {
@@ -58,10 +57,7 @@ export const withdraw = contractFunction({
     checkProof(call, { circuit: 'withdraw', ...statement }, proof)
     writeAccount(call, from, { ...sender, spendable: payload.c_spend_new ?? NOTHING })
     call.invoke(underlyingAsset(call), 'transfer', [address(call.contract), address(to), i128(amount)])
-    call.publish(
-      [symbol('withdraw'), address(from), address(to)],
-      disclosed('withdraw', payload, { amount: i128(amount) }),
-    )
+    call.publish([symbol('withdraw'), address(from), address(to)], disclosed(payload, { amount: i128(amount) }))
     return VOID
   },
 })

@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import type { CircuitName } from '#lib/prover/circuits.ts'
 import { decodePoint, isField } from '#lib/wallet/grumpkin.ts'
 import { contractError } from '../host-error.ts'
-import { bytesOf, fieldsOf } from '../scval.ts'
+import { bytes, bytesOf, fieldsOf, struct } from '../scval.ts'
 
 /** Points and fields of a payload by their names in interface 0.8.0. */
 export type Payload = Record<string, Uint8Array>
@@ -47,6 +47,14 @@ export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payloa
   }
   for (const [name, content] of Object.entries(payload)) checkEncoding(name, content)
   return { payload, proof }
+}
+
+const COMMITMENTS: ReadonlySet<string> = new Set(['c_spend_new', 'c_transfer'])
+
+/** The fields of a payload that the events of interface 0.8.0 have: all but the commitments. */
+export function disclosed(payload: Payload, besides: Record<string, xdr.ScVal> = {}): xdr.ScVal {
+  const fields = Object.entries(payload).filter(([name]) => !COMMITMENTS.has(name))
+  return struct({ ...besides, ...Object.fromEntries(fields.map(([name, content]) => [name, bytes(content)])) })
 }
 
 function decode(data: Uint8Array): xdr.ScVal | undefined {

@@ -2,8 +2,7 @@ import { decodePoint } from '#lib/wallet/grumpkin.ts'
 import { contractFunction } from '../contract.ts'
 import { address, symbol, VOID } from '../scval.ts'
 import { addCommitment, NOTHING, readAccount, writeAccount } from './account.ts'
-import { decodeCallData } from './call-data.ts'
-import { disclosed } from './disclosure.ts'
+import { decodeCallData, disclosed } from './call-data.ts'
 import { auditorKey, checkProof } from './proof.ts'
 
 /**
@@ -38,7 +37,7 @@ export const confidentialTransfer = contractFunction({
     // The recipient is read again: in a transfer to oneself it is the entry that was just written.
     const recipient = readAccount(call, to)
     writeAccount(call, to, { ...recipient, receiving: addCommitment(recipient.receiving, decodePoint(c_transfer)) })
-    call.publish([symbol('transfer'), address(from), address(to)], disclosed('transfer', payload))
+    call.publish([symbol('transfer'), address(from), address(to)], disclosed(payload))
     return VOID
   },
 })

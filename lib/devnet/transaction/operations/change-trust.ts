@@ -1,14 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
-import {
-  AUTH_CLAWBACK,
-  AUTH_REQUIRED,
-  addSubentry,
-  dropSubentry,
-  readAccount,
-  writeAccount,
-} from '../../state/account.ts'
+import { addSubentry, dropSubentry, readAccount, writeAccount } from '../../state/account.ts'
 import { isSoundAsset, issuerOf, publicKey, trustlineAsset, trustlineKey } from '../../state/ledger-key.ts'
-import { readTrustline, TRUSTLINE_AUTHORIZED, TRUSTLINE_CLAWBACK, writeTrustline } from '../../state/trustline.ts'
+import { makeTrustline, readTrustline, writeTrustline } from '../../state/trustline.ts'
 import type { Applied, OperationContext } from './context.ts'
 
 const Result = xdr.ChangeTrustResult
@@ -48,16 +41,7 @@ function makeLine(op: xdr.ChangeTrustOp, context: OperationContext): Outcome {
     return { result: grown.refusal === 'too-many' ? 'too-many-subentries' : Result.changeTrustLowReserve() }
   }
   writeAccount(state, grown.account, ledger.sequence)
-  const line = new xdr.TrustLineEntry({
-    accountId: publicKey(source),
-    asset: trustlineAsset(op.line),
-    balance: 0n,
-    limit: op.limit,
-    flags:
-      (issuer.flags & AUTH_REQUIRED ? 0 : TRUSTLINE_AUTHORIZED) |
-      (issuer.flags & AUTH_CLAWBACK ? TRUSTLINE_CLAWBACK : 0),
-    ext: xdr.TrustLineEntryExt.v0(),
-  })
+  const line = makeTrustline(publicKey(source), trustlineAsset(op.line), op.limit, issuer.flags)
   writeTrustline(state, line, ledger.sequence)
   return { result: Result.changeTrustSuccess() }
 }
