@@ -19,7 +19,7 @@ export type ItemStatus = (typeof ITEM_STATUSES)[number]
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
-/** A batch that the relay pays. No amount is anywhere in it but sealed to the relay. */
+/** A batch that the relay pays. Its amounts are stored only sealed to the relay. */
 export const batchJobs = pgTable(
   'batch_jobs',
   {
@@ -59,13 +59,13 @@ export const batchItems = pgTable(
     quotaAccount: text('quota_account').notNull(),
     /** the channel that has it, or had it last */
     channel: text('channel'),
-    /** rises whenever a worker takes the item up: what an earlier worker has begun has no more say */
+    /** rises when a worker takes the item: an earlier worker can no longer change it */
     attempt: integer('attempt').notNull().default(0),
     /** how many of its transfers the ledger has applied and failed */
     failures: integer('failures').notNull().default(0),
-    /** channels that have not enough for this item */
+    /** channels whose balance is too low for this item */
     unable: text('unable').array().notNull().default(sql`'{}'::text[]`),
-    /** hash of the signed transfer, 64 hex digits; stored before the transfer is given away, replaced only by a fresh one */
+    /** hash of the signed transfer, 64 hex digits; stored before the transfer is sent, replaced only by a new one */
     innerHash: text('inner_hash'),
     /** that transfer, base64 XDR; gone when the item has ended */
     signedXdr: text('signed_xdr'),
@@ -74,9 +74,9 @@ export const batchItems = pgTable(
     /** the hash that stands on the ledger, or the last that was tried */
     hash: text('hash'),
     error: text('error'),
-    /** the ledger has spoken against the item, which is not tried before this time */
+    /** an answer spoke against the item, which is not tried before this time */
     doubtedUntil: instant('doubted_until'),
-    /** the ledger that the network had then: only an answer that cannot lag behind it fails the item */
+    /** the latest ledger then: only an answer that cannot lag behind it fails the item */
     doubtedLedger: integer('doubted_ledger'),
     queuedAt: instant('queued_at').notNull(),
     /** given to the sponsor, for the first time */

@@ -122,7 +122,7 @@ export const envelopes = pgTable(
 
 export type Envelope = typeof envelopes.$inferSelect
 
-/** What an account has used of a UTC day. The account `*` is everybody: the daily budget. */
+/** What an account has used on a UTC day. The account `*` stands for all of them: the daily budget. */
 export const quotas = pgTable(
   'quotas',
   {
@@ -172,7 +172,7 @@ export const grants = pgTable(
   {
     /** G… or C…, whose confidential balance is filled */
     account: text('account').primaryKey(),
-    /** this grant among all that the account ever had */
+    /** tells this grant from earlier ones of the account */
     claim: uuid('claim').notNull().defaultRandom(),
     /** base units */
     amount: bigint('amount', { mode: 'bigint' }).notNull(),
