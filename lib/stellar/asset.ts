@@ -29,7 +29,7 @@ export async function readUnderlyingAsset(server: EntryReader, token: string): P
 }
 
 /**
- * What `address` (G… or C…) holds of an asset, in base units; nothing without account, trustline or balance entry.
+ * The balance of `address` (G… or C…) in base units; 0 without account, trustline or balance entry.
  * @throws Refusal `unavailable`
  */
 export async function readBalance(

@@ -24,7 +24,7 @@ export function accountKey(token: string, address: string): xdr.LedgerKey {
 /** The keys that an RPC looks up at once (stellar-rpc: more is -32602). */
 const KEYS_AT_ONCE = 200
 
-/** What an RPC answered for an `accountKey`, and the ledger of that answer. */
+/** The entry under an `accountKey`, and the ledger of the answer. */
 export interface FoundAccount {
   entry: Pick<rpc.Api.LedgerEntryResult, 'val' | 'liveUntilLedgerSeq'>
   latestLedger: number

@@ -23,8 +23,8 @@ const ANSWER = z.object({
 const CONTESTED = 'txBadSeq'
 
 /**
- * Codes of what a later ledger may take all the same. Too early: a minTime is now, but the last ledger's clock is a few
- * seconds behind. Too low a fee: the queue is full of others who offer as much, or another envelope with this number waits.
+ * Codes after which a later ledger may still take the envelope. Too early: a minTime is now, but the last ledger's clock
+ * is a few seconds behind. Too low a fee: the queue is full of equal offers, or another envelope with this number waits.
  */
 const FOR_NOW = new Set(['txTooEarly', 'txInsufficientFee'])
 

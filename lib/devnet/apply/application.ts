@@ -14,7 +14,7 @@ import { checkSignatures, type SignatureChecker } from '../transaction/signature
 import { checkCommon, signatureFault, sourceOf } from '../transaction/validity.ts'
 import { applySoroban, type SorobanCharge, unusedCharge } from './soroban-application.ts'
 
-/** What a transaction did in its ledger, before refunds. */
+/** The effects of a transaction in its ledger, before refunds. */
 export interface Application {
   readonly outcome: InnerOutcome
   /** sequence number and one-time signers: kept even if the operations fail */

@@ -12,7 +12,7 @@ import { transactionSet } from './close-meta.ts'
 import { makeHeader } from './header.ts'
 import { recordLedger, recordPhases } from './ledger-record.ts'
 
-/** What the next ledger needs of the last one. */
+/** The parts of the last ledger on which the next one builds. */
 export interface Tip {
   readonly hash: Uint8Array
   /** stroops */

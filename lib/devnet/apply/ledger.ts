@@ -17,7 +17,7 @@ import { type Draft, draftWaiting, type Tip, writeDraft } from './draft.ts'
 /** The network as one node knows it. */
 export interface Ledger {
   readonly passphrase: string
-  /** What the last closed ledger left: to read, or to fork for a simulation. */
+  /** The entries after the last closed ledger: to read, or to fork for a simulation. */
   readonly state: State
   readonly history: History
   readonly past: Past

@@ -14,7 +14,7 @@ export interface Authorisation {
   leave(): void
   /** Error(Auth, …) unless `address` authorised the call. It is not asked for the calls that a contract makes itself. */
   require(address: string, frame: Frame): void
-  /** What was recorded; empty when enforcing. */
+  /** The recorded entries; empty when enforcing. */
   entries(): xdr.SorobanAuthorizationEntry[]
 }
 

@@ -17,7 +17,7 @@ export interface Call extends Instance {
   publish(topics: xdr.ScVal[], data: xdr.ScVal): void
 }
 
-/** What a parameter is in the contract's interface, and what its handler receives. */
+/** The types of parameters: their names in the interface, and the values that a handler receives. */
 export interface Parameters {
   address: string
   muxed: MuxedAddress

@@ -10,7 +10,7 @@ type HostErrorCode =
   | 'UnexpectedType'
   | 'UnexpectedSize'
 
-/** What stops a host function: rolled back, never seen by a contract, shown to the caller as `label` and an event. */
+/** Stops a host function, whose writes are rolled back. No contract sees it; the caller gets `label` and an event. */
 export class HostError extends Error {
   readonly error: xdr.ScError
   /** as the host prints it: `Error(Contract, #3506)`, `Error(Auth, InvalidAction)` */

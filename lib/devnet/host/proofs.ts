@@ -10,7 +10,7 @@ export interface Proofs {
   readonly verify: Verify
   /** Loads what `verify` needs, at the first call. */
   ready(): Promise<void>
-  /** What the verifier registry holds from the first ledger on; zeros where it takes stand-ins. */
+  /** The keys in the verifier registry from the first ledger on; zeros where it takes stand-ins. */
   readonly keys: Readonly<Record<CircuitName, Uint8Array>>
 }
 

@@ -4,7 +4,7 @@ import { entryBytes, NETWORK_LIMITS } from '../transaction/fees.ts'
 import { entryKey } from './entry-key.ts'
 import { hostError } from './host-error.ts'
 
-/** What the transaction declared; a call that needs more fails with `resource-limit-exceeded`. */
+/** The declared resources; a call that needs more fails with `resource-limit-exceeded`. */
 export type DeclaredResources = Pick<xdr.SorobanResources, 'instructions' | 'diskReadBytes' | 'writeBytes'>
 
 /** Bytes of the accounts and trustlines in the footprint, the only entries that are read from disk. */

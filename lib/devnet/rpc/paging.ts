@@ -31,7 +31,7 @@ export function readLedger(params: Params, name: 'startLedger' | 'endLedger'): n
 }
 
 /**
- * What getTransactions and getLedgers are asked for.
+ * Reads the range of getTransactions and getLedgers.
  * @throws -32600 with everything that is wrong
  */
 export function readLedgerPage(params: Params, history: History): Page & { format: XdrFormat } {

@@ -69,7 +69,7 @@ function readHash(hash: unknown): string {
 export function getTransactions({ history }: Ledger, params: Params): object {
   const page = readLedgerPage(params, history)
   const { cursor, startLedger = 0, format } = page
-  // A page begins after the cursor's transaction, whatever operation the cursor names.
+  // A page begins after the cursor's transaction. The operation in the cursor does not count.
   const after = cursor === undefined ? toid(startLedger, 0) : readCursor(cursor, 'transaction')
   const seen = after | 0xfffn
   const latest = history.latest()

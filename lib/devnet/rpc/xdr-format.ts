@@ -14,7 +14,7 @@ export function readFormat(params: Params): XdrFormat {
   return params.xdrFormat === 'json' ? 'json' : 'base64'
 }
 
-/** What is wrong with the format that a request asks for. */
+/** The fault of the format that a request asks for. */
 export function formatFault({ xdrFormat }: Params): string | undefined {
   const format = xdrFormat ?? ''
   if (typeof format !== 'string') throw invalidParams('invalid parameters')

@@ -1,7 +1,7 @@
 /** Offset and length in the body of a ledger's record, bytes. */
 export type Span = readonly [offset: number, length: number]
 
-/** What stays in memory of a transaction; the rest is read from the journal. */
+/** The part of a transaction that stays in memory; the rest is read from the journal. */
 export interface TransactionRecord {
   /** hex */
   readonly hash: string
@@ -48,7 +48,7 @@ export interface EventRecord {
   readonly value: string
 }
 
-/** What stays in memory of a closed ledger. */
+/** The part of a closed ledger that stays in memory. */
 export interface LedgerRecord {
   readonly sequence: number
   /** unix seconds */

@@ -36,7 +36,7 @@ export const FEE_RATES = {
   temporaryRentDenominator: 2_430n,
 } as const
 
-/** What the result of a transaction adds to its size in the history archives. */
+/** The bytes that a transaction's result adds to its size in the history archives. */
 const RESULT_BYTES = 300
 /** A TtlEntry as the ledger counts it. */
 const TTL_ENTRY_BYTES = 48n
@@ -46,7 +46,7 @@ const perKilobyte = (bytes: number, rate: bigint): bigint => divideUp(BigInt(byt
 const isClassic = (key: xdr.LedgerKey): boolean => key.type !== 'contractData' && key.type !== 'contractCode'
 
 /**
- * What the declared resources cost, used or not (core's compute_transaction_resource_fee), in stroops.
+ * The price of the declared resources, used or not (core's compute_transaction_resource_fee), in stroops.
  * `envelopeBytes` is the size of the inner envelope; a fee bump's wrapper is not charged.
  */
 export function nonRefundableFee(resources: xdr.SorobanResources, envelopeBytes: number): bigint {

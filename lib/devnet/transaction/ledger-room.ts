@@ -1,6 +1,6 @@
 import { type Envelope, inclusionFee } from './envelope.ts'
 
-/** What transactions take of a ledger, and what a ledger or the queue has of it (core's Resource). */
+/** The resources that transactions take, or that a ledger or the queue has room for (core's Resource). */
 export interface Room {
   /** a fee bump counts as one more than what it wraps */
   readonly operations: number
@@ -63,7 +63,7 @@ const RESOURCES = Object.keys(NOTHING) as (keyof Room)[]
 
 export const kindOf = (envelope: Envelope): Kind => (envelope.inner.isSoroban ? 'soroban' : 'classic')
 
-/** What an envelope declares. Of a classic one only the operations are counted. */
+/** The resources that an envelope declares. Of a classic one only the operations count. */
 export function roomOf({ operations, inner }: Envelope): Room {
   const resources = inner.soroban?.resources
   if (!inner.isSoroban || !resources) return { ...NOTHING, operations }

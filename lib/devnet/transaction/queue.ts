@@ -17,7 +17,7 @@ export type Verdict =
 /** The transactions that wait for a ledger, in the two queues of stellar-core, checked in core's order. */
 export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
-  /** What the next ledger takes. What has become invalid is banned. What finds no room stays, as does `without`. */
+  /** The next ledger's transactions. Those that became invalid are banned. The others stay, as does `without`. */
   take(state: State, moment: Moment, without: ReadonlySet<Envelope>): TransactionSet
   /** Takes an envelope out and bans it. */
   drop(envelope: Envelope): void

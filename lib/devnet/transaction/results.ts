@@ -30,7 +30,7 @@ export type Failure =
   | { readonly code: TransactionCode; readonly diagnostic?: Diagnostic }
   | { readonly code: 'txFailed'; readonly operations: xdr.OperationResult[]; readonly diagnostic?: Diagnostic }
 
-/** What became of the transaction proper. */
+/** The outcome of the transaction itself, without its fee bump. */
 export type InnerOutcome = Failure | { readonly code: 'txSuccess'; readonly operations: xdr.OperationResult[] }
 
 /** How core and the RPC show the reason of a failure. */
@@ -80,7 +80,7 @@ export function envelopeResult(envelope: Envelope, outcome: InnerOutcome, feeCha
   return new xdr.TransactionResult({ feeCharged, result, ext: xdr.TransactionResultExt.v0() })
 }
 
-/** What the unions of outer and inner results have in common. */
+/** The common part of the unions of outer and inner results. */
 type ResultUnion<Arm> = Record<TransactionCode, () => Arm> &
   Record<'txSuccess' | 'txFailed', (operations: xdr.OperationResult[]) => Arm>
 

@@ -20,9 +20,9 @@ export function hasFeeShape(inner: Inner): boolean {
 const verdicts = new WeakMap<Inner, { readonly failure: Failure | undefined }>()
 
 /**
- * What a Soroban transaction declares: no memo, no muxed source (protocol 25), resources inside the network's limits,
- * a footprint of reachable keys, a resource fee that covers at least the part that is never paid back. The ledger has
- * no say in it, so it is worked out once, though asked for on arrival, before the ledger and in it.
+ * Checks the declarations of a Soroban transaction: no memo, no muxed source (protocol 25), resources inside the
+ * network's limits, a footprint of reachable keys, a resource fee that covers at least the non-refundable part. The
+ * verdict does not depend on the ledger, so it is kept: it is needed on arrival, before the ledger and in it.
  */
 export function checkSoroban(inner: Inner, isInsideFeeBump: boolean): Failure | undefined {
   const known = verdicts.get(inner)

@@ -11,7 +11,7 @@ import { readReferenceString } from '../reference-string.ts'
 const HERE = fileURLToPath(new URL('../circuits', import.meta.url))
 const STRING = fileURLToPath(new URL('../reference-string', import.meta.url))
 
-/** What is kept of one circuit, byte for byte the same wherever it is made. */
+/** The two files of one circuit. They are byte for byte the same on every machine. */
 interface Compiled {
   artifact: string
   key: Uint8Array
