@@ -24,7 +24,7 @@ const ABOUT_OTHERS = [
   'tests/directory/{access,claims-on-ledger,mail,polling}.test.ts',
   'tests/funding/{faults,vault}.test.ts',
   'tests/relay/{channels,choice-of-channel,faults,policy,proving-ahead,requests}.test.ts',
-  'tests/sponsor/{own-transaction,transfer}.test.ts',
+  'tests/sponsor/{exact-money,own-transaction,transfer}.test.ts',
   'tests/submission/{fairness,resending,restored-network}.test.ts',
 ]
 
@@ -48,6 +48,9 @@ export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
     pool: 'forks',
+    // Modules are loaded, and PGlite is compiled, once for each process and not for each file. No file leaves anything
+    // behind: what it changes of its process, it puts back.
+    isolate: false,
     // Most of the time goes into waiting for ledgers, not into computing.
     maxWorkers: 7,
     silent: 'passed-only',
@@ -66,8 +69,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'pglite',
-          // The engine is compiled once for each process, and not for each file. No file here leaves anything behind.
-          isolate: false,
           include: [EVERY_TEST],
           exclude: [...WITHOUT_DATABASE, ...ABOUT_OTHERS, ...ABOUT_SERVERS],
           globalSetup: ['tests/support/pglite-setup.ts'],

@@ -15,6 +15,8 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks()
   vi.unstubAllEnvs()
+  // What an import has read from a stubbed environment is not for the files that come after.
+  vi.resetModules()
 })
 
 const url = 'http://localhost:3000/api/things'

@@ -305,6 +305,8 @@ test('a public key that is not that of the private key is refused', () => {
 describe('the environment of this process', () => {
   afterEach(() => {
     vi.unstubAllEnvs()
+    // What was read here is not for the files that come after.
+    vi.resetModules()
   })
 
   test('is read at first use and kept', async () => {

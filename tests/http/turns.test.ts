@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { NextRequest } from 'next/server.js'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { resource } from '#lib/api/resource.ts'
 import { readForm, readJson } from '#lib/http/body.ts'
@@ -156,13 +156,14 @@ test('what is larger than all the room there is gets its turn where nobody waits
 
 const MEBIBYTE = 1024 * 1024
 
-/** A request whose body says so many bytes, and ends at once or never. */
+/** A request whose body says so many bytes, and ends at once, or is cut off after the test. */
 function sent(size: number, { isWhole }: { isWhole: boolean }): Request {
   const body = new ReadableStream({
     start: (controller) => {
       for (let left = size; left > 0; left -= 50_000)
         controller.enqueue(new Uint8Array(Math.min(left, 50_000)).fill(0x20))
       if (isWhole) controller.close()
+      else onTestFinished(() => controller.error(new Error('cut off')))
     },
   })
   const headers = { 'Content-Type': 'application/json' }
