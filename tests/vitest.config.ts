@@ -2,6 +2,11 @@ import { defineConfig } from 'vitest/config'
 
 const EVERY_TEST = 'tests/**/*.test.ts'
 
+/** Next's way to test a matcher puts polyfills of its own in the place of the globals. */
+const ALONE = ['tests/http/pages.test.ts']
+
+const TRACES = 'tests/support/traces.ts'
+
 /** What touches no database, and so would do the same again. */
 const WITHOUT_DATABASE = [
   'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
@@ -63,14 +68,22 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'postgres', include: [EVERY_TEST], globalSetup: ['tests/support/postgres-setup.ts'] },
+        test: {
+          name: 'postgres',
+          include: [EVERY_TEST],
+          exclude: ALONE,
+          setupFiles: [TRACES],
+          globalSetup: ['tests/support/postgres-setup.ts'],
+        },
       },
+      { extends: true, test: { name: 'alone', isolate: true, include: ALONE } },
       {
         extends: true,
         test: {
           name: 'pglite',
           include: [EVERY_TEST],
           exclude: [...WITHOUT_DATABASE, ...ABOUT_OTHERS, ...ABOUT_SERVERS],
+          setupFiles: [TRACES],
           globalSetup: ['tests/support/pglite-setup.ts'],
         },
       },

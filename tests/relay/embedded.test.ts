@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { admitUser } from '#lib/directory/user.ts'
 import { readJob, startJob } from '#lib/relay/jobs.ts'
@@ -33,6 +33,7 @@ async function start(own: Record<string, string> = {}): Promise<{ service: Runni
 /** Two channels, so that one of three items is proved ahead: without contractors a job pays the other channel. */
 test('with real proofs the channels are registered, a job is paid, and the log tells of each proof', async () => {
   const lines = captureLog()
+  onTestFinished(() => void vi.restoreAllMocks())
   const own = mkdtempSync(join(tmpdir(), 'payroll-embedded-'))
   onTestFinished(() => rmSync(own, { recursive: true, force: true }))
   const CHANNEL_SEEDS = [Keypair.random().secret(), Keypair.random().secret()].join()
