@@ -1,9 +1,9 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
-import { next, notFound, sendAnswer } from '../support/transfers.ts'
+import { afterMaxTime, next, notFound, sendAnswer } from '../support/transfers.ts'
 import { FAUCET, type Faucet, openFaucet, type Person, startAnother } from './faucet.ts'
 
 let service: TestService<'embedded'>
@@ -136,11 +136,20 @@ describe('a request that runs out of patience', () => {
 
 test('what can no longer get there has expired by the ledger’s time: the grant is given back, and the next call is granted', async () => {
   const person = await faucet.settle()
-  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
-  expect(await faucet.ask(person.session)).toMatchObject({
-    status: 500,
-    body: { error: 'the deposit failed', code: 'deposit-failed' },
+  service.ledger.proxy.rule(({ method }): Fault => {
+    if (method !== 'sendTransaction') return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
+    // The time of the deposit is over by the faucet's clock, too: else another transaction has used its number.
+    if (!vi.isFakeTimers()) vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
+    return { answer: sendAnswer('PENDING') }
   })
+  try {
+    expect(await faucet.ask(person.session)).toMatchObject({
+      status: 500,
+      body: { error: 'the deposit failed', code: 'deposit-failed' },
+    })
+  } finally {
+    vi.useRealTimers()
+  }
   expect(await faucet.grant(person.address)).toMatchObject({ status: 'returned' })
   expect(await faucet.deposits(person.address)).toEqual([])
   service.ledger.proxy.rule(null)
