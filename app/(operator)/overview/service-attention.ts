@@ -44,7 +44,7 @@ function reachability({ ready }: ServiceState): Attention[] {
       ? []
       : [
           asked('database', 'bad', 'The database cannot be reached', {
-            why: 'every request is answered with 503',
+            why: 'requests that need it get 503, transfers 500',
             remedy: 'Bring it back, or correct DATABASE_URL. Nothing is lost: open transfers are decided afterwards.',
           }),
         ]),

@@ -34,7 +34,8 @@ export function AcceptedInvite({ status, contract, isLocal }: AcceptedInviteProp
                 <Hash value={contract} />
               </>
             )}
-            , in the application that your employer uses. Your employer sees by itself when it is done.
+            , in the application that your employer uses. If you accepted by email, enter the account’s address there,
+            too. Then your employer sees by itself when you can be paid.
           </li>
         )}
         <li>
