@@ -177,7 +177,7 @@ describe('testnet', () => {
   test('takes the prover that is named, also later', async () => {
     const first = await attempt({ document, channels: 1 })
     const kept = first.texts[0] ?? ''
-    const given = { RELAY_PROVER: './lib/devnet/devnet.ts' }
+    const given = { RELAY_PROVER: './lib/prover/stand-in.ts' }
     const second = await attempt({ document, channels: 1, kept, given })
     expect(second.failure).toBeUndefined()
     expect(second.said).toMatch(/channel {2}G\w{55}, ready/)
@@ -208,7 +208,7 @@ describe('keys and files', () => {
       CONFIDENTIAL_TOKEN: contracts.token,
       BRIDGE_VAULT_ADDRESS: contracts.token,
       DEVNET_PASSPHRASE: `'${Networks.TESTNET}'`,
-      RELAY_PROVER: './lib/devnet/devnet.ts',
+      RELAY_PROVER: './lib/prover/stand-in.ts',
       DEVNET_PROOFS: 'stand-in',
     }
     const kept = readFileSync('.env.example', 'utf8').replace(
