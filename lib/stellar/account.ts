@@ -125,7 +125,10 @@ export type ReadAccount = (address: string) => Promise<AccountReading>
 /** Questions within this time share one call of the RPC. */
 const GATHER_MS = 5
 
-/** Two calls are at least this far apart: questions in between share the later one. */
+/**
+ * Two calls are at least this far apart: questions in between share the later one. Those that a call has no room for follow
+ * it at once.
+ */
 const APART_MS = 100
 
 /** The RPC's limit on the keys of one call. */

@@ -19,7 +19,7 @@ interface Waiter {
 export interface Tracked extends RecordedTransfer {
   /** last ledger of an answer that did not know the transfer */
   lookedUpTo: number
-  /** latest ledger known when an envelope was last sent; -1 before that */
+  /** latest ledger known when an envelope was last sent, or named by the answer to that; -1 before */
   sentAt: number
   /** by inner hash: the code with which the network refused the envelope, and the ledger from which it is believed */
   refusals: Map<string, { resultCode: string; from: number }>

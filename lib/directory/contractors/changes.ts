@@ -14,7 +14,7 @@ import { CONTRACTOR_COLUMNS, type Contractor, type ContractorChanges, presentCon
 /**
  * Changes what `changes` names. A contractor may change the address of its own record to an account that it has proven
  * to own, its employer everything.
- * Deactivating cancels the payouts that are not on their way.
+ * Deactivating cancels its `draft` and `ready` payouts.
  * @throws Refusal `contractor-not-found`; `employer-required` or `account-unproven` for a contractor; `email-taken`,
  * `address-taken`
  */
@@ -42,7 +42,7 @@ export async function changeContractor(
 }
 
 /**
- * Removes a contractor from everybody's sight. Its payouts stay, those that are not on their way are canceled.
+ * Removes a contractor from everybody's sight. Its payouts stay; those that are `draft` or `ready` are canceled.
  * @throws Refusal `contractor-not-found`
  */
 export async function removeContractor({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {

@@ -46,7 +46,7 @@ const payoutNotFound = () => new Refusal('payout-not-found', 'payout not found')
 const NOT_SENT = ['draft', 'ready'] as const satisfies PayoutStatus[]
 
 /**
- * Cancels the payouts of a contractor that are not on their way yet. Runs inside the SQL transaction that deactivates or
+ * Cancels the `draft` and `ready` payouts of a contractor. Runs inside the SQL transaction that deactivates or
  * removes the contractor, and after the statement that does: under the lock of that row no new payout can appear.
  * Resolves to how many there were.
  */
