@@ -1,6 +1,6 @@
 import AxeBuilder from '@axe-core/playwright'
-import { expect, type Page } from '@playwright/test'
-import { PASSWORD } from './running-program.ts'
+import { type Cookie, expect, type Page } from '@playwright/test'
+import { PASSWORD, type RunningProgram } from './running-program.ts'
 
 /** Every page of the operator's that needs nothing to be there. */
 export const PAGES = [
@@ -31,6 +31,20 @@ export async function enter(page: Page, base: string): Promise<void> {
   await expect(page.getByRole('heading', { level: 1, name: 'Overview' })).toBeVisible()
 }
 
+/** The cookies of a person who has signed in, by service. */
+const signedIn = new WeakMap<RunningProgram, Cookie[]>()
+
+/** Opens a page as a person who has signed in. The password is given once for each service: to check it takes time. */
+export async function visit(page: Page, program: RunningProgram, path = '/overview'): Promise<void> {
+  const cookies = signedIn.get(program)
+  if (cookies) await page.context().addCookies(cookies)
+  else {
+    await enter(page, program.base)
+    signedIn.set(program, await page.context().cookies())
+  }
+  await page.goto(`${program.base}${path}`)
+}
+
 /** What axe finds wrong with the page that is open, serious or not. A colour on its way to another one is let arrive. */
 export async function findBarriers(page: Page): Promise<string[]> {
   // Next puts the title of the page that a link led to in its place a moment after the address.
@@ -43,8 +57,30 @@ export async function findBarriers(page: Page): Promise<string[]> {
         .map(({ finished }) => finished),
     ),
   )
-  const { violations } = await new AxeBuilder({ page }).analyze()
+  // No page has frames, and the elements that pass are not asked for: both would take most of the time.
+  const { violations } = await new AxeBuilder({ page })
+    .setLegacyMode()
+    .options({ resultTypes: ['violations'] })
+    .analyze()
   return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ target }) => target).join(' ')}`)
+}
+
+/** What is wrong with the page that is open, on a light and on a dark screen of each size: barriers, and what is cut off. */
+export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Promise<string[]> {
+  const faults: string[] = []
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    // A page whose script changes its colours is told before the next frame.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)))
+    for (const size of sizes) {
+      await page.setViewportSize(size)
+      const found = await findBarriers(page)
+      const overflow = await overflowOf(page)
+      if (overflow > 0) found.push(`${overflow} pixels are cut off`)
+      faults.push(...found.map((fault) => `${colorScheme}, ${size.width} pixels: ${fault}`))
+    }
+  }
+  return faults
 }
 
 /** How many pixels the page is wider than the window. */

@@ -1,5 +1,5 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
-import { enter, PAGES } from './operator.ts'
+import { PAGES, visit } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
@@ -32,8 +32,7 @@ test.afterAll(() => program.stop())
 
 const rowOf = (page: Page, name: string): Locator => page.getByRole('row').filter({ hasText: name })
 test('a failed payout is shown with its reason, here and among what needs a person', async ({ page }) => {
-  await enter(page, program.base)
-  await page.goto(`${program.base}/batches/${failed}`)
+  await visit(page, program, `/batches/${failed}`)
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText('1 failed')
   const row = rowOf(page, 'Grace Hopper')
   await expect(row).toContainText('Failed')
@@ -61,15 +60,14 @@ test('a failed payout is shown with its reason, here and among what needs a pers
 })
 
 test('a refusal is shown with its reason', async ({ page }) => {
-  await enter(page, program.base)
-  await page.goto(`${program.base}/transfers?view=refused`)
+  await visit(page, program, '/transfers?view=refused')
   await expect(rowOf(page, payroll.employer.signer.publicKey()).first()).toContainText(
     'maxTime is more than 330 seconds away',
   )
 })
 
 test('the overview has the figures, and the charts say them as a table too', async ({ page }) => {
-  await enter(page, program.base)
+  await visit(page, program)
   const main = page.getByRole('main')
   await expect(main).toContainText('4 succeeded, 1 failed, 0 open in the last 24 hours', { timeout: 40_000 })
   await expect(main).toContainText('5 transfers today')
@@ -89,8 +87,7 @@ test('the overview has the figures, and the charts say them as a table too', asy
 
 test('a job of the relay is shown with its channels and timings', async ({ page }) => {
   expect((await payroll.ask('POST', '/batch', { amounts: [1, 2] })).status).toBe(200)
-  await enter(page, program.base)
-  await page.goto(`${program.base}/jobs`)
+  await visit(page, program, '/jobs')
   await expect(page.getByRole('region', { name: 'Channels' }).getByRole('listitem')).toHaveCount(3)
   const job = page.getByRole('list', { name: 'Jobs, newest first' }).getByRole('group')
   await expect(job).toContainText('Completed')
@@ -101,9 +98,8 @@ test('a job of the relay is shown with its channels and timings', async ({ page 
 })
 
 test('names are text, whatever they look like', async ({ page }) => {
-  await enter(page, program.base)
   for (const path of ['/batches', '/contractors', '/audit', `/batches/${failed}`]) {
-    await page.goto(`${program.base}${path}`)
+    await visit(page, program, path)
     await expect(page.getByRole('main')).toContainText(ORGANISATION)
     expect(await page.title()).not.toContain('taken over')
   }
@@ -117,7 +113,7 @@ test('names are text, whatever they look like', async ({ page }) => {
 })
 
 test('no amount is on any page', async ({ page }) => {
-  await enter(page, program.base)
+  await visit(page, program)
   for (const path of [...PAGES.map(([path]) => path), `/batches/${failed}`]) {
     const answer = await page.goto(`${program.base}${path}`)
     const source = (await answer?.text()) ?? ''
@@ -128,8 +124,7 @@ test('no amount is on any page', async ({ page }) => {
 })
 
 test('a filter and a page keep their address', async ({ page }) => {
-  await enter(page, program.base)
-  await page.goto(`${program.base}/audit`)
+  await visit(page, program, '/audit')
   await page.getByLabel('Action').selectOption('organisation.founded')
   await page.getByRole('button', { name: 'Search' }).click()
   await expect(page.getByRole('row')).toHaveCount(2)
@@ -140,8 +135,7 @@ test('a filter and a page keep their address', async ({ page }) => {
 })
 
 test('an organisation leads to what it has, and each list can be had of it alone', async ({ page }) => {
-  await enter(page, program.base)
-  await page.goto(`${program.base}/organisations`)
+  await visit(page, program, '/organisations')
   const row = rowOf(page, ORGANISATION)
   await row.getByRole('link', { name: '4', exact: true }).click()
   await expect(page.getByRole('heading', { level: 1, name: 'Contractors' })).toBeVisible()
@@ -152,8 +146,7 @@ test('an organisation leads to what it has, and each list can be had of it alone
 
 test('payouts and the audit log can be had as CSV files, in which no name is a formula', async ({ page }) => {
   expect((await payroll.ask('POST', '/batches', { name: '=1+1' })).status).toBe(200)
-  await enter(page, program.base)
-  await page.goto(`${program.base}/batches`)
+  await visit(page, program, '/batches')
   const download = page.waitForEvent('download')
   await page.getByRole('link', { name: 'All payouts as CSV' }).click()
   expect((await download).suggestedFilename()).toMatch(/^payouts-\d{4}-\d\d-\d\d\.csv$/)
@@ -168,8 +161,7 @@ test('payouts and the audit log can be had as CSV files, in which no name is a f
 
 test('a hash leads to the page of its transaction, and an address is copied whole', async ({ page, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
-  await enter(page, program.base)
-  await page.goto(`${program.base}/transfers?view=succeeded`)
+  await visit(page, program, '/transfers?view=succeeded')
   const account = payroll.employer.signer.publicKey()
   await page
     .getByRole('button', { name: `Copy ${account}` })
@@ -224,7 +216,7 @@ test.describe('without JavaScript', () => {
   test.use({ javaScriptEnabled: false })
 
   test('every page reads as it does with it', async ({ page }) => {
-    await enter(page, program.base)
+    await visit(page, program)
     await expect(page.getByRole('main')).toContainText(/\d succeeded, \d failed/)
     for (const [path, title] of PAGES) {
       await page.goto(`${program.base}${path}`)

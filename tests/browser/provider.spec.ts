@@ -1,7 +1,7 @@
 import { expect, type Page, test } from '@playwright/test'
 import { AUDIENCE, type OidcServer, openOidcServer } from '../auth/oidc-server.ts'
 import { freePort } from '../support/port.ts'
-import { DESKTOP, findBarriers, NARROWEST, overflowOf } from './operator.ts'
+import { DESKTOP, findBarriers, findFaults, NARROWEST } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
@@ -40,14 +40,7 @@ async function signInAtProvider(page: Page, user: string): Promise<void> {
 test('a contractor accepts by the email of a configured provider', async ({ page }) => {
   const link = await invite('Alice', 'alice@b.example')
   await page.goto(link)
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    for (const size of [DESKTOP, NARROWEST]) {
-      await page.setViewportSize(size)
-      expect(await findBarriers(page)).toEqual([])
-      expect(await overflowOf(page)).toBeLessThanOrEqual(0)
-    }
-  }
+  expect(await findFaults(page, DESKTOP, NARROWEST)).toEqual([])
   for (const name of ['Sign in with your email', 'Accept with Freighter']) {
     await page.keyboard.press('Tab')
     await expect(page.getByRole('button', { name })).toBeFocused()
