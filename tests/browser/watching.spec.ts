@@ -1,5 +1,5 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
-import { enter } from './operator.ts'
+import { visit } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
@@ -20,8 +20,8 @@ test('a batch is watched from ready to completed, without a reload', async ({ pa
   const [ada, grace, alan] = team
   if (!ada || !grace || !alan) throw new Error('nobody was hired')
   const id = await payroll.prepare('November payroll', team)
-  await enter(page, program.base)
-  await page.goto(`${program.base}/batches`)
+  await page.clock.install()
+  await visit(page, program, '/batches')
   await page.getByRole('link', { name: 'November payroll' }).click()
   await expect(page).toHaveURL(`${program.base}/batches/${id}`)
   const summary = page.getByRole('region', { name: 'Summary' })
@@ -32,7 +32,8 @@ test('a batch is watched from ready to completed, without a reload', async ({ pa
     loads += 1
   })
   const first = await payroll.pay(ada)
-  // A page on which nothing moved is asked for news every 15 seconds.
+  // A page on which nothing moved asks for news every 15 seconds.
+  await page.clock.runFor(15_000)
   await expect(summary).toContainText('Started', { timeout: 40_000 })
   await expect(summary).toContainText('1/3')
   await expect(rowOf(page, 'Ada Lovelace')).toContainText('Paid')
@@ -47,17 +48,31 @@ test('a batch is watched from ready to completed, without a reload', async ({ pa
 
 test('a hidden tab asks for nothing, and a service that is gone is waited for', async ({ page }) => {
   test.setTimeout(180_000)
-  await enter(page, program.base)
+  await page.clock.install()
+  // The time after which an answer is given up passes with the clock of the page, too.
+  await page.addInitScript(() => {
+    AbortSignal.timeout = (ms) => {
+      const ending = new AbortController()
+      window.setTimeout(() => ending.abort(), ms)
+      return ending.signal
+    }
+  })
+  await visit(page, program)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
   await page.route('**/pulse', (route) => route.abort())
   // While nothing moves, it is 15 seconds until the next question.
+  await page.clock.runFor(15_000)
   await expect(page.getByText(/No connection since .* UTC/)).toBeVisible({ timeout: 40_000 })
   await page.unroute('**/pulse')
+  // After that it is 2 seconds.
+  await page.clock.runFor(2_000)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
   // What gets no answer at all is given up, too.
   await page.route('**/pulse', () => undefined)
+  await page.clock.runFor(25_000)
   await expect(page.getByText(/No connection since .* UTC/)).toBeVisible({ timeout: 60_000 })
   await page.unroute('**/pulse')
+  await page.clock.runFor(2_000)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
   await page.evaluate(() => {
     Object.defineProperty(document, 'hidden', { value: true })
@@ -66,8 +81,10 @@ test('a hidden tab asks for nothing, and a service that is gone is waited for', 
   await expect(page.getByText('Paused')).toBeVisible()
   const asked: string[] = []
   page.on('request', (request) => asked.push(request.url()))
-  await page.waitForTimeout(5_000)
-  expect(asked).toEqual([])
+  await page.clock.runFor(60_000)
+  // A request that comes after all that the page may have asked.
+  await page.evaluate(() => fetch('/api/health'))
+  expect(asked).toEqual([`${program.base}/api/health`])
 })
 
 /** Has the tab be hidden, or shown, as many times as is said, in turn; it ends as the last of them. */
@@ -86,7 +103,7 @@ test('an idle page asks one small question every 15 seconds, and is read again w
   page,
 }) => {
   await page.clock.install()
-  await enter(page, program.base)
+  await visit(page, program)
   // From here on time passes when it is told to.
   await page.clock.pauseAt(Date.now() + 3_600_000)
   const asked: string[] = []
