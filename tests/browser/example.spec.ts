@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from '@playwright/test'
 import { createServer, type ViteDevServer } from 'vite'
 import { freePort } from '../support/port.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
 const EXAMPLE = new URL('./example', import.meta.url).pathname
 
@@ -11,7 +11,7 @@ let frontend: ViteDevServer
 let origin: string
 test.beforeAll(async () => {
   test.setTimeout(240_000)
-  program = await runProgram({ BATCH_ENABLED: 'false', DEVNET_PROOFS: 'real' })
+  program = await runProgram({ ...QUICK_LEDGER, BATCH_ENABLED: 'false', DEVNET_PROOFS: 'real' })
   const port = await freePort()
   origin = `http://localhost:${port}`
   frontend = await createServer({

@@ -2,7 +2,7 @@ import { expect, type Page, test } from '@playwright/test'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { DESKTOP, findBarriers, findFaults, NARROWEST, PHONE } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
 const COMPANY = 'Northwind <b>Robotics</b>'
 
@@ -10,7 +10,7 @@ let program: RunningProgram
 let payroll: Payroll
 test.beforeAll(async () => {
   test.setTimeout(240_000)
-  program = await runProgram()
+  program = await runProgram(QUICK_LEDGER)
   payroll = await openPayroll(program)
   await payroll.ask('PATCH', '/me', { orgName: COMPANY })
 })

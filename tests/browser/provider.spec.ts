@@ -3,7 +3,7 @@ import { AUDIENCE, type OidcServer, openOidcServer } from '../auth/oidc-server.t
 import { freePort } from '../support/port.ts'
 import { DESKTOP, findBarriers, findFaults, NARROWEST } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
 let provider: OidcServer
 let program: RunningProgram
@@ -14,7 +14,7 @@ test.beforeAll(async () => {
   provider = await openOidcServer([`http://localhost:${port}/invite/sign-in`])
   await provider.start()
   const identity = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: AUDIENCE, IDP_CLIENT_ID: 'web' }
-  program = await runProgram({ ...identity, BATCH_ENABLED: 'false' }, port)
+  program = await runProgram({ ...identity, ...QUICK_LEDGER, BATCH_ENABLED: 'false' }, port)
   payroll = await openPayroll(program)
 })
 test.afterAll(async () => {

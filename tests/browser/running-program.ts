@@ -7,6 +7,9 @@ import { startProgram } from '../support/program.ts'
 /** The password of every service that the browser tests start. */
 export const PASSWORD = 'a password for the tests'
 
+/** For a service whose ledger is paid on: what is sent stands on it five times a second. */
+export const QUICK_LEDGER = { DEVNET_CLOSE_MS: '200' }
+
 /** The built service on its embedded defaults, with ports and a folder of its own. */
 export interface RunningProgram {
   base: string

@@ -1,7 +1,7 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
 import { NARROWEST, overflowOf, PHONE, visit } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
 let program: RunningProgram
 let payroll: Payroll
@@ -11,7 +11,7 @@ let grace: Payee
 let hash: string
 test.beforeAll(async () => {
   test.setTimeout(120_000)
-  program = await runProgram()
+  program = await runProgram(QUICK_LEDGER)
   payroll = await openPayroll(program)
   const [first, second] = await payroll.hire('Ada Lovelace', 'Grace Hopper')
   if (!first || !second) throw new Error('nobody was hired')

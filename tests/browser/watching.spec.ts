@@ -1,14 +1,14 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
 import { visit } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
-import { type RunningProgram, runProgram } from './running-program.ts'
+import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
 let program: RunningProgram
 let payroll: Payroll
 let team: Payee[]
 test.beforeAll(async () => {
   test.setTimeout(120_000)
-  program = await runProgram()
+  program = await runProgram(QUICK_LEDGER)
   payroll = await openPayroll(program)
   team = await payroll.hire('Ada Lovelace', 'Grace Hopper', 'Alan Turing')
 })
