@@ -38,6 +38,9 @@ const FEW = 5
 const LONGEST_WALK = 20
 const MOST = 25
 
+/** A latest ledger that no answer has named for so long (ms) is forgotten: the RPC was mistaken. */
+const FORGET_AFTER_MS = 30_000
+
 /** How long a reader waits for the ends of transfers (ms). */
 const REFRESH_MS = 500
 
@@ -51,8 +54,8 @@ export function openSubmission(given: {
   const { network, database, books } = given
   const readAccount = openAccounts(network)
   const tracked = new Map<string, Tracked>()
-  /** the latest ledger that is known, and when it closed (unix seconds) */
-  let latest = { ledger: 0, closedAt: 0 }
+  /** the latest ledger that is known, when it closed (unix seconds), and when an answer last named it (unix ms) */
+  let latest = { ledger: 0, closedAt: 0, namedAt: 0 }
   const isTracked = (entry: Tracked) => tracked.get(entry.transfer.id) === entry
   const drop = (entry: Tracked) => {
     if (isTracked(entry)) tracked.delete(entry.transfer.id)
@@ -164,13 +167,17 @@ export function openSubmission(given: {
 
   /**
    * Number and close time rise together. A lower number with an earlier time is the answer of a node that lags, however
-   * far. Where only one of them is lower, the network has begun anew, and the numbers that are remembered say nothing.
+   * far, unless the latest ledger was not named for long: then it was never there. Where only one of them is lower, the
+   * network has begun anew. Either way the numbers that are remembered say nothing.
    */
   function observe(ledger: number, closedAt: number): void {
+    const at = given.now().getTime()
     const known = latest
-    if (ledger <= known.ledger && closedAt <= known.closedAt) return
-    latest = { ledger, closedAt }
-    if (ledger > known.ledger && closedAt >= known.closedAt) return
+    const isSame = ledger === known.ledger && closedAt === known.closedAt
+    const isNotLater = ledger <= known.ledger && closedAt <= known.closedAt
+    if (isNotLater && !isSame && at - known.namedAt < FORGET_AFTER_MS) return
+    latest = { ledger, closedAt, namedAt: at }
+    if (isSame || (ledger > known.ledger && closedAt >= known.closedAt)) return
     log('info', 'the ledgers begin anew', { latest: known.ledger, ledger })
     for (const entry of tracked.values()) {
       entry.lookedUpTo = -1

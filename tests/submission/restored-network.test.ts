@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildTransfer } from '#lib/wallet/calls.ts'
+import { disposable } from '../support/disposable.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { sendAnswer } from '../support/transfers.ts'
 
@@ -85,4 +86,43 @@ test('every second answer is of a node that is far behind: the network has not b
   // Ledgers follow each other from here on: the one to apply it may close before the ledger has taken what was sent.
   const following = setInterval(devnet.closeLedger, 200)
   expect(await posted.finally(() => clearInterval(following))).toMatchObject({ status: 200 })
+})
+
+/** An answer of an RPC that lies once about its latest ledger. */
+function farAhead(answer: Record<string, unknown>): Record<string, unknown> {
+  const { latestLedger, latestLedgerCloseTime } = answer
+  if (typeof latestLedger !== 'number') return answer
+  return {
+    ...answer,
+    latestLedger: latestLedger + 1_000_000,
+    latestLedgerCloseTime: String(Number(latestLedgerCloseTime) + 5_000_000),
+  }
+}
+
+test('one answer far in the future is forgotten after half a minute, and what the network has dropped is sent again', async () => {
+  const now = new Date()
+  await using own = disposable(
+    await openTestService({ ledger: 'embedded', closeMs: 200, now, variables: { TRANSFER_WAIT: '60' } }),
+  )
+  const { network, proxy, endowPayer } = own.ledger
+  const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
+  const transfer = { to: payee.address, amount: 1n, opening: payer.opening }
+  const { signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 300 })
+  const session = await own.wallet(payer.address)
+  let lied = false
+  let dropped = 0
+  proxy.rule(({ method }) => {
+    if (method === 'sendTransaction') {
+      if (dropped === 2) return 'pass'
+      dropped += 1
+      return { answer: sendAnswer('PENDING') }
+    }
+    if (method !== 'getTransaction' || dropped === 0 || lied) return 'pass'
+    lied = true
+    return { rewrite: farAhead }
+  })
+  const posted = own.ask('POST', '/transfer', { session, body: { signedXDR: signedXdr } })
+  await expect.poll(() => dropped).toBe(2)
+  own.clock.now = new Date(now.getTime() + 31_000)
+  expect(await posted).toMatchObject({ status: 200 })
 })
