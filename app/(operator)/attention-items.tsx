@@ -53,12 +53,12 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
           </p>
         )}
         <p className="mt-1 [overflow-wrap:anywhere]">
-          {actor === 'operator' && <span className="text-faint">To do: </span>}
+          <span className="text-faint">{actor === 'operator' ? 'To do: ' : 'To do by the employer: '}</span>
           {remedy}
           {until && (
             <span className="text-faint">
               {' '}
-              Listed until later transfers pay the same people, or until {dayOf(until)}.
+              Listed until {until.event}, or until {dayOf(until.at)}.
             </span>
           )}
         </p>

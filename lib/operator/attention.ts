@@ -5,7 +5,7 @@ export interface NamedRecord {
 }
 
 /** How many contractors are told by name; the rest is counted. */
-export const NAMES_SHOWN = 3
+export const NAMES_SHOWN = 4
 
 /** What failed longer ago is counted, and not told one by one: an employer may never send it again (ms). */
 export const TOLD_FOR_MS = 7 * 24 * 3_600_000
@@ -19,9 +19,10 @@ export interface Attention {
   what: string
   /** why it is so, as far as that is known; empty where `what` says it */
   why: string
-  /** one line of what to do; it names who does it where that is not the operator */
+  /** one line of what to do */
   remedy: string
-  actor: 'operator' | 'customer'
+  /** who does it: of what is the employer's the operator only has to know */
+  actor: 'operator' | 'employer'
   organisation?: NamedRecord
   /** how its users are reached */
   users?: readonly string[]
@@ -29,8 +30,8 @@ export interface Attention {
   contractors?: readonly NamedRecord[]
   /** how many contractors more than those */
   moreContractors?: number
-  /** when it is told no more, though what failed is still unpaid */
-  until?: Date
+  /** what ends it, and when it is told no more though that has not happened */
+  until?: { event: string; at: Date }
   /** where it is shown */
   page: string
 }

@@ -51,11 +51,13 @@ export async function listFailedBatches(
         key: `failed ${newest.id}`,
         level: 'bad',
         since: failures.at(-1)?.failedAt,
-        ...(only === undefined && { until: new Date(newest.failedAt.getTime() + TOLD_FOR_MS) }),
+        ...(only === undefined && {
+          until: { event: 'each is sent again or canceled', at: new Date(newest.failedAt.getTime() + TOLD_FOR_MS) },
+        }),
         what: `${failures.length} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
         why: meaning || (newest.error ?? ''),
-        remedy: `${FAILURES_SHOWN} can send ${failures.length === 1 ? 'it' : 'them'} again${newest.outcome ? adviseOn(newest.outcome) : ''}. Nothing for you to do unless the employer asks.`,
-        actor: 'customer',
+        remedy: `${FAILURES_SHOWN} can send ${failures.length === 1 ? 'the payout' : 'the payouts'} again${newest.outcome ? adviseOn(newest.outcome) : ''}.`,
+        actor: 'employer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
         contractors: failures
@@ -69,11 +71,11 @@ export async function listFailedBatches(
   return { items, older: Math.max(0, (all?.count ?? 0) - items.length) }
 }
 
-const FAILURES_SHOWN = 'The employer’s application shows what failed, and'
+const FAILURES_SHOWN = 'The application shows what failed, and'
 
 const FAILED = {
-  actor: 'customer',
-  remedy: `${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
+  actor: 'employer',
+  remedy: `${FAILURES_SHOWN} can start a new job with it.`,
 } as const
 
 const UNKNOWN = {
@@ -83,8 +85,8 @@ const UNKNOWN = {
 } as const
 
 const FILLED = {
-  actor: 'customer',
-  remedy: `The channel accounts have been sent more USDC since then (see Jobs). ${FAILURES_SHOWN} can start a new job with it. Nothing for you to do unless the employer asks.`,
+  actor: 'employer',
+  remedy: `${FAILURES_SHOWN} can start a new job with it. The channel accounts have been sent more USDC since then (see Jobs).`,
 } as const
 
 const SHORT = {
@@ -131,7 +133,9 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
       what: `${failed} of ${counted(all, 'transfer', 'transfers')} of a relay job failed`,
       why: wasShort ? 'no channel account of the relay had enough USDC for it' : (error ?? ''),
       ...(isUnknown ? UNKNOWN : isShort ? SHORT : wasShort ? FILLED : FAILED),
-      ...(endedAt && { until: new Date(endedAt.getTime() + TOLD_FOR_MS) }),
+      ...(endedAt && {
+        until: { event: 'later transfers pay the same people', at: new Date(endedAt.getTime() + TOLD_FOR_MS) },
+      }),
       ...(organisation && { organisation }),
       contractors: contractors.slice(0, NAMES_SHOWN),
       moreContractors: Math.max(0, contractors.length - NAMES_SHOWN),

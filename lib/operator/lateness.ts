@@ -12,7 +12,8 @@ const JOB_STILL_AFTER_MS = 10 * 60_000
 const TRANSFER_OVERDUE_AFTER_MS = 6 * 60_000
 
 /** What an overdue transfer waits for. */
-export const WHY_OVERDUE = 'it was sent more than 6 minutes ago, and the Stellar RPC has not said whether it was paid'
+export const WHY_OVERDUE =
+  'no transfer is valid for 6 minutes, and the Stellar RPC has not said whether this one was paid'
 
 /** A batch or a job stands still, and a transfer is overdue, that has not moved since before these moments. */
 export const batchLimit = (now: Date) => new Date(now.getTime() - BATCH_STILL_AFTER_MS)

@@ -24,7 +24,7 @@ function describeOpen(resultCode: string | null) {
     what: 'A transfer is overdue',
     why: `${said}${WHY_OVERDUE}`,
     remedy:
-      'Look at Ledger under Health on the overview. If it is not following, bring the RPC back. If it is, the RPC has lost the ledgers of that time: name one that has them in the variable STELLAR_RPC_URL, and start the service again. The service then finds out by itself. Nothing is paid twice meanwhile.',
+      'If Ledger on the overview says “Following”, the RPC no longer has the ledgers of that time: set the variable STELLAR_RPC_URL to an RPC that still has them, and start the service again. If it says something else, bring the RPC back. The service then finds out by itself, and nothing is paid twice meanwhile.',
   } as const
 }
 

@@ -49,7 +49,9 @@ test('a failed payout is shown with its reason, here and among what needs a pers
   await expect(attention).toContainText(`${ORGANISATION} (${payroll.employer.signer.publicKey()}`)
   await expect(attention).toContainText('· Bonus round · Grace Hopper')
   await expect(attention).toContainText('another transaction of the account')
-  await expect(attention).toContainText('The employer’s application shows what failed, and can send it again.')
+  await expect(attention).toContainText(
+    'To do by the employer: The application shows what failed, and can send the payout again.',
+  )
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
   // What expired has failed.

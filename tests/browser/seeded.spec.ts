@@ -97,27 +97,27 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
 const ITEMS = [
   [
     /The batch stands still/,
-    /Lighthouse Bakery \(tessa@lighthouse.example\) · Night shift · .* and 1 more/,
+    /Lighthouse Bakery \(tessa@lighthouse.example\) · Night shift · (\w+ \w+(, )?){4}/,
     /3 of 7 paid/,
     /To do: Ask the employer/,
   ],
   [
     /A transfer is overdue/,
     /Studio Meridian .*· Illustrators · Alan Turing/,
-    /more than 6 minutes ago/,
-    /To do: Look at Ledger under Health/,
+    /no transfer is valid for 6 minutes/,
+    /To do: If Ledger on the overview says/,
   ],
   [
     /2 of 7 payouts of a batch failed/,
     /Lighthouse Bakery .*· Weekend shift/,
     /the proof does not fit/,
-    /can send them again, with a new proof for each.* Nothing for you to do unless the employer asks/,
+    /To do by the employer: .* can send the payouts again, with a new proof for each/,
   ],
   [
     /1 of 4 transfers/,
     /Lighthouse Bakery \(tessa@lighthouse.example\) · Grace Hopper/,
     /no channel account of the relay had enough/,
-    /(The channel accounts have been sent more USDC|Send more USDC to the channels).* start/,
+    /(start a new job.* The channel accounts have been sent more USDC|Send more USDC to the channels.* start)/,
   ],
 ]
 

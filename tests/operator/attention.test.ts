@@ -118,15 +118,13 @@ test('what failed, stands still or is open for too long is told once, by name: f
     since && (NOW.getTime() - since.getTime()) / 60_000,
   ])
   expect(told).toEqual([
-    ['The batch stands still', 'Still', 'Northwind', 'Barbara, Radia, Donald', 180],
+    ['The batch stands still', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
     ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
     ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
-  // Four are in the records; the batch counts five that were not sent.
-  expect(items[0]).toMatchObject({ moreContractors: 2, why: expect.stringContaining('4 of 9 paid') })
-  expect(items[2]?.remedy).toBe(
-    'The employer’s application shows what failed, and can send them again. Nothing for you to do unless the employer asks.',
-  )
+  // Four are in the records, and all are named; the batch counts five that were not sent.
+  expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 of 9 paid') })
+  expect(items[2]?.remedy).toBe('The application shows what failed, and can send the payouts again.')
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(olderFailedBatches).toBe(1)
@@ -223,7 +221,7 @@ test('a job of the relay that failed or stands still is told with its organisati
     organisation: { name: 'Northwind' },
     users: ['ada@northwind.example'],
     contractors: [{ name: 'Hedy' }],
-    until: new Date('2026-11-27T12:10:00Z'),
+    until: { event: 'later transfers pay the same people', at: new Date('2026-11-27T12:10:00Z') },
   })
   expect(still).toMatchObject({ what: 'A relay job stands still', why: '1 of its transfers has not ended', users: [] })
   const shortages = async () => Object.fromEntries(await countShortages(db, NOW))
@@ -240,10 +238,10 @@ test('a job of the relay that failed or stands still is told with its organisati
   await send('GEARLY', 'idp:ada', 'GHEDY', 'early', 21)
   await send('GOTHER', 'idp:bob', 'GHEDY', 'of another user', 19)
   await send('GFAUCET', null, 'GTWO', 'fills a channel', 18)
-  expect(await failures()).toEqual(['2 of 2 transfers of a relay job failed: customer'])
+  expect(await failures()).toEqual(['2 of 2 transfers of a relay job failed: employer'])
   expect(await shortages()).toEqual({})
   await send('GONE', 'idp:ada', 'GHEDY', 'first', 17)
-  expect(await failures()).toEqual(['1 of 2 transfers of a relay job failed: customer'])
+  expect(await failures()).toEqual(['1 of 2 transfers of a relay job failed: employer'])
   await send('GTWO', 'idp:ada', 'GHEDY', 'second', 16)
   expect(await failures()).toEqual([])
   const { rows } = await listJobs(db, { q: 'GHEDY', status: 'failed', organisation: '', page: 1 })

@@ -11,6 +11,11 @@ interface AttentionListProps {
   now: Date
 }
 
+const GROUPS = [
+  { actor: 'operator', title: 'For you', note: '' },
+  { actor: 'employer', title: 'For the employer', note: 'nothing for you to do unless you are asked' },
+] as const
+
 /** What needs a person: what it is, of whom, since when, why, and what to do. One quiet line when all is well. */
 export function AttentionList({ items, olderFailedBatches, network, now }: AttentionListProps) {
   return (
@@ -18,11 +23,6 @@ export function AttentionList({ items, olderFailedBatches, network, now }: Atten
       <h2 id="attention" className="mb-2 font-semibold">
         Needs a person
         {items.length > 0 && <span className="ml-2 font-normal text-faint">{items.length}</span>}
-        {items.length > 1 && (
-          <span className="ml-3 text-xs font-normal text-faint max-sm:ml-0 max-sm:block">
-            yours first, then what the employer does; each oldest first
-          </span>
-        )}
       </h2>
       {items.length === 0 ? (
         <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
@@ -30,7 +30,19 @@ export function AttentionList({ items, olderFailedBatches, network, now }: Atten
           All is well: nothing waits for you.
         </p>
       ) : (
-        <AttentionItems items={items} network={network} now={now} />
+        GROUPS.map(({ actor, title, note }) => {
+          const own = items.filter((item) => item.actor === actor)
+          if (own.length === 0) return null
+          return (
+            <div key={actor} className="mb-4 last:mb-0">
+              <h3 className="mb-1.5 text-[0.8125rem] font-medium text-soft">
+                {title} <span className="font-normal text-faint">{own.length}</span>
+                {note && <span className="ml-2 font-normal text-faint">{note}</span>}
+              </h3>
+              <AttentionItems items={own} network={network} now={now} />
+            </div>
+          )
+        })
       )}
       {olderFailedBatches > 0 && (
         <p className="mt-2 text-[0.8125rem] text-faint">
