@@ -95,8 +95,7 @@ export const RELAY = {
     unset: 'made and kept, if the ledger is embedded',
   }),
   CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]).meta({
-    about:
-      'The seeds of the accounts that pay the items of jobs, separated by commas. Each pays one item at a time.',
+    about: 'The seeds of the accounts that pay the items of jobs, separated by commas. Each pays one item at a time.',
     default: 'three, made and kept, if the ledger is embedded; elsewhere relays need them',
   }),
   RELAY_PORT: count(0, 65_535).default(3100).meta({ about: 'Where a relay shows its health and what it is.' }),
