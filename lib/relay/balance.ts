@@ -10,8 +10,9 @@ import type { Channel, Relay } from './relay.ts'
 import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealing.ts'
 
 /**
- * What opens the channel's spendable balance, if that covers `amount` (base units): as it was left by the last payment,
- * else from the ledger's events, else after a merge of what the channel has received. Undefined if it has not so much.
+ * Finds the opening (value and blinding) of the channel's spendable balance, if the balance covers `amount` (base
+ * units). The opening comes from the last payment, else from the ledger's events, else from a merge of what the channel
+ * has received. Undefined if the channel has less than `amount`.
  * @throws Refusal `not-found` when the channel is not registered, `conflict` when its history has been lost
  */
 export async function openBalance(relay: Relay, channel: Channel, amount: bigint): Promise<Opening | undefined> {
@@ -21,7 +22,8 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
     if (opening && opening.value >= amount) return opening
   }
   const balance = await readBalance(relay, channel).catch(async (error: unknown) => {
-    // What the channel has received is lost with its events, and cannot be merged: it has what is known to be spendable.
+    // The events are lost. The stored opening still fits the ledger, but covers less than `amount`, and nothing opens
+    // what the channel has received.
     if (isConflict(error) && kept && (await opensBalance(relay, channel, kept))) return undefined
     throw error
   })
@@ -34,13 +36,13 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
   return merged.spendable.value >= amount ? merged.spendable : undefined
 }
 
-/** The events do not account for the balance. */
+/** True for the refusal `conflict`: the ledger's events do not account for the balance. */
 export const isConflict = (error: unknown) => error instanceof Refusal && error.code === 'conflict'
 
-/** What was sealed to an earlier key is read anew from the ledger. */
+/** A value that was sealed to an earlier key cannot be opened. It counts as absent, and the ledger is read again. */
 const forgotten = () => undefined
 
-/** The channel's balance by the ledger's events, since it was last read if that still joins on. Kept, sealed. */
+/** Reads the channel's balance from the ledger's events, from the last reading onward if possible. Stores it sealed. */
 export async function readBalance(relay: Relay, channel: Channel): Promise<SyncedBalance> {
   const { key } = relay
   const { address } = channel
@@ -48,7 +50,7 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
   const kept = await findChannel(relay, address)
   const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance).catch(forgotten) : undefined
   const balance = await syncBalance(deployment, channel, since).catch((error: unknown) => {
-    // A cursor that the RPC no longer has, or a ledger that was reset: from the beginning, if that is still there.
+    // The RPC no longer has the cursor, or the ledger was reset: the events are read again from the beginning.
     if (since && error instanceof Refusal && !isConflict(error)) throw error
     if (since) return syncBalance(deployment, channel)
     throw error
@@ -62,7 +64,7 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
   return balance
 }
 
-/** Whether what was kept opens the channel's spendable balance as the ledger has it. */
+/** Whether the stored opening opens the spendable commitment that the ledger has now. */
 export async function opensBalance(relay: Relay, channel: Channel, { sealedOpening }: ChannelRecord): Promise<boolean> {
   if (sealedOpening === null) return false
   const opening = await unsealOpening(relay.key, channel.address, sealedOpening).catch(forgotten)

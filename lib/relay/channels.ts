@@ -3,25 +3,28 @@ import { type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Relay } from './relay.ts'
 
-/** What the database has of a channel; openings and balances are sealed. */
+/** A channel's row. Its opening and its balance are sealed. */
 export type ChannelRecord = typeof relayChannels.$inferSelect
 
-/** A channel whose key no relay has had for so long (ms) belongs to no relay that runs. */
+/** A channel that no relay has announced for this long (ms) belongs to no running relay. */
 export const STALE_AFTER = 60_000
 
-/** Whether a relay that runs has a channel which was last announced at `seenAt`. */
+/** Whether a channel that was last announced at `seenAt` belongs to a running relay. */
 export const isSeenLately = (seenAt: Date, now: Date): boolean => now.getTime() - seenAt.getTime() < STALE_AFTER
 
 export const isChannel = (token: string, address: string) =>
   and(eq(relayChannels.token, token), eq(relayChannels.address, address))
 
-/** Where the relays of a token keep what they know of channels. */
+/** A token, and the database in which its relays keep their channels. */
 type Keeping = Pick<Relay, 'database' | 'token'>
 
-/** Says that the relay runs, and has the keys of its channels. A channel that is new is unfit until it is checked. */
+/**
+ * Records that a running relay has the keys of its channels. A new channel has the problem `account` until its first
+ * check.
+ */
 export async function announceChannels({ database, token, channels, now }: Relay): Promise<void> {
   const seenAt = now()
-  // In the order of addresses, as everybody who locks several does.
+  // Every transaction locks channels in the order of addresses, so that no two wait for each other.
   const addresses = channels.map(({ address }) => address).toSorted()
   if (addresses.length === 0) return
   await (await database())
@@ -40,8 +43,9 @@ export function findChannels(db: Database, token: string): Promise<ChannelRecord
 }
 
 /**
- * Keeps what a channel owns, sealed. A `readAt` of null has the next check read it anew. What opens the balance stays then:
- * a node that lags may have spoken, and where the events are lost nothing else opens it.
+ * Stores a channel's sealed balance. If `readAt` is null, the next check reads the balance again. The stored opening
+ * stays until then: the answer that put it in doubt may come from a lagging node, and without events nothing else opens
+ * the balance.
  */
 export async function keepBalance(
   { database, token }: Keeping,
@@ -51,7 +55,7 @@ export async function keepBalance(
   await (await database()).update(relayChannels).set(balance).where(isChannel(token, address))
 }
 
-/** Notes what is wrong with a channel, or that nothing is. */
+/** Records a channel's problem; null clears it. */
 export async function noteProblem(
   { database, token }: Keeping,
   address: string,
@@ -63,7 +67,7 @@ export async function noteProblem(
     .where(and(isChannel(token, address), sql`${relayChannels.problem} IS DISTINCT FROM ${problem}`))
 }
 
-/** Whether a channel of a relay that runs, other than those in `unable`, may have enough for an item. */
+/** Whether a running relay has a channel outside `unable` that may have enough for an item. */
 export async function isAnyAble(
   { database, token, now }: Keeping & Pick<Relay, 'now'>,
   unable: readonly string[],
@@ -76,7 +80,7 @@ export async function isAnyAble(
       and(
         eq(relayChannels.token, token),
         gte(relayChannels.seenAt, since),
-        // What a channel owns whose history is lost, a later check may tell. The other faults leave it nothing to pay with.
+        // `history`: a later check may find out what the channel owns. The other problems leave it nothing to pay with.
         or(isNull(relayChannels.problem), eq(relayChannels.problem, 'history')),
         notInArray(relayChannels.address, [...unable]),
       ),
@@ -85,13 +89,13 @@ export async function isAnyAble(
   return able !== undefined
 }
 
-/** How the relays of a database are, as everything that has the database can find out. */
+/** The state of all relays, as the database shows it. */
 interface RelayState {
   /** whether any relay runs */
   isRunning: boolean
-  /** channels of which a relay that runs has the key */
+  /** how many channels belong to running relays */
   channels: number
-  /** what is wrong with some of them: `G…: registration` */
+  /** one line for each of them that has a problem: `G…: registration` */
   problems: string[]
   /** whether any channel can pay at all */
   canPay: boolean

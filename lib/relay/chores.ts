@@ -6,9 +6,9 @@ import { endUnknown, failItem, payItem } from './item-ending.ts'
 import { type Item, OPEN_ITEM, oldestFirst } from './items.ts'
 import type { ItemQueue } from './queue.ts'
 
-/** An item that has waited so long (ms) without a transfer is given up: no relay could open it, or none could pay. */
+/** An item that has waited this long (ms) fails: no relay could open its amount, or no channel could pay it. */
 const GIVE_UP_AFTER = 86_400_000
-/** More than a queue holds in its worst hour; the oldest come first. */
+/** How many items one round takes, oldest first: more than a queue holds in its worst hour. */
 const MOST_ITEMS = 1_000
 
 /** What the relays' chores work with. */
@@ -19,15 +19,16 @@ interface RelayChores {
 }
 
 /**
- * Ends what no relay will end: a key may be lost, with the items that are sealed to it, and their channels are needed.
- * Sends a message for every open item of this queue that has none. The message of an item that holds a channel comes
- * before the others, which may be waiting for that very channel. Resolves to how many items are open.
+ * Ends the items that no relay can end, because the key that they are sealed to is lost: they would keep their
+ * channels. Then sends a message for every open item of this queue that has none. The message of an item that holds a
+ * channel comes first, because the others may be waiting for that channel. Resolves to how many items of the queue are
+ * open.
  */
 export async function resumeItems(given: RelayChores): Promise<number> {
   const { queue } = given
   const db = await given.database()
   const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, giveUpBefore(given)))
-  // Of any key: no relay may be left that has it.
+  // Items of every key are read, because perhaps no relay has their key any more.
   const overdue = await db
     .select()
     .from(batchItems)
@@ -35,7 +36,7 @@ export async function resumeItems(given: RelayChores): Promise<number> {
     .orderBy(...oldestFirst)
     .limit(MOST_ITEMS)
   const isSigned = eq(batchItems.status, 'signed')
-  // At most one for each channel.
+  // No limit is needed: each channel has at most one signed item.
   const signed = await db
     .select()
     .from(batchItems)
@@ -54,7 +55,7 @@ export async function resumeItems(given: RelayChores): Promise<number> {
     )
     .orderBy(...oldestFirst)
     .limit(MOST_ITEMS)
-  // A process without anything to send opens no queue.
+  // Opening the queue starts pg-boss, which a process without items does not need.
   if (overdue.length + signed.length + open.length > 0) await queue.open()
   for (const item of overdue) await failItem(given, item, TOO_LATE)
   for (const item of signed) await endSigned(given, item)
@@ -73,7 +74,9 @@ export async function resumeItems(given: RelayChores): Promise<number> {
 const TOO_LATE = 'no relay could pay it within a day'
 const giveUpBefore = ({ now }: RelayChores) => new Date(now().getTime() - GIVE_UP_AFTER)
 
-/** A signed item ends as its transfer has. One whose transfer cannot pay it waits for a relay that has its key. */
+/**
+ * Ends a signed item as its transfer has ended. If the transfer cannot pay it, it waits a day for a relay with its key.
+ */
 async function endSigned(given: RelayChores, item: Item): Promise<void> {
   const { innerHash } = item
   if (innerHash === null) return

@@ -6,12 +6,12 @@ import { isConflict, opensBalance, readBalance } from './balance.ts'
 import { type ChannelRecord, findChannels, noteProblem } from './channels.ts'
 import type { Channel, Relay } from './relay.ts'
 
-/** A sequence number can rise no further. */
+/** The highest sequence number: an account that has reached it can send nothing more. */
 const LAST_SEQUENCE = 2n ** 63n - 1n
 
 /**
- * The fault of each of these accounts by the ledger, its balance apart; undefined for an account without one. Two calls of the
- * RPC for all of them.
+ * Asks the ledger what keeps each of these accounts from paying, apart from its balance. Undefined for an account
+ * without a problem. Two RPC calls serve all accounts together.
  * @throws Refusal `unavailable`
  */
 async function diagnoseAll(
@@ -32,7 +32,7 @@ async function diagnoseAll(
   })
 }
 
-/** The same of one account. @throws Refusal `unavailable` */
+/** What keeps one account from paying, apart from its balance. @throws Refusal `unavailable` */
 export async function diagnose(
   relay: Pick<Relay, 'network' | 'token'>,
   address: string,
@@ -47,8 +47,8 @@ export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, addr
 }
 
 /**
- * Asks the ledger how the relay's channels are, and notes the answer: a fault that is gone is cleared here. Reads what has
- * happened to a free channel while the RPC still has it.
+ * Compares the relay's channels with the ledger, and records or clears their problems. Also reads the events of free
+ * channels in time, because an RPC keeps events for some days only.
  * @throws Refusal `unavailable`
  */
 export async function checkChannels(relay: Relay): Promise<void> {
@@ -70,7 +70,7 @@ export async function checkChannels(relay: Relay): Promise<void> {
   }
 }
 
-/** Nothing but its events tells what a channel owns. */
+/** Whether a channel's events are to be read now: they alone tell what it owns. */
 function isBalanceDue({ times, now }: Relay, { problem, readAt }: ChannelRecord): boolean {
   return problem !== null || readAt === null || readAt.getTime() + times.refresh * 1000 <= now().getTime()
 }
@@ -80,7 +80,7 @@ async function checkBalance(relay: Relay, channel: Channel, record: ChannelRecor
     if (isConflict(error)) return undefined
     throw error
   })
-  // What opens the spendable balance may be known though the events are lost, and until that changes the channel can pay.
+  // Without events the channel can still pay, as long as the stored opening fits the balance on the ledger.
   const isLost = !balance && !(await opensBalance(relay, channel, record))
   const isEmpty = balance && balance.spendable.value + balance.receiving.value === 0n
   const problem = isLost ? 'history' : isEmpty ? 'balance' : null

@@ -9,16 +9,17 @@ import type { ItemId } from './sealing.ts'
 /** What it takes to move channels between items. */
 export type Holding = Pick<Relay, 'database' | 'token' | 'channels' | 'queue' | 'now'>
 
-/** The item with its channel, under a fresh attempt; or why a worker can do nothing about it now. */
+/** The item with its channel, under a new attempt; or the reason why no worker can pay it now. */
 type TakenUp = { item: Item & { channel: string } } | 'ended' | 'no-channel' | 'doubted'
 
-// Locks are taken in one order, and no two transactions wait for each other: the job, the item, the item that is next on
-// its channel, then channels by address. Only a free channel is locked out of order, and that lock is never waited for.
+// Every transaction takes its locks in this order, so that no two wait for each other: the job, the item, the item that
+// is reserved on its channel, then channels by address. Only a free channel is locked out of order, and without
+// waiting.
 
 /**
- * Takes an item up, in one SQL transaction: with the channel that it holds already, else with a free one. No worker waits
- * for a channel here, and two workers never get the same one. An unsigned item whose channel's seed is elsewhere gives
- * that channel back; a signed item needs no seed.
+ * Gives an item to a worker in one SQL transaction, with the channel that the item holds already, else with a free one.
+ * No worker waits for a channel here, and two workers never get the same one. An unsigned item gives its channel back
+ * if this relay does not have the channel's seed; a signed item needs no seed.
  */
 export async function takeUp(holding: Holding, id: ItemId): Promise<TakenUp> {
   const addresses = holding.channels.map(({ address }) => address)
@@ -49,7 +50,9 @@ const isReservedFor = ({ job, position }: ItemId) =>
   and(eq(relayChannels.nextJob, job), eq(relayChannels.nextPosition, position))
 const NO_NEXT = { nextJob: null, nextPosition: null }
 
-/** Locks a free channel that may have enough; null without one. What was reserved for the item ahead is let go. */
+/**
+ * Locks a free channel that may have enough for the item; null if there is none. Ends the item's reservation, if any.
+ */
 async function acquire(tx: Database, { token, channels }: Holding, item: Item): Promise<string | null> {
   await tx.update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
   const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
@@ -79,9 +82,9 @@ async function giveUp(tx: Database, holding: Holding, item: Item): Promise<void>
 }
 
 /**
- * Frees the channel that an item has held, in the SQL transaction in which the item has moved on: for the item that is
- * reserved on it, else for the oldest item that waits, whose message becomes due at once.
- * @param left what the channel has left, where the item was paid with it
+ * Frees the channel that an item held, in the SQL transaction in which the item moved on. The item that is reserved on
+ * the channel gets it. If there is none, the message of the oldest waiting item becomes due at once.
+ * @param left the sealed opening of what the channel has left, if the item was paid
  */
 export async function releaseChannel(
   tx: Database,
@@ -144,8 +147,8 @@ async function hurryOldest(
 }
 
 /**
- * Reserves for an item the channel that `held` holds, so that its proof can be made ahead. The item with its fresh
- * attempt; undefined if either has moved on, or another item is reserved there.
+ * Reserves for `item` the channel that `held` holds, so that its proof can be made ahead. Resolves to the item under a
+ * new attempt; undefined if one of the two has moved on, or the channel is reserved for another item.
  */
 export async function reserveNext(
   { database, token }: Holding,
@@ -179,7 +182,7 @@ export async function reserveNext(
   })
 }
 
-/** Lets a reservation go that will not be used. */
+/** Ends an item's reservation without using it. */
 export async function cancelNext({ database }: Holding, item: ItemId): Promise<void> {
   await (await database()).update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
 }

@@ -10,20 +10,20 @@ import { checkChannels } from './diagnosis.ts'
 import type { Channel, Relay } from './relay.ts'
 import { concurrencyOf, openWorker } from './worker.ts'
 
-/** A relay that runs. */
+/** A running relay. */
 export interface RelayHost {
-  /** where `/health` and the discovery document are; undefined if nothing listens there */
+  /** base URL of `/health` and the discovery document; undefined if the port could not be used */
   url: string | undefined
   close(): Promise<void>
 }
 
 /**
- * Sets a relay to work: its worker on the queue, its chores, and the two pages that it answers with. Neither database nor
- * ledger need be there yet.
- * @param given.port 0 for any
- * @param given.prepare makes a channel fit; tried again until it has succeeded
+ * Starts a relay: its worker on the queue, its chores, and an HTTP server with two pages. Database and ledger may still
+ * be out of reach.
+ * @param given.port 0 for any free port
+ * @param given.prepare makes a channel fit to pay; repeated until it succeeds
  * @param given.end aborts `relay.signal`
- * @throws Error when the port is taken
+ * @throws Error when the port cannot be used, unless `mayBeMute`
  */
 export async function startHost(
   relay: Relay,
@@ -32,7 +32,7 @@ export async function startHost(
     end: () => void
     port: number
     network: string
-    /** a port that is taken is logged, and no reason not to work */
+    /** whether the relay works without its pages when the port cannot be used */
     mayBeMute: boolean
   },
 ): Promise<RelayHost> {
@@ -71,7 +71,7 @@ export async function startHost(
 /** How long the end of a relay waits for the steps under way (ms): a prover that hangs must not keep the process. */
 const CLOSE_DEADLINE_MS = 8_000
 
-/** Takes messages as soon as that can be done; resolves when the relay has ended and no item is in hand. */
+/** Handles messages as soon as the queue can be reached. Resolves when the relay has ended and no item is in hand. */
 async function work(relay: Relay): Promise<void> {
   const handle = openWorker(relay)
   const inHand = new Set<Promise<void>>()
@@ -88,7 +88,7 @@ async function work(relay: Relay): Promise<void> {
   await Promise.allSettled([...inHand])
 }
 
-/** Says that the relay runs, and does its chores, over and over. */
+/** Announces the channels and does the other chores in rounds, until the relay ends. */
 async function keepUp(relay: Relay): Promise<void> {
   while (await rest(relay, relay.times.chores)) {
     for (const chore of [announceChannels, checkChannels, resumeItems]) {
@@ -100,7 +100,7 @@ async function keepUp(relay: Relay): Promise<void> {
   }
 }
 
-/** What a relay says of itself to anybody. */
+/** The bodies of the relay's two public pages, by path. */
 function pages(relay: Relay, network: string): Record<string, unknown> {
   return {
     '/health': { ok: true },
@@ -121,7 +121,7 @@ async function listen(server: Server, port: number): Promise<string> {
 
 const RETRY_SECONDS = 2
 
-/** Does something once, as soon as it can be done, unless the relay ends before. */
+/** Repeats `attempt` until it succeeds or the relay ends. */
 async function keepTrying(relay: Relay, name: string, attempt: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
@@ -134,6 +134,6 @@ async function keepTrying(relay: Relay, name: string, attempt: () => Promise<voi
   }
 }
 
-/** Resolves after so many seconds to true, or to false as soon as the relay ends. */
+/** Resolves to true after `seconds`, or to false as soon as the relay ends. */
 const rest = ({ signal }: Relay, seconds: number): Promise<boolean> =>
   setTimeout(seconds * 1000, true, { signal }).catch(() => false)

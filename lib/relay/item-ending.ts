@@ -8,7 +8,7 @@ import { type Item, isAt, isOpen } from './items.ts'
 /** What it takes to end an item. */
 type Ending = Pick<Holding, 'database' | 'queue' | 'now'>
 
-/** Ends an item whose transfer stands on the ledger under `hash`, notes what the channel has left, and frees it. */
+/** Ends an item as paid by the transaction `hash`. Records what its channel has left, and frees the channel. */
 export async function payItem(ending: Ending, item: Item, hash: string): Promise<void> {
   const now = ending.now()
   await transact(await ending.database(), async (tx) => {
@@ -23,15 +23,17 @@ export async function payItem(ending: Ending, item: Item, hash: string): Promise
 
 /** Why an item gives its channel back. */
 interface Return {
-  /** this channel has not enough for it, others may have */
+  /** this channel has too little for the item, and others may have enough */
   unable?: boolean
-  /** nothing can pay it by what the ledger says now: every channel is tried again then, but not before this ledger is past */
+  /** the ledger speaks against the item: all channels are tried again later, once no node can lag behind this ledger */
   doubt?: { doubtedUntil: Date; doubtedLedger: number }
   /** the hash under which its transfer failed, if it got that far */
   hash?: string
 }
 
-/** Gives an item's channel back, unless the transfer that the item has can still pay it. Says whether it did. */
+/**
+ * Queues an item again and frees its channel, unless its stored transfer can still pay it. Resolves to whether it did.
+ */
 export async function returnItem(
   ending: Ending,
   item: Item,
@@ -55,12 +57,12 @@ export async function returnItem(
   })
 }
 
-/** Ends an item that cannot be paid, unless the transfer that it has still can pay it. Says whether it did. */
+/** Ends an item as failed, unless its stored transfer can still pay it. Resolves to whether it did. */
 export function failItem(ending: Ending, item: Item, error: string, unable = item.unable): Promise<boolean> {
   return endUnpaid(ending, item, { status: 'failed', error, unable })
 }
 
-/** Ends an item of which history cannot tell any more whether it was paid. */
+/** Ends an item as unknown: the ledger's history no longer tells whether it was paid. Resolves to whether it did. */
 export function endUnknown(ending: Ending, item: Item, hash: string | undefined): Promise<boolean> {
   const error = 'the ledger’s history no longer tells whether it was paid'
   return endUnpaid(ending, item, { status: 'unknown', error, ...(hash !== undefined && { hash }) })
@@ -89,8 +91,8 @@ const UNSIGNED = { signedXdr: null, sealedOpening: null }
 const UNSEALED = { sealedAmount: null, ...UNSIGNED }
 
 /**
- * Whether nothing can pay the item any more. The sponsor confirms an item in the transaction that binds it, and here the
- * item is locked: either that transaction is seen, or it will find the item gone.
+ * Whether nothing can pay the item any more; locks the item. The sponsor calls `confirmItem` in the SQL transaction
+ * that records a transfer: either that transaction is visible here, or it finds the item gone and stops.
  */
 async function isFree(tx: Database, item: Item, next: ItemStatus): Promise<boolean> {
   const [held] = await tx
@@ -100,15 +102,18 @@ async function isFree(tx: Database, item: Item, next: ItemStatus): Promise<boole
     .for('update')
   if (!held) return false
   if (held.status !== 'signed' || held.innerHash === null) return true
-  // History cannot tell: no later look will.
+  // The history is lost, so no later look-up can tell more.
   if (next === 'unknown') return true
-  // A hash that the sponsor does not know was never recorded, and one that was replaced will never apply.
+  // Without a row the transfer was never sent. A transfer that was replaced by another of its number will never apply.
   const transfer = (await findTransferOfHash(tx, held.innerHash))?.transfer
   const isReplaced = transfer?.status === 'succeeded' && transfer.applied !== held.innerHash
   return !transfer || isReplaced || transfer.status === 'failed' || transfer.status === 'expired'
 }
 
-/** A transaction that ends an item locks its job first: two that end the last two items see each other's. */
+/**
+ * Locks the job before one of its items ends: of two transactions that end the last two items, the second closes the
+ * job.
+ */
 async function lockJob(tx: Database, job: string): Promise<void> {
   await tx.select({ id: batchJobs.id }).from(batchJobs).where(eq(batchJobs.id, job)).for('update')
 }

@@ -16,22 +16,25 @@ import type { Channel, Relay } from './relay.ts'
 import { type Proved, signItem } from './signing.ts'
 
 /**
- * What a step has come to. `done`: the item has ended, or is another worker's. `free`: the item has no channel any more,
- * and may have another one at once. `wait`: the same again after a pause. `late`: another worker is to try.
+ * The outcome of a step. `done`: the item has ended, or another worker has it. `free`: the item has no channel any
+ * more, and may take another one at once. `wait`: the step is repeated after a pause. `late`: another worker takes
+ * over.
  */
 export type Outcome = 'done' | 'free' | 'wait' | 'late'
 
-/** An item with the channel that it holds. `channel` is undefined where the seed is elsewhere: then the item is signed. */
+/**
+ * An item with the channel that it holds. `channel` is undefined if this relay lacks its seed: the item is signed then.
+ */
 export interface Paying {
   item: Item
   channel: Channel | undefined
   /** a transfer that was proved ahead */
   proved: Proved | undefined
-  /** told what opens the channel's balance once the item's transfer has applied */
+  /** receives the opening that the channel's balance will have once the item's transfer has applied */
   onSigned(next: Opening): void
 }
 
-/** Takes an item one step of the way. Never throws: what cannot be reached is waited for. */
+/** Takes an item one step towards its payment. Never throws: after a failure this worker or another one tries again. */
 export async function advanceItem(relay: Relay, paying: Paying): Promise<Outcome> {
   const { item, channel } = paying
   try {
@@ -54,7 +57,8 @@ export async function advanceItem(relay: Relay, paying: Paying): Promise<Outcome
   } catch (error) {
     const expected = isUnreachable(error) || (error instanceof Refusal && error.code === 'unavailable')
     log(expected ? 'info' : 'error', 'item waits', { ...nameOf(item), failure: describeFailure(error) })
-    // A signed item waits for its transfer. For an unsigned one another relay may have a prover, where this one has not.
+    // A signed item waits for its transfer. An unsigned one goes to another worker, whose relay may have a working
+    // prover.
     return expected || item.status === 'signed' ? 'wait' : 'late'
   }
 }
@@ -66,10 +70,12 @@ const nameOf = ({ job, position, channel, innerHash }: Item) => ({
   hash: innerHash ?? undefined,
 })
 
-/** How long a step waits for the ledger (ms) before its worker looks whether it may go on. */
+/** How long a step waits for the ledger (ms) before its worker checks whether it still has the item. */
 const PATIENCE_MS = 2_000
 
-/** Has the stored transfer of an item sponsored, as often as it takes: it is one and the same transfer each time. */
+/**
+ * Submits the stored transfer of an item through the sponsor. It may be repeated: the same transfer is paid for once.
+ */
 async function submit(relay: Relay, item: Item): Promise<Outcome> {
   const { channel, signedXdr: signedXDR, quotaAccount } = item
   if (channel === null || signedXDR === null) throw new Error('a signed item has no transfer')
@@ -87,7 +93,7 @@ async function submit(relay: Relay, item: Item): Promise<Outcome> {
   if (submitted instanceof SponsorRefusal) return await answerRefusal(relay, item, submitted)
   switch (submitted.status) {
     case 'open':
-    // A refusal by the network decides nothing: the transfer may still come until its time is over.
+    // A refusal by the network decides nothing: the transfer may still apply until it expires.
     case 'refused':
       return 'wait'
     case 'succeeded':
@@ -107,7 +113,7 @@ async function submit(relay: Relay, item: Item): Promise<Outcome> {
   }
 }
 
-/** The ledger has charged for each of these. */
+/** The item fails with this many transfers that failed on the ledger: each of them has cost a fee. */
 const MOST_FAILURES = 3
 
 async function payAgain(relay: Relay, item: Item, hash: string): Promise<Outcome> {
@@ -115,9 +121,9 @@ async function payAgain(relay: Relay, item: Item, hash: string): Promise<Outcome
   return await giveBack(relay, item, hash)
 }
 
-/** Refusals that the next channel would get as well. */
+/** Refusals for a used-up quota: every channel would get them. Other refusals that end an item are logged as errors. */
 const FINAL: ReadonlySet<RefusalReason> = new Set(['quota-transfers', 'quota-stroops', 'daily-budget'])
-/** Refusals of a transfer that has waited too long, or whose channel has moved on: a fresh one is made. */
+/** Refusals of a transfer that has waited too long, or whose channel has moved on: the item gets a new transfer. */
 const PASSING: ReadonlySet<RefusalReason> = new Set([
   'would-fail',
   'expires-too-soon',
@@ -128,7 +134,7 @@ const PASSING: ReadonlySet<RefusalReason> = new Set([
 ])
 
 async function answerRefusal(relay: Relay, item: Item, { reason, message }: SponsorRefusal): Promise<Outcome> {
-  // Short while other transfers are open, or until the sponsor is filled up: the item is as good as before.
+  // The sponsor's float is short, or the channel has another open transfer. Both pass, and the item is not at fault.
   if (reason === 'float' || reason === 'another-open') return 'wait'
   if (PASSING.has(reason)) return await giveBack(relay, item)
   if (isOfTheMoment(reason)) return await doubt(relay, item, message)
@@ -136,26 +142,29 @@ async function answerRefusal(relay: Relay, item: Item, { reason, message }: Spon
   return await fail(relay, item, message)
 }
 
-/** The RPC does not see the channel's balance as it is known here: either may be behind. */
+/** Has the channel's balance read again: the RPC sees another balance than the stored one, and either may be behind. */
 async function readAnew(relay: Relay, item: Item): Promise<Outcome> {
   if (item.channel !== null) await keepBalance(relay, item.channel, { readAt: null })
   return await giveBack(relay, item)
 }
 
-/** The item gives its channel back. What was in the way may go by waiting. */
+/** Queues the item again after a pause, because the obstacle may pass by itself. */
 async function giveBack(relay: Relay, item: Item, hash?: string): Promise<Outcome> {
   const returned = await returnItem(relay, item, hash === undefined ? {} : { hash })
   return returned || (await isStillOurs(relay, item)) ? 'wait' : 'done'
 }
 
-/** The channel is at fault, and pays nothing until a check finds it well: the item is for the others. */
+/** Leaves the item to other channels. This one has a problem, and pays nothing until a check clears it. */
 async function leaveChannel(relay: Relay, item: Item, problem: ChannelProblem): Promise<Outcome> {
   await noteProblem(relay, item.channel ?? '', problem)
   log('info', 'channel unfit', { ...nameOf(item), problem })
   return (await returnItem(relay, item)) ? 'free' : 'done'
 }
 
-/** The channel has not enough, which is no fault of its own. When no other may have enough, that speaks against the item. */
+/**
+ * Leaves the item to other channels, because this one has too little for it. If none can have enough, the item is
+ * doubted.
+ */
 async function passOn(relay: Relay, item: Item): Promise<Outcome> {
   const tried = [...item.unable, item.channel ?? '']
   const isNoneAble = async () => !(await isAnyAble(relay, tried))
@@ -168,8 +177,8 @@ async function passOn(relay: Relay, item: Item): Promise<Outcome> {
 }
 
 /**
- * What the ledger says against the item may be the answer of a node that lags. The item is tried anew, on every channel,
- * once no node can lag behind that answer any more, and fails if the ledger speaks against it then.
+ * An answer that speaks against the item may come from a lagging node. So the item is tried once more on every channel,
+ * when no node can lag behind that answer any more, and fails if the ledger still speaks against it.
  */
 async function doubt(relay: Relay, item: Item, error: string, unable = item.unable): Promise<Outcome> {
   if (item.doubtedLedger !== null) return await fail(relay, item, error, unable)

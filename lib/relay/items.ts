@@ -5,7 +5,7 @@ import { statusesBefore } from '#lib/db/moves.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { ItemId } from './sealing.ts'
 
-/** An item as a worker handles it. `attempt` fences it: what an earlier attempt has begun has no more say. */
+/** An item's row. `attempt` is a fencing token: a worker of an earlier attempt can no longer change the item. */
 export type Item = typeof batchItems.$inferSelect
 
 /** Every legal move. `paid`, `failed` and `unknown` are final. */
@@ -27,7 +27,7 @@ export const isOpen = ({ status }: Pick<Item, 'status'>): boolean => OPEN_ITEM.i
 
 export const isItem = ({ job, position }: ItemId) => and(eq(batchItems.job, job), eq(batchItems.position, position))
 
-/** Whether the item is where `next` may follow, and still in the same attempt. */
+/** The condition that the item is still in this attempt, and in a status from which it may move to `next`. */
 export const isAt = (item: Item, next: ItemStatus) =>
   and(isItem(item), eq(batchItems.attempt, item.attempt), inArray(batchItems.status, statusesBefore(ITEM_MOVES, next)))
 
@@ -40,8 +40,8 @@ export async function findItem(db: Database, id: ItemId): Promise<Item | undefin
 export const oldestFirst = [asc(batchItems.queuedAt), asc(batchItems.job), asc(batchItems.position)]
 
 /**
- * Stores the transfer that is to pay the item, before anybody else gets to see it. Undefined when the item has moved on:
- * then the transfer must not be given away.
+ * Stores the signed transfer that is to pay the item, before it is sent. Undefined if the item has moved on: then the
+ * transfer must not be sent.
  */
 export async function storeSigned(
   db: Database,
@@ -57,9 +57,9 @@ export async function storeSigned(
 }
 
 /**
- * Says that the item's transfer is the one to pay it, in the SQL transaction by which the sponsor becomes bound to it.
- * From here on only that transfer's own end can free the item.
- * @throws Refusal `conflict`
+ * Confirms that the stored transfer is still to pay the item, in the SQL transaction in which the sponsor records that
+ * transfer. From here on only the end of the transfer can free the item.
+ * @throws Refusal `conflict` if the item has moved on
  */
 export async function confirmItem(tx: Database, item: Item, now: Date): Promise<void> {
   const [confirmed] = await tx

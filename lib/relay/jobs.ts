@@ -16,7 +16,7 @@ const RULE = 'amounts must be 1–10 positive integers'
 /** Base units of the batch that runs when no amounts are given. */
 const DEFAULT_AMOUNTS = [1_0000000, 2_0000000, 3_0000000]
 
-/** What a client sends: base units. */
+/** The body of POST /batch. */
 export const batchRequest = z.object(
   {
     amounts: z
@@ -29,7 +29,7 @@ export const batchRequest = z.object(
   RULE,
 )
 
-/** What it takes to accept jobs: the relays' public key, and the queue that leads to them. */
+/** What it takes to start jobs: the relays' public key, and their queue. */
 export interface BatchContext {
   key: PublicRelayKey
   queue: ItemQueue
@@ -49,8 +49,8 @@ export function requireBatch(batch: BatchContext | undefined): BatchContext {
 }
 
 /**
- * Records a job and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and from
- * then on this process cannot read them back either.
+ * Records a job and sends a message for each of its items, in one SQL transaction. The amounts are sealed first, and
+ * from then on this process cannot read them back either.
  * @param context.user who wants the job run, and whose contractors it pays
  * @throws Refusal `job-running` while the user has a job that runs
  */
@@ -87,7 +87,7 @@ export async function startJob(
   return { jobId: id, status: 'running' }
 }
 
-/** The job that stood in the way of another one is the user's newest, whether it still runs or has just ended. */
+/** The user's newest job, which kept a second one from starting. It may have ended since. */
 async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> {
   const [newest] = await db
     .select({ id: batchJobs.id })
@@ -152,7 +152,10 @@ export async function readJob(
   }
 }
 
-/** Under which name a user's items count against the sponsor's quotas. An idp sub may look like an account, and is none. */
+/**
+ * The name under which a user's items count against quotas. An idp sub gets a prefix, because it may look like an
+ * account.
+ */
 function quotaAccount({ kind, sub }: Owner): string {
   return kind === 'ledger' ? sub : `${kind}:${sub}`
 }
@@ -163,8 +166,8 @@ function presentStatus(status: ItemStatus): PresentedJob['results'][number]['sta
 }
 
 /**
- * The recipients of a batch of `count` transfers: the organisation's contractors that are ready, oldest first, and from the
- * start again if there are fewer. Empty without any: then each paying channel picks another channel.
+ * The recipients of a batch of `count` transfers: the organisation's contractors that are ready, oldest first, and from
+ * the start again if there are fewer. Empty if none is ready: then each channel pays another channel.
  */
 async function findRecipients(db: Database, organisation: string | undefined, count: number): Promise<string[]> {
   if (organisation === undefined) return []

@@ -3,17 +3,17 @@ import type { Network } from '#lib/stellar/network.ts'
 import { lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 
-/** A ledger closes every few seconds: an RPC that shows none for so long (ms) is not waited for. */
+/** A ledger closes every few seconds: an RPC that shows no new one for this long (ms) is given up. */
 const STANDSTILL_MS = 60_000
 
-/** A call that waited too long for room in a ledger is at no fault: the next one, with a time of its own, may be taken. */
+/** The network's code for a call that expired before a ledger had room for it. A new call may well succeed. */
 const TOO_LATE = 'txTooLate'
 
 /**
- * Sends a call that pays its own fee (register, merge) until it stands on the ledger, and resolves then. Only for what
- * does no harm when it happens twice: nothing is written down.
- * @throws Refusal `failed` when the network refused it, or it failed; `unavailable` when it expired on the way, when the
- *   RPC's ledger stands still, and when `signal` is aborted
+ * Sends a call that pays its own fee (register, merge) until it stands on the ledger, and resolves then. Only for calls
+ * that do no harm when they happen twice, because nothing is recorded.
+ * @throws Refusal `failed` when the network refused it, or it failed; `unavailable` when it expired on the way, when
+ *   the RPC's ledger stands still, and when `signal` is aborted
  */
 export async function submitOwnCall(network: Network, call: SignedCall, signal: AbortSignal): Promise<void> {
   let sentAt = -1

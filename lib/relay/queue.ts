@@ -9,18 +9,20 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import type { ItemId } from './sealing.ts'
 import { openListener } from './wake-up.ts'
 
-/** One message of the queue. It names an item and says nothing of it: what is to be done, the item's row says. */
+/** One message of the queue. It only names an item; the item's row says what is to be done. */
 export interface ItemMessage extends ItemId {
   id: string
-  /** Aborted when the queue is closed, or when the message is another worker's. */
+  /** Aborted when the queue is closed, or when the message has gone to another worker. */
   signal: AbortSignal
 }
 
-/** The way of items to the relays of one key: a queue of pg-boss, in the database that everything else is in. */
+/** Carries items to the relays of one key: a queue of pg-boss, in the service's own database. */
 export interface ItemQueue {
   /** thumbprint of the relays' key, which names the queue */
   relayKey: string
-  /** Makes the queue ready for use; needed before a `send` in a transaction. Throws while the database is unreachable. */
+  /**
+   * Makes the queue ready for use; needed before a `send` in a transaction. Throws while the database is unreachable.
+   */
   open(): Promise<void>
   /** Sends a message for each of these items that has none, in the caller's SQL transaction. */
   send(tx: Database, items: readonly (ItemId & { isHeld?: boolean })[]): Promise<void>
@@ -28,17 +30,17 @@ export interface ItemQueue {
   defer(tx: Database, message: ItemMessage, later: { seconds: number; isHeld: boolean }): Promise<void>
   /** Makes the deferred message of an item due now. */
   hurry(tx: Database, item: ItemId): Promise<void>
-  /** Puts the message of an item before the others, if no worker has it in hand: that of a worker which died keeps its place. */
+  /** Moves the message of an item before the others, unless a worker has it in hand or has died with it. */
   prefer(tx: Database, item: ItemId): Promise<void>
-  /** Hands messages to `handle`, so many at a time. */
+  /** Hands messages to `handle`, at most `concurrency` at a time. */
   work(concurrency: number, handle: (message: ItemMessage) => Promise<void>): Promise<void>
   /** Gives the messages in hand back to the queue, aborts their signals, and stops. */
   close(): Promise<void>
 }
 
 /**
- * Nothing is left at its default. `exclusive` makes pg-boss keep one message per item. A message is never given up: its
- * item decides when it ends. A worker that sends no heartbeat for 10 s has lost its message to the next one.
+ * The queue's policy `exclusive` keeps one message per item. A message is never given up, because its item decides when
+ * it ends. A worker that sends no heartbeat for 10 s loses its message to the next worker.
  */
 const OPTIONS = {
   retryLimit: 1_000_000,
@@ -58,9 +60,9 @@ const DEAF_POLL = 2
 const HELD_PRIORITY = 1
 
 /**
- * @param given.database opens the database anew at each use, so that an outage is only waited through
- * @param given.intervals for a process that handles messages, and looks after those of workers that have died: how often, in
- *   seconds, it polls for what is due again, and supervises
+ * @param given.database is called at each use, because after an outage the connection pool may be a new one
+ * @param given.intervals only for a process that handles messages: how often, in seconds, it polls for due messages,
+ *   and gives the messages of dead workers to others
  */
 export function openQueue(given: {
   database: () => Promise<Database>
@@ -139,7 +141,7 @@ export function thumbprintOf(key: PublicRelayKey): Promise<string> {
 
 const keyOf = ({ job, position }: ItemId) => `${job}/${position}`
 
-/** A transaction of ours as pg-boss takes it. Every driver answers with `rows`. */
+/** An SQL transaction in the form that pg-boss takes. Every driver answers with `rows`. */
 function within(tx: Database) {
   return fromDrizzle({ execute: async (query) => (await tx.execute(query as SQL)) as { rows: unknown[] } }, sql)
 }
@@ -154,7 +156,7 @@ async function startBoss(
   const listen = intervals ? openListener(db) : undefined
   const boss = new PgBoss({
     db: {
-      // Taken from the store at each statement: a pool that was replaced is not held on to.
+      // The database is asked for at each statement, so that a replaced pool is not used on.
       executeSql: async (text, values) => await sqlRunner(await database())(text, values),
       ...(listen && { listen }),
     },
@@ -175,7 +177,8 @@ async function startBoss(
     await boss.start()
     await boss.createQueue(name, { policy: 'exclusive', ...OPTIONS })
     await boss.updateQueue(name, OPTIONS)
-    // Reads the queue into pg-boss's cache. A `send` in a transaction that had to do so would wait for itself on PGlite.
+    // Reads the queue into pg-boss's cache. A `send` in a transaction that had to do so would wait for itself on
+    // PGlite.
     await boss.findJobs(name, { key: 'none' })
     return boss
   } catch (error) {

@@ -38,28 +38,29 @@ export interface Relay {
   now: () => Date
 }
 
-/** In seconds. */
+/** The relay's intervals, in seconds. */
 export interface RelayTimes {
   /**
-   * how long a signed transfer can apply, and so how long an item waits for the end of one that was lost. A transfer that
-   * finds no room in the network's queue is banned for ten ledgers, so it has to outlast one ban of a minute, or two.
+   * how long a signed transfer can apply, and so how long an item waits for the end of one that was lost. A transfer
+   * that finds no room in the network's queue is banned for ten ledgers, about a minute, so it has to outlast one or
+   * two bans.
    */
   validity: number
   /** before a step that has not succeeded is tried again */
   retry: number
   /** after which a worker that gets nowhere leaves its item to the other workers, which may see more of the ledger */
   patience: number
-  /** before an item for which no channel was free is looked at again, unless a channel becomes free earlier */
+  /** before an item for which no channel was free is tried again, unless a channel becomes free earlier */
   rest: number
-  /** before an item that the ledger has spoken against is tried anew, if no node can lag behind that answer then */
+  /** before an item that the ledger has spoken against is tried again, if no node can lag behind that answer then */
   lag: number
   /** between two rounds of chores, and two checks of the channels */
   chores: number
   /** after which a channel's events are read though it has nothing to pay: an RPC keeps them for days */
   refresh: number
-  /** between two looks into the queue for messages that are due again; of new ones a worker hears at once */
+  /** between two polls of the queue for messages that are due again; new messages reach a worker at once */
   poll: number
-  /** between two looks for messages whose workers have died */
+  /** between two checks for messages whose workers have died */
   supervise: number
 }
 
@@ -109,7 +110,10 @@ export function askOnce<Answer>(ask: () => Promise<Answer>): () => Promise<Answe
   }
 }
 
-/** A prover knows the amounts, and the message of a foreign one may tell them: only that it failed gets into the log. */
+/**
+ * A prover knows the amounts, and an unknown error's message may contain them: only the name of such an error is
+ * logged.
+ */
 function discreet(prover: Prover): Prover {
   return {
     ...prover,
@@ -122,8 +126,8 @@ function discreet(prover: Prover): Prover {
 }
 
 /**
- * The token keeps the registry of auditors and the verifier that it was made with in its instance storage.
- * @throws ConfigurationError if the verifier would take no proof of this prover
+ * Reads the token's registry of auditors and its verifier from the token's instance storage.
+ * @throws ConfigurationError if the verifier would accept no proof of this prover; Refusal `unavailable`, `not-wired`
  */
 async function readDeployment(network: Network, token: string, prover: Prover): Promise<Deployment> {
   const instance = await readInstance(network.server, token)
@@ -142,15 +146,15 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
   return { ...deployed, auditor: Address.fromScVal(auditor).toString(), prover }
 }
 
-/** Runs the work that proves an item's transfer, and says which of how many it is, and how long the rest may take. */
+/** Runs `work`, which proves an item's transfer. Logs which of how many it is, and how long the rest may take. */
 type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
 
-/** Jobs of which it is remembered which transfers were begun. */
+/** For how many jobs the transfers that have begun are remembered. */
 const REMEMBERED_JOBS = 100
 
 /**
- * Transfers are counted as this process begins to prove them. The estimate is the mean of its last proofs, each new one
- * weighing as much as all before it.
+ * Counts transfers as this process begins to prove them. The estimate is a mean of proof times in which the newest
+ * weighs as much as all earlier ones together.
  */
 export function openProgress(): ShowProgress {
   const begun = new Map<string, Set<number>>()
@@ -171,7 +175,7 @@ export function openProgress(): ShowProgress {
     })
     const began = performance.now()
     const result = await work()
-    // Proofs are made one after the other: what this one waited for another is counted there.
+    // Proofs are made one after the other: the time spent waiting for an earlier proof counts towards that proof.
     const now = performance.now()
     const took = now - Math.max(began, ended)
     ended = now

@@ -4,19 +4,21 @@ import type { SyncedBalance } from '#lib/wallet/balance.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { ORDER } from '#lib/wallet/grumpkin.ts'
 
-// What is sealed is padded, so that neither its length nor that of the JWE tells an amount.
+// Plaintexts are padded, so that the length of a JWE tells no amount.
 const AMOUNT_DIGITS = 16
 /** 2^127 has 39 digits, the group order 77. */
 const VALUE_DIGITS = 39
 const BLINDING_DIGITS = ORDER.toString().length
 
-/** Where a sealed amount belongs: it opens nowhere else. */
+/** Names an item. A sealed amount is bound to its item, and is refused in any other place. */
 export interface ItemId {
   job: string
   position: number
 }
 
-/** Seals an amount (base units, at most 16 digits) to the relays: a JWE with ECDH-ES and A256GCM (RFC 7516, RFC 7518). */
+/**
+ * Seals an amount (base units, at most 16 digits) to the relays: a JWE with ECDH-ES and A256GCM (RFC 7516, RFC 7518).
+ */
 export function sealAmount(key: PublicRelayKey, { job, position }: ItemId, amount: bigint): Promise<string> {
   return seal(key, { job, item: position }, amount.toString().padStart(AMOUNT_DIGITS, '0'))
 }
@@ -35,7 +37,7 @@ export async function unsealOpening(key: PrivateRelayKey, channel: string, seale
   return decodeOpening(await unseal(key, { channel, holds: 'opening' }, sealed))
 }
 
-/** Seals a channel's balance as its events have it, bound to the channel. */
+/** Seals a channel's balance and the cursor of the events that it was read from, bound to the channel. */
 export function sealBalance(key: PublicRelayKey, channel: string, balance: SyncedBalance): Promise<string> {
   const { spendable, receiving, cursor } = balance
   const parts = [encodeOpening(spendable), encodeOpening(receiving), cursor]

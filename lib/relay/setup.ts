@@ -11,30 +11,30 @@ import { diagnose } from './diagnosis.ts'
 import { submitOwnCall } from './own-call.ts'
 import { askOnce, type Channel, type Relay } from './relay.ts'
 
-/** What a channel is given by default. */
+/** Base units that a channel receives by default. */
 export const CHANNEL_FUNDS = 1_000_000_0000000n
 
 /** How channels are made fit to pay. */
 interface Preparation {
   relay: Relay
-  /** gives the channels what they pay with, where there is one */
+  /** funds the channels; undefined if the service has none */
   faucet: Faucet | undefined
   say(channel: string, step: string): void
-  /** under which auditor channels are registered */
+  /** id of the auditor under which channels are registered */
   auditorId?: number
-  /** base units that a channel is given; with less than a tenth of it, it is given it again */
+  /** base units that a channel receives as soon as it has less than a tenth of them */
   funds?: bigint
 }
 
-/** How long the faucet may take for one channel (ms): it serves one at a time. */
+/** How long the faucet may take for one channel (ms): it serves the channels one at a time. */
 const FAUCET_PATIENCE = 120_000
 
 const INFO = z.object({ friendbotUrl: z.string().optional() })
 
 /**
- * Makes every channel of the relay fit to pay: an account with XLM from friendbot, registered with the token, and with a
- * spendable confidential balance from the faucet. What is there already is left as it is, so it may be run again, also
- * after it was interrupted.
+ * Makes every channel of the relay fit to pay: an account with XLM from friendbot, registered with the token, and with
+ * a spendable confidential balance from the faucet. Steps that are done already are skipped, so it may be run again,
+ * also after an interruption.
  * @throws Refusal `not-wired` where the network has no friendbot, or the service no faucet; `unavailable`
  */
 export async function prepareChannels(preparation: Preparation): Promise<void> {
@@ -67,7 +67,7 @@ export async function prepareChannel(preparation: Preparation, channel: Channel)
   say(address, 'ready')
 }
 
-/** A relay that says of each registration which of how many it is; those of the channels that are registered are not counted. */
+/** The same relay, which says of each registration that it proves which of how many it is. */
 export function announceRegistrations(relay: Relay, say: (line: string) => void): Relay {
   const addresses = relay.channels.map(({ address }) => address)
   const deployment = askOnce(async () => {

@@ -14,9 +14,10 @@ import type { Channel, Relay } from './relay.ts'
 import { sealOpening, unsealAmount } from './sealing.ts'
 
 /**
- * What came of making a transfer for an item. `signed`: it is stored. `unpayable`: the item is at fault. `unfit`: the
- * channel is. `short`: the channel has not enough for this item. `stale`: the RPC does not see the channel's balance as it
- * is. `moved`: another worker has the item. `sealed`: this relay has not the key that the amount was sealed to.
+ * The result of making a transfer for an item. `signed`: it is stored. `unpayable`: the item is at fault. `unfit`: the
+ * channel is at fault. `short`: the channel has too little for this item. `stale`: the RPC sees another balance of the
+ * channel than the stored one. `moved`: another worker has the item. `sealed`: the amount is sealed to another relay's
+ * key.
  */
 export type Signing =
   | { kind: 'signed'; item: Item; next: Opening }
@@ -27,13 +28,13 @@ export type Signing =
   | { kind: 'moved' }
   | { kind: 'sealed' }
 
-/** What an item's transfer says. */
+/** Whom an item's transfer pays (G… or C…), and how much (base units). */
 interface Terms {
   to: string
   amount: bigint
 }
 
-/** A transfer that was proved before its turn: good for these terms from this balance alone. */
+/** A transfer that was proved ahead. It is valid for these terms and this opening of the channel's balance only. */
 export interface Proved extends Terms {
   channel: string
   opening: Opening
@@ -41,9 +42,8 @@ export interface Proved extends Terms {
 }
 
 /**
- * Makes the transfer that is to pay an item and stores it before anybody else sees it. A proof holds one salt: the caller
- * gives what was proved ahead to one attempt only.
- * Throws what the transport throws: then nothing has happened.
+ * Makes the transfer that is to pay an item, and stores it before it is sent. A proof contains one salt, so the caller
+ * passes `proved` to one attempt only. Throws when ledger, database or prover fail: no transfer is stored then.
  */
 export async function signItem(relay: Relay, channel: Channel, item: Item, proved?: Proved): Promise<Signing> {
   const terms = await readTerms(relay, channel, item)
@@ -62,8 +62,8 @@ export async function signItem(relay: Relay, channel: Channel, item: Item, prove
 }
 
 /**
- * Proves an item's transfer from the balance that the channel will have once the item before has been paid. Undefined
- * where that is not enough, or the item cannot be paid: its turn will tell.
+ * Proves an item's transfer from the balance that the channel will have once its present item is paid. Undefined if
+ * that balance is too low or the item cannot be paid: `signItem` finds out why when the item's turn comes.
  */
 export async function proveAhead(
   relay: Relay,
@@ -98,7 +98,7 @@ async function build(relay: Relay, channel: Channel, terms: Terms, opening: Open
     buildTransfer(deployment, channel, { ...terms, opening: balance }, { seconds: relay.times.validity })
   return await from(opening).catch(async (error: unknown) => {
     if (!isConflict(error)) throw error
-    // The balance has moved on since it was kept: another relay has paid with it, or it was used elsewhere.
+    // The balance has changed since its opening was stored: another relay or program has used the channel.
     return await from((await readBalance(relay, channel)).spendable)
   })
 }
@@ -118,7 +118,7 @@ async function judge(relay: Relay, { channel, to }: { channel: string; to: strin
   if (!(await isRegistered(relay, to))) return { kind: 'unpayable', error: 'the recipient is not registered' }
   if (isConflict(error)) return { kind: 'stale' }
   if (!(error instanceof Refusal) || error.code === 'not-wired') throw error
-  // What the channel has received cannot be made spendable: for want of XLM, as a rule. Others may well pay.
+  // The merge failed, as a rule because the channel has no XLM for the fee. Other channels may be able to pay.
   if (error.code === 'failed') return { kind: 'short' }
   const failure = error.code === 'refused' ? (error.cause as ContractFailure | undefined) : undefined
   // The balance of the channel changed between reading and simulating, or the node that simulates lags behind.
@@ -130,7 +130,7 @@ async function judge(relay: Relay, { channel, to }: { channel: string; to: strin
 
 const STALE_PROOF = 3506
 
-/** A channel whose key no relay has had for so long (ms) is not paid any more. */
+/** A channel that no relay has announced for this long (ms) is not paid any more. */
 const GIVE_UP_AFTER = 600_000
 
 /** Another channel of the same token that is registered as far as is known. */

@@ -7,8 +7,8 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 type Listen = NonNullable<Db['listen']>
 
 /**
- * How workers hear of a message at once: PostgreSQL tells a session that listens, PGlite tells its own process. Undefined
- * for a database that is reached through a pooler, where no session lasts: there workers poll.
+ * How workers hear of a message at once: PostgreSQL tells a session that listens, PGlite tells its own process.
+ * Undefined for a database that is reached through a pooler, where no session lasts: there workers poll.
  */
 export function openListener(db: Database): Listen | undefined {
   const client = '$client' in db ? db.$client : undefined
@@ -24,10 +24,10 @@ async function listenInProcess(client: PGlite, ...[channel, onNotification, onRe
 }
 
 const RETRY_MS = 2_000
-/** A session that a middlebox has forgotten, or that a pooler has given to others, is noticed within this time. */
+/** Interval of checks (ms): a middlebox may have dropped the session, or a pooler may have given it to others. */
 const CHECK_MS = 15_000
 
-/** A session of its own, opened again for as long as it takes; meanwhile workers poll. */
+/** Listens in a database session of its own, and opens it again whenever it is lost; meanwhile workers poll. */
 async function listenInSession(url: string, ...[channel, onNotification, onReconnect]: Parameters<Listen>) {
   let session: Client | undefined
   let timer: NodeJS.Timeout | undefined

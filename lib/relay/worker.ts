@@ -11,16 +11,18 @@ import { type Proved, proveAhead } from './signing.ts'
 
 type HeldItem = Item & { channel: string }
 
-/** A channel whose item a worker of this process pays just now. */
+/** An item that a worker of this process is paying, and with it its channel. */
 interface Busy {
   item: HeldItem
-  /** what the channel will own once the item is paid; undefined if that never got so far */
+  /** the channel's opening once the item is paid; undefined if this process has not signed the item's transfer */
   next: PromiseWithResolvers<Opening | undefined>
   ended: PromiseWithResolvers<void>
   hasFollower: boolean
 }
 
-/** So many items may wait, proved, for the channel of the item before: proofs are made one at a time, and keep. */
+/**
+ * How many items may be proved ahead while they wait for a channel. Proofs are made one at a time, so more is no gain.
+ */
 const AHEAD = 2
 
 /** How many messages a relay handles at once: an item on each channel, and a few whose proofs are made ahead. */
@@ -47,7 +49,7 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
         if (taken === 'no-channel') {
           const following = isLate() ? undefined : await follow(message)
           if (!following && hasWaited) return await defer(message, { seconds: relay.times.rest, isHeld: false })
-          // The worker that goes on with a channel may just be about to say so.
+          // A worker may just have taken a channel and not entered it in `busy` yet: after one pause it is there.
           if (!following) await pause(message)
           hasWaited = following === undefined
           proved = following?.proved
@@ -104,10 +106,10 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
   }
 
   /**
-   * No channel is free: makes the item the next one of a channel that this process pays with, proves its transfer from the
-   * balance that the channel will have, and waits until the channel is the item's. That is no waiting for others: the item
-   * before is paid in this very process, and ends, or is handed over, within the same patience. Undefined if no channel
-   * takes a follower.
+   * Used when no channel is free. Reserves a channel that this process is paying with, proves the item's transfer from
+   * the balance that the channel will have, and waits until the channel is freed. The wait is bounded: this process
+   * pays the item before, and ends it or hands it over within the same patience. Undefined if no channel could be
+   * reserved, or the transfer could not be proved ahead.
    */
   async function follow(message: ItemMessage): Promise<{ proved: Proved | undefined } | undefined> {
     const item = await findItem(await relay.database(), message)
@@ -122,7 +124,7 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
         if (!reserved) return undefined
         const opening = await entry.next.promise
         const proved = opening && (await prove(channel, reserved, opening))
-        // A failed attempt may be repeated. Where the balance stays unknown, no item can follow.
+        // After a failed proof another item may follow. Without an opening none can, and the channel stays marked.
         follows = proved !== undefined || opening === undefined
         if (proved) await entry.ended.promise
         else await cancelNext(relay, reserved)
@@ -143,7 +145,7 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
     }
   }
 
-  /** Another worker is to try: it may see the ledger, or have a prover, where this one has not. */
+  /** Leaves the item to another worker, which may reach the ledger or have a prover where this one does not. */
   async function handOver(message: ItemMessage): Promise<void> {
     const item = await findItem(await relay.database(), message)
     const isHeld = item?.status === 'signed'
