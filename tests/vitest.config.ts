@@ -2,12 +2,12 @@ import { defineConfig } from 'vitest/config'
 
 const EVERY_TEST = 'tests/**/*.test.ts'
 
-/** Next's way to test a matcher puts polyfills of its own in the place of the globals. */
+/** Next's function for testing a matcher replaces globals by polyfills of its own. */
 const ALONE = ['tests/http/pages.test.ts']
 
 const TRACES = 'tests/support/traces.ts'
 
-/** What touches no database, and so would do the same again. */
+/** Tests that touch no database: a run on the second database would only repeat them. */
 const WITHOUT_DATABASE = [
   'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
   'tests/api/{client,document,documented,malformed,reference,validators}.test.ts',

@@ -53,14 +53,14 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   const token = () => tokenOf[operation.caller]()
 
   if (operation.caller !== 'anybody') {
-    test('nobody knows the caller: 401', async () => {
+    test('a request without valid credentials: 401', async () => {
       expect(await statusOf(method, path)).toBe(401)
       expect(await statusOf(method, path, { session: 'nonsense' })).toBe(401)
     })
   }
 
   if (CALLERS[operation.caller].scheme === 'session') {
-    test('a session that is over', async () => {
+    test('an expired session is refused as such', async () => {
       const hourAgo = new Date(Date.now() - 3_700_000)
       const { sessions } = service.running.settings
       const session = await mintSession(sessions, { kind: 'ledger', sub: ada.address }, hourAgo)
@@ -82,7 +82,7 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   })
 
   if (operation.body) {
-    test('bodies that are none', async () => {
+    test('a body that is not a JSON object: 400, and 415 for another type', async () => {
       expect(await statusOf(method, path, { session: token(), body: '{' })).toBe(400)
       expect(await statusOf(method, path, { session: token(), body: '{}', type: 'text/plain' })).toBe(415)
       for (const body of ['null', '[]', '7', '"text"']) {
@@ -400,7 +400,7 @@ test('jobs of the relay', async () => {
   expect(await statusOf('GET', '/cron/sweep', { session: TOKENS.CRON_SECRET })).toBe(200)
 })
 
-test('what is never done here', async () => {
+test('withdrawals and disclosures: 501', async () => {
   expect(await statusOf('POST', '/withdraw', as(ada))).toBe(501)
   expect(await statusOf('POST', '/auditor/disclose', as(ada))).toBe(501)
 })

@@ -15,7 +15,7 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks()
   vi.unstubAllEnvs()
-  // What an import has read from a stubbed environment is not for the files that come after.
+  // A module may have read the stubbed environment: files that run later in this process import it anew.
   vi.resetModules()
 })
 
@@ -238,7 +238,7 @@ describe('CORS', () => {
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
   })
 
-  test('what is for our own pages alone is for nobody else’s, whatever CORS_ORIGINS says', async () => {
+  test('a route that is for our own pages alone sends no CORS header', async () => {
     const own = resource({ GET: async () => ({}) }, { readers: 'ourselves' })
     for (const method of ['GET', 'POST', 'OPTIONS'] as const) {
       const { headers } = await own[method](new Request(url), {})
@@ -475,7 +475,7 @@ describe('the log', () => {
     expect(logged.join('\n')).not.toContain(SECRET)
   })
 
-  test('hides what in a path is no name, id or hash of ours', async () => {
+  test('shows names, ids and hashes of a path, and hides every other part', async () => {
     const id = '0198c0de-7a7b-7000-8000-0123456789ab'
     const hash = 'ab'.repeat(32)
     const paths = {

@@ -16,7 +16,7 @@ const begin = () => {
   return beginSignIn({ provider, clientId: 'web', redirectUri: 'https://pay.example/invite/sign-in' })
 }
 
-test('a provider is asked for its endpoints again after a failure, and once it has answered never more', async () => {
+test('a provider that failed is asked for its endpoints again; one that has answered is not', async () => {
   await expect(begin()).rejects.toMatchObject({ code: 'unavailable' })
   const body = { issuer: server.origin, authorization_endpoint: `${server.origin}/authorize` }
   server.documents.set(DISCOVERY, { body })
@@ -27,7 +27,7 @@ test('a provider is asked for its endpoints again after a failure, and once it h
   expect(server.requests).toEqual([DISCOVERY, DISCOVERY])
 })
 
-test('a client that asks for sessions by email without end is refused', async () => {
+test('a client that asks for too many sessions by email is refused', async () => {
   const ask = async () => {
     const headers = { 'content-type': 'application/json', 'x-client-address': '192.0.2.77' }
     const request = new Request('https://pay.example/invite/email', { method: 'POST', headers, body: '{}' })

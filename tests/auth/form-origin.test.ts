@@ -30,7 +30,7 @@ describe('a form is somebody else’s', () => {
   test.each<[Record<string, string>]>([
     [{}],
     [{ origin: 'https://elsewhere.example' }],
-    // What a proxy passes on says nothing: only what is configured does.
+    // Headers of a proxy prove nothing: only the configured address counts.
     [{ origin: 'https://elsewhere.example', host: 'elsewhere.example', 'x-forwarded-host': 'elsewhere.example' }],
     [{ origin: 'https://elsewhere.example', 'sec-fetch-site': 'same-origin', referer: PUBLIC }],
     [{ origin: 'http://payroll.example' }],

@@ -65,7 +65,7 @@ describe('verify', () => {
     })
   })
 
-  test('what one service has verified is nothing to another: its secret, issuer and audience are others', async () => {
+  test('a session of one service is invalid at a service with another secret, issuer or audience', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     expect(await verify(token)).toMatchObject(wallet)
     for (const other of [
@@ -77,7 +77,7 @@ describe('verify', () => {
     }
   })
 
-  test('a token that differs from a verified one in a letter of its signature is none', async () => {
+  test('a token with one letter of its signature changed is invalid', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     expect(await verify(token)).toMatchObject(wallet)
     const swapped = token.at(-10) === 'A' ? 'B' : 'A'
@@ -173,7 +173,7 @@ describe('caller', () => {
     await expect(call(header)).rejects.toMatchObject(invalid)
   })
 
-  test('a token under another scheme does not count', async () => {
+  test('a token under another scheme than Bearer counts as missing', async () => {
     const token = await mintSession(sessions, wallet, NOW)
     await expect(call(`Token ${token}`)).rejects.toMatchObject({ message: 'missing bearer token' })
   })

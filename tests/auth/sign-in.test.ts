@@ -86,7 +86,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(stored).toEqual([{ hash, expiresAt: later(300 + 600) }])
   })
 
-  test('once: every other encoding of the challenge is the same challenge', async () => {
+  test('works once per challenge, in whatever encoding the challenge comes again', async () => {
     const transaction = signedChallenge(address, [alice])
     await signIn(transaction)
     const encodings = [
@@ -141,7 +141,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(fake.calls).toBe(before)
   })
 
-  test('after a restart a challenge is still used', async () => {
+  test('a used challenge stays used after a restart', async () => {
     const transaction = signedChallenge(address, [alice])
     await signIn(transaction)
     await store.close()
@@ -150,7 +150,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     await expect(signIn(transaction)).rejects.toMatchObject(used)
   })
 
-  test('the purge takes what is long past use and leaves the rest', async () => {
+  test('the purge removes a used challenge more than 900 seconds after the sign-in, and not before', async () => {
     await signIn(signedChallenge(address, [alice]))
     await purgeUsedChallenges(db, later(900))
     expect(await rows()).toBe(1)
@@ -171,13 +171,13 @@ describe('an RPC that fails', () => {
   }
 
   const faults: RpcFault[] = ['http-503', 'json-rpc-error', 'hang', 'hang-up', 'headless', 'wrong-entry', 'wrong-type']
-  test.each(faults)('the master key of a multisig account gets no session out of one with %s', async (fault) => {
+  test.each(faults)('the master key of a multisig account gets no session while the fault is %s', async (fault) => {
     const db = await clone.store.database()
     await db.delete(usedChallenges)
     const entry = accountEntry(address, { thresholds: [1, 2, 2, 2], signers: [{ key: signerKey(bob), weight: 1 }] })
     fake.accounts.set(address, entry)
     fake.fault = fault
-    // Both are awaited from their start: one that fails while only the other is awaited ends the run.
+    // Both attempts are awaited from their start: a rejection that nothing awaits yet would end the run.
     const attempts = [[alice], [alice, bob]].map((signers) =>
       expect(signIn(signers)).rejects.toMatchObject({ code: 'unavailable' }),
     )

@@ -11,7 +11,7 @@ let service: TestService
 let server: Awaited<ReturnType<typeof listen>>
 let base: string
 
-/** The wallet SDK takes a home domain without a port, so this one is reached through what axios takes for a proxy. */
+/** The wallet SDK takes a home domain without a port, so axios reaches the service as the proxy of this domain. */
 const domain = 'payroll.test'
 
 beforeAll(async () => {
@@ -80,7 +80,7 @@ test.each([
 test.each([
   ['/api/auth/sep10', 'the body must be application/json or application/x-www-form-urlencoded'],
   ['/api/auth/sep10/verify', 'the body must be application/json'],
-])('%s names what it takes to who sends something else', async (path, error) => {
+])('%s names the content types that it takes when another one is sent', async (path, error) => {
   const headers = { 'Content-Type': 'multipart/form-data; boundary=x' }
   const response = await fetch(base + path, { method: 'POST', headers, body: '--x--' })
   expect([response.status, await response.json()]).toEqual([415, { error, code: 'unsupported-media' }])

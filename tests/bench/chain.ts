@@ -5,7 +5,7 @@ import { NOTHING } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { buildCall, signCall, simulateCall } from '#lib/wallet/transaction.ts'
 
-/** As long as a sponsor takes, with some time to spare. */
+/** How long each transaction is valid, with some time to spare for the sponsor. */
 const SECONDS = 300
 
 /**

@@ -99,7 +99,7 @@ async function fill(databaseUrl: string, organisation: string): Promise<{ batch:
     FROM batches b JOIN contractors c USING (organisation) WHERE organisation = ${organisation}`)
   const largeBatch = await idOf(sql`INSERT INTO batches (organisation, name, status, payout_count, created_at)
     VALUES (${organisation}, 'the large one', 'ready', ${MOST_CONTRACTORS}, now() - interval '1 year') RETURNING id`)
-  // They are removed again, so that there is room for more.
+  // The payees are marked as removed, so that the organisation has room for more contractors.
   await db.execute(sql`INSERT INTO contractors (organisation, name, status, invite_expires_at, created_at, deleted_at)
     SELECT ${organisation}, 'payee ' || n, 'ready', now(), now() - interval '1 year', now()
     FROM generate_series(2, ${MOST_CONTRACTORS}::int) n`)
@@ -125,7 +125,7 @@ export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
   try {
     const { session, organisation, batch } = service
     const figures: Figure[] = []
-    // The floor answers with as many rows.
+    // The bare application answers with the same number of rows.
     for (const [read, path, rows] of [
       ['status', `/batches/${batch}/status`, 1],
       ['me', '/me', 1],

@@ -76,7 +76,7 @@ async function onLedger<Result>(
     await prepareChannels({ relay, faucet: service.faucet, say: () => undefined })
     return await measure(service, variables)
   } finally {
-    // Its worker would keep the process.
+    // The prover's worker would keep the process alive.
     await prover?.destroy?.()
     await service.close()
     await devnet.close()
@@ -86,7 +86,7 @@ async function onLedger<Result>(
 /** Items of a job whose proofs are real, on ledgers as far apart as those of testnet. */
 const PROVED = 5
 
-/** Whether proving adds ledgers to a job, though one channel pays its items one after the other. */
+/** Measures whether proving adds ledgers to a job, when one channel pays its items one after the other. */
 async function measureProvingAhead(service: RunningService, variables: Record<string, string>): Promise<Figure> {
   const host = await startHost(variables)
   try {
@@ -118,7 +118,7 @@ async function measureJob(
 ): Promise<Figure> {
   const host = await startHost(variables)
   try {
-    // The first job takes the channels' balances from the ledger's events, once for ever.
+    // The first job reads the channels' balances from the ledger's events, which happens only once.
     await finish(service, await hand(service, CHANNELS))
     const ledgers = await ledgersOf(service, await finish(service, await hand(service, TRANSFERS)))
     return {
@@ -200,7 +200,7 @@ interface Handed {
   identity: { kind: 'ledger'; sub: string }
 }
 
-/** A job of a user of its own. Without contractors it pays other channels. */
+/** Starts a job of a new user. Without contractors it pays other channels. */
 async function hand(service: RunningService, transfers: number): Promise<Handed> {
   const { batch, database } = service
   if (!batch) throw new Error('batches are off')

@@ -20,9 +20,9 @@ export interface Answer {
 
 /** A process that can be killed, and comes back, or stopped for a while. */
 export interface Mortal {
-  /** Ends it without a word, and starts it anew. Whether it has: a process that is on its way back is let be. */
+  /** Kills the process and starts it anew. Resolves to false if it was already stopped or starting. */
   kill(): Promise<boolean>
-  /** Stops it for so many milliseconds. Whether it has. */
+  /** Stops the process for so many milliseconds. Resolves to false if it was already stopped or starting. */
   freeze?(milliseconds: number): Promise<boolean>
 }
 
@@ -119,7 +119,7 @@ export async function runHistory(
   }
   const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-  /** Signs a transfer with the number that the ledger has next, whatever is open: a rival, if something is. */
+  /** Signs a transfer with the ledger's next number. It is a rival if another transfer is open. */
   const sign = async (party: Party, to: string): Promise<Signed | undefined> => {
     for (const one of party.signed.filter(({ isOver }) => !isOver)) {
       const found = await pair.network.rpc.getTransaction(one.hash)
@@ -185,7 +185,7 @@ export async function runHistory(
       if (made) begin(sendAlone(made.one))
     },
     async () => {
-      // Sent by the client alone, and posted later, or never.
+      // The client sends the transaction itself, and posts it later or never.
       const party = pick(parties)
       const one = await sign(party, recipientOf(party))
       if (one) begin(sendAlone(one))

@@ -15,7 +15,7 @@ const refusal = (code: 'txBadSeq' | 'txInsufficientFee' | 'txInsufficientBalance
     }).toXdr('base64'),
   )
 
-/** Lost before or after it was delivered, delivered twice, cut short, or not answered with sense. */
+/** A call is lost before or after delivery, delivered twice, cut short, or answered with nonsense. */
 const TRANSPORT: Fault[] = [
   { drop: true, delivered: false },
   { drop: true, delivered: true },
@@ -152,7 +152,7 @@ export function openLiar(random: Random, percent: number, count: () => void): Li
 
 const askedBy = (method: string, params: Record<string, unknown>) => `${method} ${JSON.stringify(params)}`
 
-/** As a node says it that has not the ledger of the transaction, as of the present ledger. */
+/** The answer NOT_FOUND as of the present ledger, of a node that lacks the ledger of the transaction. */
 function unfound({ latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime }: Result): Result {
   return { status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime }
 }

@@ -12,7 +12,7 @@ interface Killable extends Mortal {
   end(): void
 }
 
-/** Ends of processes that this run has not asked for: no fault of network or database may end one. */
+/** Exits that this run has not asked for: no fault of network or database may end a process. */
 export const unasked: string[] = []
 
 /** So many characters of what a process said are kept. */
@@ -38,7 +38,7 @@ async function startProcess(file: string, variables: Record<string, string>): Pr
     })
     await Promise.race([once(next, 'message'), ended])
   }
-  /** One at a time: a process that is stopped, or on its way back, is let be. */
+  /** One at a time: a process that is stopped or starting is left alone. */
   const alone = async (work: () => Promise<void>) => {
     if (isBusy) return false
     isBusy = true

@@ -27,7 +27,7 @@ test('what compose.yaml asks for is documented', () => {
 
 describe('.env.example', () => {
   const example = environmentExample()
-  /** What an operator has who takes the # off every line. */
+  /** The environment of an operator who takes the # off every line. */
   const values = parseEnv(example.replace(/^#(?=[A-Z][A-Z0-9_]*=)/gm, '')) as Record<string, string>
 
   test('sets nothing as it stands', () => {

@@ -208,7 +208,7 @@ describe.each(VARIABLE_NAMES)('%s', (name) => {
   const given = CASES[name]
   const field = given.field ?? (name as keyof Environment)
 
-  test('is the same when it is absent and when it is empty, but for a list that then allows nothing', () => {
+  test('is read the same when empty as when absent, except for a list, which then allows nothing', () => {
     const emptied = name === 'SPONSOR_CONTRACTS' ? [] : readEnvironment({})[field]
     expect(readEnvironment({ [name]: '' })[field]).toEqual(emptied)
   })
@@ -221,13 +221,13 @@ describe.each(VARIABLE_NAMES)('%s', (name) => {
     const { variable, message } = refusal(() => readEnvironment({ ...given.beside, [name]: value }))
     expect(variable).toBe(name)
     expect(message.startsWith(`${name}: `)).toBe(true)
-    // A value of a letter or two stands in every message.
+    // A value of a few letters can stand in a message by chance.
     if (value.length > 4) expect(message.slice(name.length)).not.toContain(value)
     expect(message).not.toMatch(/hunter2|S[A-Z2-7]{20}/)
   })
 })
 
-test('PUBLIC_URL goes before what the host brings, and PORT is in the default', () => {
+test('PUBLIC_URL goes before the host name that Vercel sets, and PORT is in the default', () => {
   const brought = { VERCEL_PROJECT_PRODUCTION_URL: 'payroll.vercel.app', PORT: '4000' }
   expect(readEnvironment({ ...brought, PUBLIC_URL: 'https://payroll.example' }).PUBLIC_URL).toBe(
     'https://payroll.example',
@@ -236,7 +236,7 @@ test('PUBLIC_URL goes before what the host brings, and PORT is in the default', 
   expect(readEnvironment({ PORT: '4000' }).PUBLIC_URL).toBe('http://localhost:4000')
 })
 
-test('a host name that is too long for SEP-10 asks for a PUBLIC_URL, whoever brought it', () => {
+test('a host name of Vercel that is too long for SEP-10 asks for a PUBLIC_URL', () => {
   const { variable } = refusal(() => readEnvironment({ VERCEL_PROJECT_PRODUCTION_URL: `${'a'.repeat(60)}.vercel.app` }))
   expect(variable).toBe('PUBLIC_URL')
 })

@@ -97,7 +97,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     await holder.query('BEGIN')
     await holder.query("SELECT 1 FROM sponsor_floats WHERE sponsor = 'held' FOR UPDATE")
     const stalled = transact(db, async (tx) => {
-      // The limit that every transaction has is tried with that of pg.
+      // Over pg this tests the limit that every transaction has; over the Vercel driver a shorter one is set.
       if (driver === 'Vercel') await tx.execute(sql`SET LOCAL lock_timeout = '50ms'`)
       await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('half')`)
       await tx.execute(sql`UPDATE sponsor_floats SET held = held + 1 WHERE sponsor = 'held'`)

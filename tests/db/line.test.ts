@@ -4,7 +4,7 @@ import { inLine, openLine } from '#lib/db/line.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-test('of much work three pieces run at once, and each runs, in its order, whatever becomes of the others', async () => {
+test('at most three pieces of work run at once, and each runs in its order, also after another has failed', async () => {
   const line = openLine(3)
   const begun: number[] = []
   let running = 0

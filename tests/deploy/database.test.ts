@@ -38,7 +38,7 @@ afterAll(async () => {
 })
 
 describe.each(['pg', 'Vercel'])('%s', (name) => {
-  test('connections that go while transactions are begun are missed by nobody afterwards', async () => {
+  test('connections that are lost while transactions begin do not disturb later transactions', async () => {
     const db = await stores[name]?.database()
     if (!db) throw new Error('no database')
     const both = () =>
@@ -105,17 +105,20 @@ describe('a database that a newer version has migrated', () => {
     return made
   }
 
-  test.each(Object.entries(places))('is refused by %s, by name, for as long as it is one', async (_, choose) => {
-    const location = await choose()
-    const older = openStore(location)
-    await (await older.database()).execute(unknown)
-    await older.close()
-    const store = openStore(location)
-    for (let attempt = 0; attempt < 2; attempt += 1) {
-      await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'NewerDatabase' } })
-    }
-    await store.close()
-  })
+  test.each(Object.entries(places))(
+    'is refused by %s with the error NewerDatabase, at every attempt',
+    async (_, choose) => {
+      const location = await choose()
+      const older = openStore(location)
+      await (await older.database()).execute(unknown)
+      await older.close()
+      const store = openStore(location)
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'NewerDatabase' } })
+      }
+      await store.close()
+    },
+  )
 
   test('ends the boot, which names the variable', async () => {
     const { url, store } = await spare()

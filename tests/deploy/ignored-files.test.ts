@@ -8,10 +8,10 @@ const read = (file: string) => readFileSync(file, 'utf8')
 const pages = ['README.md', 'docs/walkthrough.md', 'docs/deploy.md'].map(read).join('\n')
 const blocks = [...pages.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => code ?? '').join('\n')
 
-/** What the lines of the documentation write into the project's folder, or have somebody put there. */
+/** Every file that a shell line of the documentation names in the project's folder. */
 const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w./-]*)/g)].map(([, file]) => file ?? '')
 
-/** What is written aside before it is renamed, what commands write by default, and what people call such files. */
+/** More files with secrets: temporary ones before a rename, defaults of commands, and names that people choose. */
 const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
 
 /** Which of `names` git leaves out by the rules of `file`, in a folder of their own. */

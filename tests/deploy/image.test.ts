@@ -44,7 +44,7 @@ describe('the images', () => {
   test.each([
     ['web', 'server.js'],
     ['relay', 'lib/cli/relay.ts'],
-  ])('%s runs %s, not as root, and is looked after', (name, program) => {
+  ])('%s runs %s, not as root, and has a health check', (name, program) => {
     const stage = stages.get(name) ?? ''
     expect(stage).toMatch(new RegExp(`^USER node\\n[^]*^CMD \\["node", "${program}"\\]$`, 'm'))
     expect(stage).toMatch(/^HEALTHCHECK /m)
@@ -58,15 +58,15 @@ describe('the images', () => {
     }
   })
 
-  test('are made on the Node that the project asks for, the service by default', () => {
+  test('are built on the Node version of package.json, and the default one is the service', () => {
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
     expect(stages.get('base')).toContain(`FROM node:${engines.node.replace('>=', '')}-slim`)
     expect([...stages.keys()].at(-1)).toBe('web')
   })
 })
 
-test('a build that takes along what it reads takes nothing of the project’s folder but the migrations and the viewer', () => {
-  // What a standalone build copies: the traces stand beside every entry of any build.
+test('a standalone build copies nothing of the project’s folder but the migrations and the viewer', () => {
+  // A standalone build copies the files that these traces list. Every build writes a trace for each entry.
   const traces = globSync('.next/server/**/*.nft.json')
   expect(traces).toContain('.next/server/instrumentation.js.nft.json')
   const traced = traces.flatMap((trace) => {

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const starting = await Promise.allSettled(
     ports.map((port) => startProgram(`http://localhost:${port}`, { ...fixture.variables, PORT: String(port) })),
   )
-  // One that came up beside one that did not is ended, too: it would keep the run from ending.
+  // An instance that came up beside one that failed is ended, too: it would keep the run from ending.
   programs = starting.filter((each) => each.status === 'fulfilled').map(({ value }) => value)
   const failed = starting.find((each) => each.status === 'rejected')
   if (failed) throw failed.reason
@@ -154,7 +154,7 @@ describe('the same request at both instances at once', () => {
     }
   })
 
-  test('a contractor is one, and accepts once', async () => {
+  test('a contractor is created once, and accepts once', async () => {
     const payee = await fixture.client()
     const made = await atOnce(employer.session, '/contractors', { name: 'Ada', address: payee.address })
     expect(statuses(made)).toEqual([200, 409])
@@ -190,7 +190,7 @@ describe('the same request at both instances at once', () => {
     })
   })
 
-  test('five employers at once: a transfer is paid for once, and both say what became of it', async () => {
+  test('five employers pay at once: each transfer is paid for once, and both instances give the same answer', async () => {
     // One after the other: the issuer signs a deposit for each.
     const people: SignedInPayer[] = []
     for (let index = 0; index < 5; index += 1) people.push(await fixture.employ())
@@ -215,7 +215,7 @@ describe('the same request at both instances at once', () => {
     await expectOneTruth()
   })
 
-  test('the last transfer of a quota is one', async () => {
+  test('of two transfers one is paid, where the quota has room for one', async () => {
     const person = await fixture.employ()
     const day = new Date().toISOString().slice(0, 10)
     const used = QUOTA - 1
@@ -242,7 +242,7 @@ describe('the same request at both instances at once', () => {
     expect(await fixture.received(person)).toBe(1_000_0000000n)
   })
 
-  test('a batch job is one, and both tell of it', async () => {
+  test('a batch job is started once, and both instances report the same of it', async () => {
     const { client, payee } = await fixture.engaged()
     const answers = await atOnce(client.session, '/batch', { amounts: [1, 2, 4] })
     expect(statuses(answers)).toEqual([200, 409])

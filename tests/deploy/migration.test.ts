@@ -45,7 +45,7 @@ async function tables(): Promise<string[]> {
   return rows.map(({ tablename }) => tablename)
 }
 
-/** Opens it, and closes it again: resolves to what came of it. */
+/** Opens the database and closes it again. Resolves to 'migrated', or to the error. */
 async function outcomeOf(location: StoreLocation): Promise<unknown> {
   const store = openStore(location)
   return await store
@@ -57,12 +57,12 @@ async function outcomeOf(location: StoreLocation): Promise<unknown> {
     .finally(store.close)
 }
 
-test('drizzle-kit is told of the same table', () => {
+test('drizzle-kit records migrations in the same table as the service', () => {
   expect(`${config.migrations?.schema}.${config.migrations?.table}`).toBe(OWN)
 })
 
 describe.each(drivers)('over %s', (_, location) => {
-  test('a statement of a migration may take longer than any other: who needs the database is told meanwhile', async () => {
+  test('a slow statement of a migration is not cut off: requests are refused as unavailable meanwhile', async () => {
     await client.query(`CREATE SCHEMA IF NOT EXISTS slow;
       CREATE OR REPLACE FUNCTION slow.down() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
         IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity = 'public.organisations')
@@ -97,7 +97,7 @@ describe.each(drivers)('over %s', (_, location) => {
     await store.close()
   })
 
-  test('a connection that is cut says why, though the ROLLBACK fails, too', async () => {
+  test('a migration whose connection is cut reports why, and not that its ROLLBACK failed, too', async () => {
     await other.query('BEGIN; CREATE TABLE organisations (id uuid)')
     const cut = migrateStore(location()).then(() => 'migrated', innermostReason)
     const waiting = "pid <> pg_backend_pid() AND wait_event_type = 'Lock' AND query LIKE '%CREATE TABLE%'"
@@ -127,7 +127,7 @@ test('several instances that start together, over either driver, come up migrate
 })
 
 describe('npm run migrate', () => {
-  /** What it prints, and how it ends, for a URL that is that of the database but for `change`. */
+  /** Runs the command with the database's URL, changed by `change`. Resolves to its exit code and output. */
   async function run(change: Partial<URL>): Promise<{ code: unknown; said: string }> {
     const url = Object.assign(new URL(clone.url), change)
     const env = { PATH: process.env.PATH, DATABASE_URL: url.href } as unknown as NodeJS.ProcessEnv

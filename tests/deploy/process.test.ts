@@ -55,14 +55,14 @@ async function expectOutage(): Promise<void> {
 }
 
 describe('a database out of reach', () => {
-  test('at boot is 503, and over without a restart', async () => {
+  test('at boot gives 503, and the service works without a restart once it is back', async () => {
     await expectOutage()
     expect(await ask('/ready')).toMatchObject({ status: 503, body: { ok: false, database: { ok: false } } })
     await gate.open()
     expect(await ask('/me')).toMatchObject({ status: 200 })
   })
 
-  test('later, and again and again, too: nothing is answered with 500, and nothing stays broken', async () => {
+  test('three times later: every answer is 200 or 503, and all are 200 once it is back', async () => {
     for (let outage = 0; outage < 3; outage += 1) {
       const crowd = Array.from({ length: 24 }, (_, index) => ask(ROUTES[index % 3] ?? ''))
       await gate.shut()
@@ -75,7 +75,7 @@ describe('a database out of reach', () => {
     }
   })
 
-  test('while a contractor is made loses that one or keeps it, and nothing between', async () => {
+  test('while a contractor is created: after a 200 it is stored, after a 503 stored once or not at all', async () => {
     const make = ask('/contractors', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
@@ -91,7 +91,7 @@ describe('a database out of reach', () => {
   })
 })
 
-test('an RPC out of reach is 503, too, and over when it is over', async () => {
+test('an RPC out of reach gives 503, too, until it is back', async () => {
   const { status: before } = await ask('/funding/vault')
   service.ledger.proxy.rule(() => ({ drop: true, delivered: false }))
   const { status, body } = await ask('/funding/vault')
@@ -184,7 +184,7 @@ describe('CORS', () => {
     },
   )
 
-  test('a wallet of another origin reads refusals there, and nothing of the payroll’s own routes', async () => {
+  test('a wallet of another origin can read refusals of the SEP-10 route, and no answer of the payroll’s own routes', async () => {
     const post = (path: string) =>
       rawRequest(base, path, {
         method: 'POST',
@@ -231,7 +231,7 @@ describe('paths and methods', () => {
       400,
       { error: expect.stringMatching(/^invalid challenge: /), code: 'challenge-invalid' },
     ])
-    // What a body that was lost on the way would come to.
+    // This is the answer to an empty body: the answers above show that the body was not lost.
     expect(JSON.parse((await send('')).text)).toEqual({ error: 'transaction required', code: 'transaction-required' })
   })
 
@@ -344,7 +344,7 @@ describe('programs that must not start', () => {
     await clone.drop()
   })
 
-  test('a short secret', async () => {
+  test('a service with a short SESSION_SECRET, which its error names', async () => {
     const variables = { ...service.variables, PORT: String(await freePort()), SESSION_SECRET: 'short' }
     const { code, said } = await run(serve, variables)
     expect(code).toBe(1)

@@ -105,7 +105,7 @@ test('a deployment of another interface is told of, and served', async () => {
 })
 
 describe('the faucet', () => {
-  test('is none without a key: what cannot be done is said, all else is done', async () => {
+  test('is missing without a key: the command says what it cannot do, and does the rest', async () => {
     const { failure, said, variables } = await attempt({ given: { FAUCET_SEED: '' }, channels: 1 })
     expect(failure).toBeUndefined()
     expect(said).toContain(`faucet   none: the token is over USDC:${devnet.deployment.asset.issuer}. Only its issuer`)
@@ -128,7 +128,7 @@ describe('the faucet', () => {
     expect(texts).toEqual([])
   })
 
-  test('may hold what others have issued, and gives the channels half of it', async () => {
+  test('may be a holder instead of the issuer: the channels get half of what it holds', async () => {
     const holder = await makeHolder('3000')
     const { failure, said } = await attempt({ given: { FAUCET_SEED: holder.secret() }, channels: 1 })
     expect(failure).toBeUndefined()
@@ -200,7 +200,7 @@ describe('keys and files', () => {
     expect(texts).toEqual([])
   })
 
-  test('an example of an environment whose secrets are empty is filled where it stands', async () => {
+  test('the empty secrets of a copied .env.example are filled in place', async () => {
     const { contracts } = devnet.deployment
     const own: Record<string, string> = {
       STELLAR_NETWORK: 'local',
@@ -229,7 +229,7 @@ describe('keys and files', () => {
     expect(second).toMatchObject({ failure: undefined, texts: first.texts })
   })
 
-  test('a file of nothing but empty variables is one of none', async () => {
+  test('a file with nothing but empty variables is treated as an empty file', async () => {
     const kept = VARIABLE_NAMES.map((name) => `${name}=\n`).join('')
     const { failure, texts, variables } = await attempt({ kept, channels: 2 })
     expect(failure).toBeUndefined()

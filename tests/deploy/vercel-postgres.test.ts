@@ -59,7 +59,7 @@ test('it is the driver of Vercel that runs here', () => {
   )
 })
 
-/** The same answer, however a driver writes down what is no column of ours. */
+/** An answer in a form that does not depend on the driver, for values that are no column of the schema. */
 const plainly = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
   if (Array.isArray(value)) return value.map(plainly)

@@ -44,7 +44,7 @@ interface Signed {
   nonce: bigint
   expiration: number
   signedPassphrase: string
-  /** bends the finished signature value */
+  /** changes the finished signature value */
   bend(signature: xdr.ScVal): xdr.ScVal
 }
 
@@ -123,7 +123,7 @@ const given =
 const bent = (bend: (items: xdr.ScVal[]) => xdr.ScVal[]) => ({
   bend: (signature: xdr.ScVal) => xdr.ScVal.scvVec(bend(itemsOf(signature))),
 })
-/** What the entry says in place of the call. */
+/** Makes the entry authorise a call that differs from the one that is made. */
 const saying =
   (change: Partial<Request>, isBelow = false) =>
   ({ request, authorised }: Signed) => ({
@@ -237,7 +237,7 @@ describe('an entry signed by the address', () => {
     expect(label(enforce(signed.network, signed.request, { auth: next }))).toBe('')
   })
 
-  it('keeps a nonce per address, not per ledger', () => {
+  it('keeps nonces apart by address: two addresses may use the same one', () => {
     const signed = valid()
     const other = { ...mergeRequest(signed.network, employer), source: contractor }
     enforce(signed.network, signed.request, { auth: [entryOf(signed)] })

@@ -44,7 +44,7 @@ function nest(depth: number): xdr.ScVal {
   return value
 }
 
-/** What a call declares that reads these entries. */
+/** The resources that a call declares which reads these entries. */
 function resources(readOnly: xdr.LedgerKey[]): xdr.SorobanTransactionData {
   return new xdr.SorobanTransactionData({
     ext: xdr.SorobanTransactionDataExt.v0(),
@@ -58,7 +58,7 @@ function resources(readOnly: xdr.LedgerKey[]): xdr.SorobanTransactionData {
   })
 }
 
-test('however deeply an argument is nested, it is refused, or it is in a ledger that can be told of', async () => {
+test('an argument of any nesting depth is refused, or stands in a ledger that can still be read', async () => {
   const network = await openTestNetwork()
   onTestFinished(network.stop)
   await network.found(hostile, honest)
@@ -93,7 +93,7 @@ test('however deeply an argument is nested, it is refused, or it is in a ledger 
   }
 })
 
-describe('a fault of the ledger’s own', () => {
+describe('an internal fault of the ledger', () => {
   let ledger: Ledger
   let deployment: Deployment
   let logged: string[]
@@ -216,7 +216,7 @@ describe('a fault of the ledger’s own', () => {
     const { sequence } = ledger.context()
     const holder = readAccount(ledger.state, root.publicKey())
     if (!holder) throw new Error('no root account')
-    // It holds more than an entry can say, so no ledger can be written in which it pays.
+    // Its balance is larger than an entry can hold, so a ledger in which it pays cannot be written.
     writeAccount(ledger.state, withBalance(holder, 2n ** 64n), 1)
     const [broken, sound] = [build(root, pay()), build(issuer, pay())]
     expect([broken, sound].map(submit)).toEqual(['PENDING', 'PENDING'])

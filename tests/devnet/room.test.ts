@@ -50,11 +50,11 @@ async function enqueue(...calls: Promise<Transaction>[]): Promise<Transaction[]>
 }
 const fill = (...bids: number[]) => enqueue(...bids.map((bid, index) => call(index, bid)))
 
-test('who offers more takes the place of who offers least, and until the next ledger that offer must be beaten', async () => {
+test('a higher offer takes the place of the lowest one, which later offers must beat until the next ledger', async () => {
   const [, least] = await fill(200, 150, 300, 400)
   await enqueue(call(4, 151))
   expect(await network.send(least as Transaction)).toBe('TRY_AGAIN_LATER')
-  // Room or not, the offer that was pushed out is not enough any more.
+  // Even where there is room, an offer no higher than the one that was pushed out is refused.
   const small = await call(5, 150, { writeBytes: 500 })
   const refused = await network.server.sendTransaction(small)
   expect(codeOf(refused)).toBe('txInsufficientFee')
@@ -63,7 +63,7 @@ test('who offers more takes the place of who offers least, and until the next le
   await enqueue(call(5, 101, { writeBytes: 500 }))
 })
 
-test('a ledger takes who offers most, and all pay what the least of them offers', async () => {
+test('a ledger takes the highest offers, and all of them pay the lowest one among these', async () => {
   const calls = await fill(200, 150, 300, 400)
   network.close()
   expect(await statusesOf(calls)).toEqual(['NOT_FOUND', 'NOT_FOUND', 'SUCCESS', 'SUCCESS'])
@@ -101,6 +101,6 @@ test('two threads share the instructions of a ledger', async () => {
   const heavy = { writeBytes: 1000, instructions: 300_000_000 }
   const calls = await enqueue(...[0, 1, 2].map((index) => call(index, 100, heavy)))
   network.close()
-  // 580 million each: two of 300 million do not fit into one.
+  // A thread has 580 million instructions: two calls of 300 million do not fit into one.
   expect((await statusesOf(calls)).toSorted()).toEqual(['NOT_FOUND', 'SUCCESS', 'SUCCESS'])
 })

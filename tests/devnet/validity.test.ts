@@ -81,7 +81,7 @@ test('only the first bad operation is filled in', async () => {
   expect(sent.errorResult?.feeCharged).toBe(300n)
 })
 
-test('a fee of the whole available balance is taken on', async () => {
+test('a fee of the whole available balance is accepted', async () => {
   expect(await network.send(perturb(await network.build(payee, pay()), { fee: 990_000_000 }, payee))).toBe('PENDING')
 })
 

@@ -29,7 +29,7 @@ const actionsOn = async (id: string) =>
   )
 
 describe('POST /batches', () => {
-  test('a draft with nothing in it, and nothing that it does not have yet', async () => {
+  test('makes an empty draft; a status or id in the body is ignored', async () => {
     const answer = await ada.ask<Batch>('POST', '/batches', { name: 'March', status: 'completed', id: NOBODY })
     expect(answer).toEqual({
       status: 200,
@@ -173,7 +173,7 @@ describe('POST /batches/{id}/instructions', () => {
     expect((await find(id)).payoutCount).toBe(0)
   })
 
-  test('none at all is fine', async () => {
+  test('an empty list of instructions is accepted', async () => {
     const { id } = await create()
     expect(await instruct(id, [])).toMatchObject({ status: 200, body: { payouts: [], errors: [] } })
   })
@@ -189,7 +189,7 @@ describe('POST /batches/{id}/instructions', () => {
     expect((await find(id)).payouts).toEqual([])
   })
 
-  test('twenty at once for one contractor: one payout, and it counts once', async () => {
+  test('twenty requests at once for one contractor make one payout, which counts once', async () => {
     const payee = await ada.engage('wanted')
     const { id } = await create()
     const answers = await Promise.all(
@@ -201,7 +201,7 @@ describe('POST /batches/{id}/instructions', () => {
     expect(await find(id)).toMatchObject({ payoutCount: 1, payouts: [{ contractorId: payee.id }] })
   })
 
-  test('instructions and a lock at once: whatever got in is ready', async () => {
+  test('instructions race with the lock: every payout that was accepted is ready', async () => {
     const payees = await Promise.all(Array.from({ length: 12 }, (_, index) => ada.engage(`racer ${index}`)))
     const { id } = await create()
     const answers = await Promise.all([
@@ -217,7 +217,7 @@ describe('POST /batches/{id}/instructions', () => {
 })
 
 describe('POST /batches/{id}/ready', () => {
-  test('twenty at once: the batch is locked once, and all are told so', async () => {
+  test('twenty requests at once lock the batch once, and all get the same answer', async () => {
     const payee = await ada.engage('patient')
     const { id } = await create()
     await instruct(id, [{ contractorId: payee.id, encryptedAmount: 'x' }])
@@ -274,7 +274,7 @@ test('the lists of two organisations have nothing in common', async () => {
   expect(hers?.filter(({ id }) => others?.some((other) => other.id === id))).toEqual([])
 })
 
-test('a user with nothing but an invite that nobody asked for becomes an employer by the first batch', async () => {
+test('a user with only an unsolicited invite becomes an employer by making a batch', async () => {
   const sub = pair('invited against their will').publicKey()
   await ada.engage('a guess', { address: sub, status: 'invited' })
   const user = await openUser(service, { kind: 'ledger', sub })

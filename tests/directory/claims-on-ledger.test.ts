@@ -61,7 +61,7 @@ test('a transfer pays its payout: pending while it is on its way, then paid with
   })
 })
 
-test('instructions look whether who waits has registered meanwhile; while the ledger is out of reach, nobody has', async () => {
+test('instructions activate contractors who have registered meanwhile, and none while the ledger is out of reach', async () => {
   const wallet = await service.employ(1n)
   const employer = await openEmployer(service, wallet.address)
   const registered = await employer.engage('registered', { address, status: 'invited' })
@@ -125,7 +125,7 @@ describe('whatever the RPC does, the payout says what the ledger says', () => {
   })
 })
 
-test('a client that sends its inner transaction by itself: paid with the inner hash', async () => {
+test('a payout whose client sends the inner transaction by itself is paid with the inner hash', async () => {
   const { post, now, hash, signedXdr } = await prepare()
   let alone = false
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
@@ -139,7 +139,7 @@ test('a client that sends its inner transaction by itself: paid with the inner h
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
 })
 
-test('an ERROR: the payout stays pending, and is paid once the network takes the transfer', async () => {
+test('after an ERROR the payout stays pending, and is paid once the network takes the transfer', async () => {
   const { post, now } = await prepare()
   let refuses = true
   service.ledger.proxy.rule(({ method }) => {
@@ -154,7 +154,7 @@ test('an ERROR: the payout stays pending, and is paid once the network takes the
   expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
 })
 
-test('an ERROR, then a rival of the same number: the payout is paid once, by the one that applies', async () => {
+test('after an ERROR and a rival with the same number the payout is paid once, by the transfer that applies', async () => {
   const { wallet, post, hash, now } = await prepare()
   service.ledger.proxy.rule(
     next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
@@ -172,7 +172,7 @@ test('an ERROR, then a rival of the same number: the payout is paid once, by the
 })
 
 describe('payoutId', () => {
-  test('names the payout', async () => {
+  test('chooses the payout that the transfer pays', async () => {
     const { post, employer, batches } = await prepare({ batches: 2 })
     const [first, second] = batches
     expect((await post({ payoutId: second?.payouts[0]?.id })).status).toBe(200)
@@ -180,7 +180,7 @@ describe('payoutId', () => {
     expect((await find(employer, second ?? { id: '' })).payouts[0]?.status).toBe('paid')
   })
 
-  test('one that does not fit: 422, audited, and nothing is sent; the same transfer may then go without', async () => {
+  test('a payout that does not fit: 422, audited, and nothing is sent; the transfer may then be posted without one', async () => {
     const { post, hash, wallet, now } = await prepare()
     const foreign = await prepare()
     expect(await post({ payoutId: foreign.batch.payouts[0]?.id })).toEqual({

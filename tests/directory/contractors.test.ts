@@ -40,7 +40,7 @@ const contract = StrKey.encodeContract(new Uint8Array(32).fill(9))
 const seed = 'SAKICEVQLYWGSOJS4WW7HZJWAHZVEEBS527LHK5V4MLJALYKICQCJXMW'
 
 describe('POST /contractors', () => {
-  test('makes a contractor of a name alone; what is not known is left out', async () => {
+  test('a name alone is enough; fields without a value are left out', async () => {
     const { status, body } = await create({ name: 'Ann' })
     expect(status).toBe(200)
     expect(body).toEqual({
@@ -74,7 +74,7 @@ describe('POST /contractors', () => {
     expect(service.ledger.requests).toEqual([1])
   })
 
-  test('works without the ledger: whoever cannot be looked up is invited', async () => {
+  test('works while the ledger is out of reach: a contractor that cannot be looked up is invited', async () => {
     const address = accountOf(2)
     service.ledger.register(address, keyOf(2))
     service.ledger.fault = 'http-503'
@@ -82,12 +82,12 @@ describe('POST /contractors', () => {
     expect([status, body.status, body.pvk]).toEqual([200, 'invited', undefined])
   })
 
-  test('what is no JSON, and no body at all', async () => {
+  test('a body that is not JSON is refused, and so is none at all', async () => {
     expect((await create('{"name":')).status).toBe(400)
     expect(refused(await service.ask('POST', '/contractors', { session }))).toEqual([400, 'name required'])
   })
 
-  test('of any script, and what looks like HTML or SQL, is kept as it is', async () => {
+  test('a name in any script, or one that looks like HTML or SQL, is kept as it is', async () => {
     const name = `Åsa محمد 李小龍 👩🏽‍💻 𒀭 <b onclick="x()"> '; DROP TABLE contractors; --`
     const created = await create({ name })
     expect([created.status, created.body.name]).toEqual([200, name])
@@ -131,7 +131,7 @@ describe('POST /contractors', () => {
 })
 
 describe('GET /contractors', () => {
-  test('is newest first, those of one moment by their making', async () => {
+  test('is newest first; of equal times the last made comes first', async () => {
     for (const name of ['a', 'b', 'c']) await create({ name })
     service.clock.now = new Date(NOW.getTime() - 1)
     await create({ name: 'older' })
@@ -211,7 +211,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await get(id)).body.status).toBe(status)
   })
 
-  test('with another address the ledger has its say', async () => {
+  test('a new address gets the status that the ledger gives it: ready or invited', async () => {
     const [registered, unknown] = [accountOf(8), accountOf(9)]
     service.ledger.register(registered, keyOf(8))
     const id = idOf(await create({ name: 'Ann' }))

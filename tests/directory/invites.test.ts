@@ -62,7 +62,7 @@ describe('POST /contractors/{id}/invite', () => {
     expect(await invite(id)).toHaveLength(70)
   })
 
-  test('not for somebody inactive', async () => {
+  test('is refused for an inactive contractor', async () => {
     const id = await create({ name: 'Ann' })
     await patch(id, { status: 'inactive' })
     expect(refused(await service.ask('POST', `/contractors/${id}/invite`, { session: employer }))).toEqual([
@@ -71,7 +71,7 @@ describe('POST /contractors/{id}/invite', () => {
     ])
   })
 
-  test('not for a record that somebody is linked to: the bearer of a new link would take it over', async () => {
+  test('is refused for a linked record: the bearer of a new link would take the record over', async () => {
     const id = await create({ name: 'Ann' })
     const { session, address } = await newcomer()
     await accept(session, await invite(id))
@@ -104,7 +104,7 @@ describe('POST /invites/{token}/accept', () => {
     expect((await accept(await signIn(address), token)).status).toBe(200)
   })
 
-  test('links the user; a wallet becomes the address', async () => {
+  test('links the user to the record; the account of a wallet becomes its address', async () => {
     const { session, address } = await newcomer()
     const id = await create({ name: 'Ann' })
     const { status, body } = await accept(session, await invite(id))
@@ -123,7 +123,7 @@ describe('POST /invites/{token}/accept', () => {
     expect(body).toMatchObject({ status: 'ready', address, pvk: keyOf(users) })
   })
 
-  test('does without the ledger', async () => {
+  test('works while the ledger is out of reach', async () => {
     const { session, address } = await newcomer()
     service.ledger.register(address, keyOf(users))
     service.ledger.fault = 'http-503'
@@ -131,19 +131,19 @@ describe('POST /invites/{token}/accept', () => {
     expect([body.status, body.pvk]).toEqual(['onboarding', undefined])
   })
 
-  test('a user of a provider brings no address', async () => {
+  test('a user of an identity provider brings no address', async () => {
     const id = await create({ name: 'Ann', email: 'fay@b.example' })
     const { body } = await accept(await service.user('fay', 'FAY@b.example'), await invite(id))
     expect([body.status, body.address]).toEqual(['onboarding', undefined])
   })
 
-  test('keeps the status of somebody who is further on', async () => {
+  test('keeps a status that is further on than onboarding', async () => {
     const id = await create({ name: 'Ann' })
     await patch(id, { status: 'ready' })
     expect((await accept((await newcomer()).session, await invite(id))).body.status).toBe('ready')
   })
 
-  test('of 20 who accept at once, one does', async () => {
+  test('of 20 users who accept at once, one succeeds', async () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => newcomer()))
     const id = await create({ name: 'Ann' })
     const token = await invite(id)
@@ -165,7 +165,7 @@ describe('POST /invites/{token}/accept', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(19).fill(409)])
   })
 
-  test('is over after 14 days, to the millisecond', async () => {
+  test('expires after 14 days, to the millisecond', async () => {
     const token = await invite(await create({ name: 'Ann' }))
     service.clock.now = new Date(NOW.getTime() + 14 * 86_400_000)
     expect(refused(await accept((await newcomer()).session, token))).toEqual([404, 'invite not found'])
@@ -208,12 +208,12 @@ describe('POST /invites/{token}/accept', () => {
     expect(refused(await accept(second.session, token))).toEqual([409, 'invite accepted already'])
   })
 
-  test('is not for the own organisation', async () => {
+  test('is refused to a user of the organisation that invites', async () => {
     const token = await invite(await create({ name: 'Bob' }))
     expect(refused(await accept(employer, token))).toEqual([403, 'this is an invite of your own organisation'])
   })
 
-  test('not if another contractor of the organisation has the address', async () => {
+  test('is refused if another contractor of the organisation has the address', async () => {
     const { session, address } = await newcomer()
     await create({ name: 'Ann', address })
     const token = await invite(await create({ name: 'Ann again' }))

@@ -59,7 +59,7 @@ describe('GET /contractors', () => {
     expect(total(await service.ask('GET', '/contractors', { session }))).toBeNull()
   })
 
-  test('the number of all counts who was added, one or many, and not who was removed', async () => {
+  test('the total counts contractors that were added, one by one or in bulk, and not those that were removed', async () => {
     const own = await service.wallet(accountOf(30_002))
     const ask = (method: Method, path: string, body?: unknown) => service.ask(method, path, { session: own, body })
     const total = async () => (await ask('GET', '/contractors?limit=1')).headers.get('x-total-count')

@@ -194,7 +194,7 @@ test('a server that is not there, or refuses the password, is 503 and tells noth
   expect(letters).toEqual([])
 })
 
-test('only so many are mailed for an organisation in a day; its links still work, and others still invite', async () => {
+test('an organisation mails only so many invites in a day; its links still work, and others still invite', async () => {
   const [first = '', ...others] = await Promise.all(
     Array.from({ length: 6 }, (_, index) => create({ name: 'Ann', email: `ann${index}@b.example` })),
   )

@@ -130,7 +130,7 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
   })
 })
 
-test('the open transfers of an organisation, by index', async () => {
+test('the open transfers of an organisation are found by an index', async () => {
   await pool.query(
     `INSERT INTO transfers (account, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger, status, hash,
         settled_at, organisation)
@@ -158,7 +158,7 @@ test('a claim looks at the payouts of its recipient alone', async () => {
   expect(Math.max(...onPayouts.map((node) => node['Actual Rows']))).toBeLessThanOrEqual(6)
 })
 
-test('a page of batches, by index', async () => {
+test('a page of batches follows an index', async () => {
   const [plan] = await plansOf(() => listBatches({ db, employer: { organisation } }, PAGE))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })

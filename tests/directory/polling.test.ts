@@ -34,7 +34,7 @@ async function leaveBehind() {
   return { ...prepared, posted }
 }
 
-/** As a process that has just started: it follows nothing. */
+/** Gives the service a new submission, which tracks nothing, as in a process that has just started. */
 function renew() {
   const { network, database, now, submission } = service.running
   Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))
@@ -62,7 +62,7 @@ test.each(polls)('%s', async (_, poll) => {
   expect(await posted).toMatchObject({ status: 500 })
 })
 
-test('a poll of another organisation leaves it alone', async () => {
+test('a poll by another organisation does not settle the transfer', async () => {
   const { hash, employer, batch, posted } = await leaveBehind()
   const stranger = await openEmployer(service, (await service.employ(1n)).address)
   await stranger.ask('GET', '/payouts')
@@ -71,7 +71,7 @@ test('a poll of another organisation leaves it alone', async () => {
   await posted
 })
 
-test('twenty polls are one question to the ledger; and while the RPC is down they are answered all the same', async () => {
+test('twenty polls at once cause at most four look-ups, and while the RPC is down a poll is answered all the same', async () => {
   const { employer, batch, hash, posted } = await leaveBehind()
   service.ledger.proxy.rule(() => ({ status: 503 }))
   expect((await findBatch(employer, batch)).payouts[0]?.status).toBe('pending')

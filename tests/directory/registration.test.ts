@@ -100,7 +100,7 @@ describe('what the ledger says of an address', () => {
     expect(service.ledger.requests).toEqual([])
   })
 
-  test('a ledger that cannot be asked is no ledger that says no', async () => {
+  test('while the ledger is out of reach lookUpViewingKeys fails, and findViewingKeys finds none', async () => {
     service.ledger.fault = 'http-503'
     const refusal = { code: 'unavailable', message: 'the ledger cannot be reached' }
     await expect(lookUpViewingKeys(accounts(), [registered])).rejects.toMatchObject(refusal)
@@ -122,7 +122,7 @@ describe('what the ledger says of an address', () => {
 })
 
 describe('activation', () => {
-  test('makes ready who has been registered since, and nobody else', async () => {
+  test('makes only those waiting contractors ready who have registered since', async () => {
     const [late, never, other] = [accountOf(60_001), accountOf(60_002), accountOf(60_003)]
     const ids = await Promise.all([late, never, other].map((address) => create({ name: 'A', address })))
     const [lateId = '', neverId = '', otherId = ''] = ids
@@ -138,7 +138,7 @@ describe('activation', () => {
     expect(entry).toMatchObject({ subjectId: lateId, actorKind: 'service', actorSub: 'test' })
   })
 
-  test('gives each its own key, and leaves alone whoever has moved on while the ledger was asked', async () => {
+  test('gives each contractor its own key, and leaves those alone that changed while the ledger was asked', async () => {
     const numbers = [60_021, 60_022, 60_023, 60_024]
     const ids = await Promise.all(numbers.map((number) => create({ name: 'A', address: accountOf(number) })))
     const [first = '', moved = '', left = '', last = ''] = ids
@@ -171,7 +171,7 @@ describe('activation', () => {
     )
   })
 
-  test('comes with a look at one of it, also where a thousand newer ones wait', async () => {
+  test('comes with reading one contractor, also where a thousand newer ones wait', async () => {
     const id = await create({ name: 'Old', address: accountOf(60_101) })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     const { organisation = '', inviteExpiresAt = NOW } = row ?? {}
@@ -204,7 +204,7 @@ describe('activation', () => {
     expect(await statusOf(id)).toBe('ready')
   })
 
-  test('comes with a look at the list or at one of it, at most once in 30 s for an organisation', async () => {
+  test('comes with reading the list or one contractor, at most once in 30 s for an organisation', async () => {
     const addresses = [60_041, 60_042].map(accountOf)
     const ids = await Promise.all(addresses.map((address) => create({ name: 'A', address })))
     const [first = '', second = ''] = ids
@@ -237,7 +237,7 @@ describe('activation', () => {
     expect(service.ledger.requests).toEqual([2, 2, 1])
   })
 
-  test('comes with a look of the contractor itself, and while the ledger is away the look is answered', async () => {
+  test('comes with a contractor’s reading of its own record, which is answered also while the ledger is out of reach', async () => {
     const own = accountOf(60_050)
     const id = await create({ name: 'A', address: own })
     const contractor = await service.wallet(own)
@@ -252,14 +252,14 @@ describe('activation', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: again })).body.status).toBe('ready')
   })
 
-  test('twenty looks at once are one question', async () => {
+  test('twenty requests at once ask the ledger once', async () => {
     await create({ name: 'A', address: accountOf(60_060) })
     service.ledger.requests.length = 0
     await Promise.all(Array.from({ length: 20 }, () => service.ask('GET', '/contractors', { session })))
     expect(service.ledger.requests).toEqual([1])
   })
 
-  test('leaves the contractors of others alone', async () => {
+  test('leaves the contractors of other organisations alone', async () => {
     const address = accountOf(60_010)
     const id = await create({ name: 'A', address })
     service.ledger.register(address, keyOf(1))
@@ -271,7 +271,7 @@ describe('activation', () => {
     expect(kept?.status).toBe('invited')
   })
 
-  test('the sweep looks at everybody who waits, 200 at a time', async () => {
+  test('the sweep looks up every waiting contractor, 200 at a time', async () => {
     const numbers = Array.from({ length: 450 }, (_, n) => 70_000 + n)
     const rows = numbers.map((number) => ({ name: `n${number}`, address: accountOf(number) }))
     await service.ask('POST', '/contractors/bulk', { session, body: { rows } })

@@ -88,7 +88,7 @@ describe('who comes for the first time', () => {
     expect(founded.map(({ action }) => action)).toEqual(['organisation.founded'])
   })
 
-  test('an idp sub in the form of a G-address is somebody else than the account', async () => {
+  test('an idp user whose sub is a G-address is another user than that account', async () => {
     const { address, session } = await newcomer()
     const [wallet, user] = [await me(session), await me(await service.user(address))]
     expect([wallet.kind, user.kind]).toEqual(['ledger', 'idp'])
@@ -169,7 +169,7 @@ describe('a pending invite', () => {
     })
   })
 
-  test('by verified email, in any case; an unverified one counts for nothing', async () => {
+  test('is found by a verified email in any case, and not by a user without an email', async () => {
     const employer = await newcomer()
     await create(employer.session, { name: 'Dan', email: 'Dan@B.example' })
     expect(await me(await service.user('dan', 'dAN@b.example'))).toMatchObject({
@@ -179,7 +179,7 @@ describe('a pending invite', () => {
     expect(await me(await service.user('not dan'))).toMatchObject({ roles: ['employer'] })
   })
 
-  test('to somebody who has an organisation without records needs onboarding, with records not', async () => {
+  test('to a user with an empty organisation needs onboarding, and to one with records does not', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await me(person.session)
     await create(employer.session, { name: 'Ann', address: person.address })
@@ -212,7 +212,7 @@ describe('a pending invite', () => {
     expect(await company()).toBeUndefined()
   })
 
-  test('that is gone, as a record that is gone, leaves an employer behind from the next sign-in on', async () => {
+  test('that is gone, or a record that is removed, leaves the user an employer from the next sign-in on', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     const context = { ...service.running, now: () => service.clock.now }
     const signIn = async () => {
@@ -330,7 +330,7 @@ describe('a linked contractor', () => {
     ).toEqual(['Bob', 'Ann'])
   })
 
-  test('learns of no address that its employer pays: it may set what it has proven, keep what is there, or clear it', async () => {
+  test('cannot probe which addresses its employer pays: it may set a proven address, keep its own, or clear it', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const [paid, unpaid] = [accountOf(99_010), accountOf(99_011)]
@@ -343,7 +343,7 @@ describe('a linked contractor', () => {
     ])
   })
 
-  test('who came by email proves an account by joining it', async () => {
+  test('signed in by email, proves an account by joining it', async () => {
     const employer = await newcomer()
     const id = await create(employer.session, { name: 'Gus', email: 'gus@b.example' })
     const session = await service.user('gus', 'gus@b.example')
@@ -357,7 +357,7 @@ describe('a linked contractor', () => {
     expect((await move()).body).toMatchObject({ id, address: wallet.address })
   })
 
-  test('who is linked no more changes nothing, though the request began before', async () => {
+  test('that is no longer linked changes nothing, though its request began before', async () => {
     const employer = await newcomer()
     const { session, id, address } = await hired(employer.session)
     const user = await admitUser({ db: service.db, now: NOW }, { kind: 'ledger', sub: address })
@@ -441,7 +441,7 @@ describe('POST /me/identities', () => {
     expect((await service.ask('GET', `/contractors/${id}`, { session: user })).status).toBe(200)
   })
 
-  test('not if the other has records of its own', async () => {
+  test('is refused if the other has records of its own', async () => {
     const [caller, other] = [await newcomer(), await newcomer()]
     await create(other.session, { name: 'Ann' })
     const before = await me(other.session)
@@ -462,7 +462,7 @@ describe('POST /me/identities', () => {
     }
   })
 
-  test('oneself changes nothing', async () => {
+  test('joining oneself changes nothing', async () => {
     const { session } = await newcomer()
     const before = await me(session)
     expect((await join(session, session)).body).toEqual(before)
@@ -473,7 +473,7 @@ describe('POST /me/identities', () => {
     ['', 'session required'],
     [7, 'session must be a valid session'],
     ['a.b.c', 'session must be a valid session'],
-  ])('%j is no session', async (other, error) => {
+  ])('%j is not a valid session', async (other, error) => {
     const { session } = await newcomer()
     expect(refused(await join(session, other))).toEqual([400, error])
   })

@@ -63,7 +63,7 @@ test('not registered: 409, and the cool-down has not begun', async () => {
   expect(await faucet.grant(person)).toBeUndefined()
 })
 
-test('a user of an identity provider who has joined a wallet is given to that', async () => {
+test('the grant of an identity provider’s user goes to the wallet that the user has joined', async () => {
   const person = await faucet.settle()
   const session = await service.user('joan')
   const sessions = service.running.settings.sessions
@@ -177,7 +177,7 @@ test('ten users at once on two services of one database: ten deposits, none of t
     method === 'sendTransaction'
       ? {
           rewrite: (sent) => {
-            // Both services look after what is open, and send it again.
+            // Both services poll the open deposits, and send them again.
             if (sent.status === 'ERROR') refused.push(sent)
             return sent
           },
@@ -202,7 +202,7 @@ test('amount and cool-down are what is configured', async () => {
   await another.close()
 })
 
-test('the database holds no grant in between, once all is settled', async () => {
+test('once all is settled, every grant in the database has the status granted', async () => {
   const { rows } = (await service.db.execute(
     sql`SELECT status, count(*)::int AS count FROM grants GROUP BY status`,
   )) as unknown as { rows: { status: string; count: number }[] }

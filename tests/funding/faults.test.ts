@@ -101,7 +101,7 @@ describe('a sequence number that somebody else uses', () => {
   })
 })
 
-describe('a request that runs out of patience', () => {
+describe('a request that waits longer than TRANSFER_WAIT', () => {
   test('before anything is signed: the grant is given back', async () => {
     const another = await startAnother(service, { TRANSFER_WAIT: '1' })
     const person = await faucet.settle()
@@ -134,7 +134,7 @@ describe('a request that runs out of patience', () => {
   })
 })
 
-test('what can no longer get there has expired by the ledger’s time: the grant is given back, and the next call is granted', async () => {
+test('a deposit that can no longer apply by the ledger’s time expires: the grant is given back, and the next call is granted', async () => {
   const person = await faucet.settle()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method !== 'sendTransaction') return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
@@ -156,7 +156,7 @@ test('what can no longer get there has expired by the ledger’s time: the grant
   await expectGranted(person, await faucet.ask(person.session))
 })
 
-test('an RPC that no longer remembers proves nothing: the grant is not returned, and holds nobody up', async () => {
+test('an RPC without the history proves nothing: the grant is not given back, and holds up no other', async () => {
   const person = await faucet.settle()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method !== 'getTransaction') return 'pass'

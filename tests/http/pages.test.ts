@@ -14,7 +14,7 @@ const page = (init: { method?: string; headers?: Record<string, string> } = {}) 
 
 const hasPolicy = (path: string) => doesMatch({ config, nextConfig: {}, url: path })
 
-describe('a page has a policy', () => {
+describe('a page gets its policy from proxy.ts', () => {
   test.each([
     ...['/', '/sign-in', '/sign-in/', '/nowhere', '/overview', '/invite/token', '/invite/accepted', '/batches/1'],
     ...['/docs/x', '/docs/a/b/c', '/docsx', '/iconx', '/icon', '/.well-known/x', '/.well-known/stellar.toml/x'],
@@ -26,7 +26,7 @@ describe('a page has a policy', () => {
   test.each([
     ...['/api', '/api/me', '/docs', '/docs/', '/docs/1a/swagger-ui.css', '/icon.svg', '/.well-known/stellar.toml'],
     ...['/sign-in/password', '/sign-in/password/', '/sign-out', '/invite/email', '/invite/sign-in'],
-  ])('%s is none: it may read a body, or has its own', (path) => {
+  ])('%s does not: it may read a body, or has a policy of its own', (path) => {
     expect(hasPolicy(path)).toBe(false)
   })
 })
@@ -38,12 +38,12 @@ test('what takes a body by next.config.ts is no page to proxy.ts either: Next wo
   for (const path of ours.split(/\|(?!\$)/)) expect(config.matcher).toContain(`|${path}`.replace('|api', '(?!api'))
 })
 
-test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('a page is not asked for by %s', async (method) => {
+test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('a page answers %s with 405', async (method) => {
   const answer = await page({ method })
   expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'GET, HEAD', ''])
 })
 
-test('a client that asks for pages without end is refused, and another is not', async () => {
+test('a client that asks for too many pages is refused, and another client is not', async () => {
   vi.spyOn(performance, 'now').mockReturnValue(1e12)
   const ask = (client: string) => page({ headers: { 'x-client-address': client } })
   for (let asked = 0; asked < 300; asked += 1) expect((await ask('192.0.2.80')).status).toBe(200)

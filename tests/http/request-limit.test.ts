@@ -62,14 +62,14 @@ describe('what needs no session', () => {
   })
 })
 
-test('who has used up the tries at the password still sees the page that asks for it', () => {
+test('a client without tries at the password left still sees the page that asks for it', () => {
   const headers = new Headers({ 'x-client-address': '192.0.2.99' })
   for (let tried = 0; tried < 300; tried += 1) requireRequestLeft(headers, 'password', 1e12)
   expect(() => requireRequestLeft(headers, 'password', 1e12)).toThrow('too many requests from this address')
   expect(() => requireRequestLeft(headers, 'page', 1e12)).not.toThrow()
 })
 
-test('drawn tries at the password have an allowance of their own: 30 at once, and three more each second', () => {
+test('tries at the password that are drawn by lot have a limit of their own: 30 at once, and three more each second', () => {
   const headers = new Headers({ 'x-client-address': '192.0.2.98' })
   const tries = (now: number) =>
     Array.from({ length: 100 }, () => {

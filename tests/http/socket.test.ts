@@ -107,7 +107,7 @@ test.each([LIMIT + 1, 20 * LIMIT])('%i bytes, in chunks or with their length, ar
   }
 })
 
-test('a Content-Length that promises too much is not believed before the bytes are there', async () => {
+test('a body that is over the limit, and still short of its Content-Length, is 413', async () => {
   const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
   const received = await sendRaw(`${head}Content-Length: ${10 * LIMIT}\r\n\r\n`, new Uint8Array(LIMIT + 1).fill(0x20))
   expect(received).toMatch(/^HTTP\/1.1 413 /)

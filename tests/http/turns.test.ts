@@ -90,7 +90,7 @@ test('a body waits neither for the pages nor for the refusals that came before i
   await Promise.all(others.flat())
 })
 
-test('what callers send does not wait for what strangers send, nor a small body for large ones', async () => {
+test('a small body of a route with callers waits neither for bodies of open routes nor for large ones', async () => {
   const done: string[] = []
   const send = (kind: string, read: Promise<unknown>) => read.catch(() => undefined).then(() => done.push(kind))
   const form = () => readForm(post('name=Ada', 'application/x-www-form-urlencoded'), z.unknown())
@@ -130,7 +130,7 @@ test('of large bodies that come at once one chunk is read in each turn', async (
   expect(new Set(await refused)).toEqual(new Set(['too-large']))
 })
 
-test('no body waits for nothing', async () => {
+test('a request without a body does not wait for a turn', async () => {
   const waiting = takeTurn('body', 1)
   let isOver = false
   waiting.finally(() => {

@@ -131,7 +131,7 @@ test('requests by route and status, and calls to the RPC, as this process has se
   expect(grown('payroll_http_requests_total{method="GET",route="/health",status="200"}')).toBe(1)
   expect(grown('payroll_http_request_seconds_count{method="GET",route="/health"}')).toBe(1)
   expect(grown('payroll_http_requests_total{method="POST",route="/transfer",status="401"}')).toBe(1)
-  // One for each of the two looks at the sponsor's balance: ours, and that of the second scrape.
+  // The sponsor's balance is read twice: by this test, and by the second scrape.
   expect(grown('payroll_rpc_calls_total{method="getLedgerEntries"}')).toBe(2)
   expect(grown('payroll_rpc_errors_total{method="getLedgerEntries"}')).toBe(0)
   expect(after.samples.get('payroll_rpc_calls_total{method="sendTransaction"}')).toBeGreaterThan(0)

@@ -40,7 +40,7 @@ test('every alert has its line in the runbook, and the other way round', () => {
   expect(runbook.map(([, name]) => name).sort()).toEqual(rules.map(({ alert }) => alert).sort())
 })
 
-test('every alert asks for a figure that there is', () => {
+test('every alert names a metric that the service exports', () => {
   const sources = ['scrape', 'stored-metrics', 'state-metrics', 'ledger-metrics'].map(
     (name) => `lib/operator/${name}.ts`,
   )
@@ -58,7 +58,7 @@ test('every alert asks for a figure that there is', () => {
   for (const name of asked) expect(written).toContain(`'${name}'`)
 })
 
-test('a state that nothing is in counts 0, and so does the age of nothing', async () => {
+test('a state without records counts 0, and the age of its oldest record is 0', async () => {
   const families = await stateFamilies(db, NOW)
   const values = families.flatMap(({ name, samples }) =>
     samples.map(({ labels, value }) => [`${name} ${Object.values(labels)}`, value] as const),

@@ -107,7 +107,7 @@ test('batches under way come by the age of their last progress, and newer ones h
   expect(batches[0]?.progressedAt).toEqual(before(180))
 })
 
-test('what failed, stands still or is open for too long is told once, by name: first what the operator does', async () => {
+test('everything that failed, stands still or is open for too long is listed once, by name; what the operator must do comes first', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const { items, olderFailedBatches } = await readAttention(db, batches, NOW)
   const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
@@ -248,7 +248,7 @@ test('a job of the relay that failed or stands still is told with its organisati
   expect(rows[0]?.items.map(({ paidLater }) => paidLater)).toEqual(['first', 'second'])
 })
 
-test('an open page is told that a record has changed, and whether something is on its way', async () => {
+test('the pulse of an open page changes with every record, and says whether something is on its way', async () => {
   const before = await readPulse(db)
   expect(before.isOpen).toBe(true)
   expect(await readPulse(db)).toEqual(before)

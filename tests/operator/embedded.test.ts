@@ -127,7 +127,7 @@ describe('a form from elsewhere', () => {
     expect([answer.status, cookiesOf(answer)]).toEqual([403, []])
   })
 
-  test('says where the dashboard is, to whoever has opened another address of it; no other page may read that', async () => {
+  test('at another address of the service is answered with a link to the dashboard, and without a CORS header', async () => {
     const { headers, text } = await enter({}, { Origin: base })
     expect(headers['content-type']).toBe('text/html; charset=utf-8')
     expect(text).toContain(`<a href="${PUBLIC}/sign-in">`)
@@ -136,7 +136,7 @@ describe('a form from elsewhere', () => {
   })
 })
 
-test('the address of a form leads back to its page, and takes no other method and no other body', async () => {
+test('the address of a form redirects a GET to its page, and refuses other methods and other bodies', async () => {
   for (const [path, page] of [
     ['/sign-in/password', '/sign-in'],
     ['/sign-out', '/overview'],
@@ -152,7 +152,7 @@ test('the address of a form leads back to its page, and takes no other method an
 })
 
 test.each(['/', '/sign-in', '/overview', '/nowhere', '/sign-out/x', '/API/me'])(
-  'a body for the page %s is read by nothing, and leads to the first page',
+  'a POST to the page %s is redirected to the first page',
   async (path) => {
     const chunked = { 'Transfer-Encoding': 'chunked' }
     for (const headers of [{}, chunked]) {
@@ -185,7 +185,7 @@ test('strangers at the operator’s address do not shut out the right password f
   expect(flood).toContain('/sign-in?problem=wait&seconds=1&to=%2Foverview')
   // The page that asks for the password is still there.
   expect((await rawRequest(base, '/sign-in')).status).toBe(200)
-  // Of ten tries one is drawn: two hundred without any are no chance.
+  // One try in ten is drawn: two hundred without a drawn one cannot be bad luck.
   let place: unknown
   for (let tries = 0; tries < 200 && place !== '/overview'; tries += 1) place = await enterWith(PASSWORD)
   expect(place).toBe('/overview')

@@ -43,7 +43,7 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
     expect(items.slice(0, 3)).toEqual([`${OTHER} ledger, on the ledger`, `${OUTER} outer`, `${INNER} inner`])
   })
 
-  test('nothing, while the outcome is open or once it is dead', () => {
+  test('nothing, while no hash is known to stand on the ledger', () => {
     const { linked, html } = show(null)
     expect(linked).toEqual([])
     expect(html).not.toContain('on the ledger')

@@ -11,7 +11,7 @@ import { composeSettings } from '#lib/server/settings.ts'
 const seed = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()
 const token = StrKey.encodeContract(new Uint8Array(32).fill(7))
 
-/** What a preview deployment has that works at all. */
+/** The fewest variables with which a preview deployment works. */
 const PREVIEW = {
   DATABASE_URL: 'postgres://h/d',
   STELLAR_NETWORK: 'testnet',
@@ -19,7 +19,7 @@ const PREVIEW = {
   SPONSOR_SEED: seed(1),
   OPERATOR_PASSWORD: 'correct horse',
 }
-/** And what has everything. */
+/** The variables of a deployment that lacks nothing. */
 const WHOLE = {
   ...PREVIEW,
   CONFIDENTIAL_TOKEN: token,

@@ -89,7 +89,7 @@ describe('signing in', () => {
   })
   afterAll(() => postgres.drop())
 
-  // Each test has an hour of its own: what is older is forgotten.
+  // Each test begins two hours after the one before, whose tries are forgotten by then.
   let start = NOW
   beforeEach(() => {
     start = later(7_200, start)
@@ -107,7 +107,7 @@ describe('signing in', () => {
   const WRONG = { code: 'unauthenticated', retryAfter: undefined }
   const wait = (seconds: number) => ({ code: 'too-soon', retryAfter: seconds })
 
-  test('gives cookies for the password and for nothing else, and notes both', async () => {
+  test('gives cookies only for the right password, and writes each try into the audit log', async () => {
     for (const tried of ['', 'correct hors', 'correct horse ', 'Correct horse']) {
       expect(await attempt(tried, start)).toEqual(WRONG)
     }
@@ -129,7 +129,7 @@ describe('signing in', () => {
     expect(await attempt('wrong', later(6, start))).toEqual(WRONG)
   })
 
-  test('strangers who try without end do not shut the right password out: a try that is drawn counts if it is right', async () => {
+  test('wrong tries without end do not shut the right password out: a right try that is drawn by lot is let in', async () => {
     for (let tries = 0; tries < 12; tries += 1) await attempt('wrong', later(tries * 60, start))
     const moment = later(12 * 60, start)
     const flood = Array.from({ length: 20 }, () => attempt('wrong', moment))
@@ -150,19 +150,19 @@ describe('signing in', () => {
     expect(await attempt('correct horse', later(30 * 60, start))).toHaveProperty('session')
   })
 
-  test('the lot falls on some tries and not on all', () => {
+  test('some tries are drawn by lot, and not all', () => {
     const drawn = Array.from({ length: 1_000 }, drawTry).filter(Boolean)
     expect(drawn.length).toBeGreaterThan(20)
     expect(drawn.length).toBeLessThan(500)
   })
 
-  test('of tries that come side by side one is looked at, and no other waits for it', async () => {
+  test('of twenty tries at once one is checked, and the others are refused', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => attempt('wrong', start)))
     expect(answers).toEqual(expect.arrayContaining([WRONG, ...Array(19).fill(wait(1))]))
     expect(answers.filter((answer) => 'code' in answer && answer.code === 'unauthenticated')).toHaveLength(1)
   })
 
-  test.runIf(inject('postgres'))('a try that another process looks at is answered at once', async () => {
+  test.runIf(inject('postgres'))('a try is refused at once while another process checks one', async () => {
     const others = await postgres.store.database()
     const held = Promise.withResolvers<void>()
     const tried = Promise.withResolvers<unknown>()

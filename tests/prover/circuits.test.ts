@@ -74,7 +74,7 @@ function withPayload<S extends Spending>(statement: S, name: string, value = rai
   return { ...statement, payload: { ...statement.payload, [name]: value } }
 }
 
-/** What breaks one assertion of both circuits that spend, and the message of this assertion. */
+/** Statements that each break one assertion of both spending circuits, with the message of that assertion. */
 const spendingCases = <S extends Spending>(build: (given?: Parameters<typeof transfer>[0]) => S): [string, S][] => [
   ["the spending key is another's", { ...build(), spendingKey: another }],
   ['call to assert_max_bit_size', build({ v: LARGE + 5n, amount: LARGE / 2n })],

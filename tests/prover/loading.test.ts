@@ -74,7 +74,7 @@ describe('the prover of the configuration', () => {
       const given = { circuits: 'lib/prover/circuits', referenceString, referenceSource }
       return loadProver({ ...SETTINGS, network: 'testnet', ...given }, (line) => said.push(line))
     }
-    // It is this project's string that comes, whole: the ceremony's is nowhere near.
+    // The string that is fetched is whole, but this project's own: it is refused only for not being the ceremony's.
     const WHOLE = /^PROVER_CRS: bn254_g1.dat in .* is not of the ceremony/
 
     test('again after a connection that breaks off, and in the range that is needed', async () => {

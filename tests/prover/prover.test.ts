@@ -346,7 +346,7 @@ describe('a prover that fails', () => {
     const born = Promise.withResolvers<Worker>()
     process.once('worker', (worker) => {
       const listen = worker.on.bind(worker)
-      // What the worker answers is not heard.
+      // The backend never hears the worker's answers.
       worker.on = ((event, listener) =>
         event === 'message' ? worker : listen(event as 'exit', listener)) as typeof worker.on
       born.resolve(worker)

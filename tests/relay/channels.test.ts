@@ -40,7 +40,7 @@ async function paidBy(job: string): Promise<(string | null)[]> {
   return items.map(({ channel }) => channel)
 }
 
-test('what channels cannot pay, others do; /ready says which, and why', async () => {
+test('items are paid by the channels that can pay; /ready names the others, and why they cannot', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 1, 2, 4, 8, 16, 32)

@@ -25,7 +25,7 @@ async function postAs(by: Client, amount: number): Promise<string> {
   return fixture.begin(by, amount)
 }
 
-/** As a worker that has died leaves it: the item has the channel, and no transfer yet. */
+/** Leaves an item as a dead worker leaves it: it holds the channel, and has no transfer yet. */
 async function hold(job: string, channel: string): Promise<void> {
   await fixture.db.execute(
     sql`UPDATE batch_items SET status = 'taken', attempt = 1, channel = ${channel} WHERE job = ${job}`,
@@ -55,7 +55,7 @@ test('an item is paid by the channel that it holds, and by no channel that had n
   }
 })
 
-test('a relay that gets nowhere lets go of its channel, and another one ends what it has begun', async () => {
+test('an item that one relay has taken and cannot prove is paid by another relay', async () => {
   const helpless = { prove: () => Promise.reject(new Error('out of reach')) }
   await using _first = await fixture.relay({ prover: helpless })
   const job = await post(8)

@@ -86,7 +86,7 @@ test('answers of a node that lags never fail an item, however many they are', as
   expect(await received()).toBe(7n)
 })
 
-test('a transfer that comes to nothing costs a channel nothing though the RPC keeps its events no more', async () => {
+test('a transfer that fails its simulation does not change a channel’s balance, though the RPC has lost its events', async () => {
   await using _relay = await fixture.relay()
   const { client, post, received } = await signUp()
   expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
@@ -102,7 +102,7 @@ test('a transfer that comes to nothing costs a channel nothing though the RPC ke
   expect(await received()).toBe(7n)
 })
 
-test('an item above what a channel is known to have fails, though the RPC keeps the channel’s events no more', async () => {
+test('an item for more than a channel is known to have fails, though the RPC has lost the channel’s events', async () => {
   const { client, post } = await signUp()
   await using _relay = await fixture.relay({ times: OFTEN })
   expect(await fixture.ended(client, await post(2))).toMatchObject({ status: 'completed' })
@@ -118,8 +118,8 @@ test('an item above what a channel is known to have fails, though the RPC keeps 
 const MOST_BEHIND = 10
 
 /**
- * What is under this account's key now, and nothing of what happens to it later, until the item of `job` has been doubted
- * for as many ledgers as a node may lag.
+ * Shows this account's entry as it is now, whatever happens to it later, until the item of `job` has been doubted for as
+ * many ledgers as a node may lag.
  */
 async function lagBehind(address: string, job: string): Promise<void> {
   const key = accountKey(fixture.ledger.network.token, address)
@@ -160,7 +160,7 @@ async function isDoubted(job: string): Promise<boolean> {
   return item === undefined || item.doubtedUntil !== null
 }
 
-test('a node that lags does not fail an item as more than its only channel has', async () => {
+test('a node that lags does not fail an item as being more than its only channel has', async () => {
   const { client, post, received } = await signUp()
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
@@ -176,7 +176,7 @@ test('a node that lags does not fail an item as more than its only channel has',
   await using _relay = await fixture.relay({ times: OFTEN })
   expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
   expect(await received()).toBe(BigInt(amount) + 3n)
-  // The others pay as much as ever.
+  // The channel gets its funds back for the tests that follow.
   const again = { to: channel.publicKey(), amount: CHANNEL_FUNDS }
   await sendAndWait(fixture.ledger.network, (await buildDeposit(fixture.ledger.network, issuer, again)).signedXdr)
 })
@@ -283,7 +283,7 @@ test('while an item waits for its ledger, the proof of the next one is made; it 
   const { client, post, received } = await signUp()
   expect(await fixture.ended(client, await post(1, 2, 4, 8))).toMatchObject({ status: 'completed' })
   expect(await received()).toBe(15n)
-  // One proof for each item, all but the first while the item before was on its way.
+  // Each item has one proof, made while the item before was on its way, except for the first.
   expect(proofs).toEqual([0, 1, 1, 1])
   expect(lines.filter((line) => line.includes('"proving"')).length).toBe(4)
   expect(lines.some((line) => line.includes('proving 2 of 4'))).toBe(true)

@@ -95,7 +95,7 @@ test("a relay whose keys are not those of the network's verifier pays nothing, a
   expect(destroy).toHaveBeenCalledTimes(1)
 })
 
-test('a relay inside a service says it in the log, and pays nothing either', async () => {
+test('such a relay inside a service says so in the log, and pays nothing either', async () => {
   const lines = captureLog()
   const foreign = {
     ...prover,

@@ -21,7 +21,7 @@ export interface ItemFixture {
   database: TestDatabase
   db: Database
   queue: ItemQueue
-  /** a relay that has the seeds of these channels, as far as moving channels between items goes */
+  /** the part of a relay with the seeds of these channels that moves channels between items */
   holding(...addresses: string[]): Holding & { now(): Date }
   /** free channels without a fault, and nothing else: what an earlier test has left is taken away */
   makeChannels(...addresses: string[]): Promise<void>
@@ -29,7 +29,7 @@ export interface ItemFixture {
   makeItem(relayKey?: string): Promise<ItemId>
   take(id: ItemId, ...addresses: string[]): Promise<Item & { channel: string }>
   sign(item: Item, name: string): Promise<Item>
-  /** The sponsor writes the item's transfer down, as it does it: the item is confirmed in the same transaction. */
+  /** Records the item's transfer as the sponsor does: the item is confirmed in the same SQL transaction. */
   bind(item: Item): Promise<void>
   /** gives the item's transfer this status; `applied` is the inner hash that stands on the ledger, by default the item's */
   end(item: Item, status: TransferStatus, applied?: string): Promise<void>

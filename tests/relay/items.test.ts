@@ -79,7 +79,7 @@ describe('a channel', () => {
     expect([second.channel, second.attempt]).toEqual(['A', first.attempt + 1])
   })
 
-  test('of an unsigned item is given back where the seed is missing; a signed item needs none', async () => {
+  test('is given back when a relay without its seed takes up an unsigned item; a signed item keeps it', async () => {
     await makeChannels('A', 'B')
     const item = await take(await makeItem(), 'A')
     expect((await take(item, 'B')).channel).toBe('B')
@@ -92,7 +92,7 @@ describe('a channel', () => {
     expect(await channelOf('A')).toMatchObject({ itemJob: null })
   })
 
-  test('is free when its item has ended, however that was', async () => {
+  test('is free once its item has ended, in whatever way', async () => {
     await makeChannels('A')
     const ends: ((item: Item) => Promise<unknown>)[] = [
       (item) => payItem(holding(), item, 'hash'),
@@ -148,7 +148,7 @@ describe('the next item of a channel', () => {
   })
 })
 
-test('a message is one for each item, and the oldest that waits is due as soon as a channel is free', async () => {
+test('each item has one message, and that of the oldest waiting item is due as soon as a channel is free', async () => {
   await makeChannels('A')
   const [one, two] = await makeJob(2)
   if (!one || !two) throw new Error('an item is missing')
@@ -187,7 +187,7 @@ test('the message of an item that holds a channel comes before the others, also 
   expect(((await db.execute(query)) as unknown as { rows: unknown[] }).rows).toEqual([{ position: 1 }, { position: 0 }])
 })
 
-test('what was begun under an earlier attempt has no more say', async () => {
+test('work of an earlier attempt no longer changes the item', async () => {
   await makeChannels('A')
   const id = await makeItem()
   const old = await sign(await take(id, 'A'), 'old')
@@ -231,7 +231,7 @@ describe('a transfer that the sponsor is bound to holds its item', () => {
   })
 })
 
-test('to bind the sponsor and to give the item back at once: one of them, every time', async () => {
+test('binding the sponsor and giving the item back at once: exactly one succeeds, every time', async () => {
   await makeChannels('A')
   for (let round = 0; round < 40; round += 1) {
     const item = await sign(await take(await makeItem(), 'A'), `race ${round}`)

@@ -20,7 +20,7 @@ afterAll(async () => {
 })
 afterEach(() => other?.query('ROLLBACK'))
 
-/** Runs `work` while somebody else has the row, until it waits for that row; then answers with what `look` finds. */
+/** Runs `work` while another client locks the row. Once `work` waits for it, runs `look` and returns its result. */
 async function whileLocked<Found>(row: string, work: () => Promise<unknown>, look: () => Promise<Found>) {
   await other.query('BEGIN')
   await other.query(`${row} FOR UPDATE`)
@@ -81,7 +81,7 @@ test('an item that is reserved elsewhere locks both channels in the order of the
   expect(await fixture.channelOf('B')).toMatchObject({ nextJob: null })
 })
 
-test('an item that ended while another one waited for its channel: the channel is for whom it is by then', async () => {
+test('an item that ends gives its channel to the item that is next by then, here to none', async () => {
   await fixture.makeChannels('A')
   const { item, next } = await holdWithNext('A')
   const gone = async () => {

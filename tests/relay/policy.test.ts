@@ -61,7 +61,7 @@ test('the relay has it paid as this channel, and not as another', async () => {
   expect(quotas.find(({ account }) => account === addressOf(0))).toBeUndefined()
 })
 
-test('what is not confirmed is neither recorded nor held against anybody', async () => {
+test('a transfer that is not confirmed is not recorded, and uses no quota', async () => {
   const before = await fixture.db.query.quotas.findMany()
   const { signedXdr, hash } = await transferOf(1)
   const refuse = async () => {

@@ -32,7 +32,7 @@ test('more channels than the network’s queue has room for: what is refused is 
       return { client, payee, id: String(jobId) }
     }),
   )
-  // Nothing leaves the queue before every channel has knocked.
+  // No ledger closes before every channel has sent a transfer.
   await expect.poll(() => proxy.calls.get('sendTransaction')).toBe(CHANNELS)
   const closing = keepClosing()
   const hashes: string[] = []

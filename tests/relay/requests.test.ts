@@ -54,7 +54,7 @@ describe('amounts', () => {
     },
   )
 
-  test('a body that is not an object: 400; no body, or none for us: the default batch of three', async () => {
+  test('a body that is not an object: 400; without a body, or without amounts: the default batch of three', async () => {
     const client = await fixture.client()
     expect((await fixture.post(client, [1])).body).toEqual({ error: RULE, code: 'body-invalid' })
     const { body } = await fixture.post(client)
@@ -96,7 +96,7 @@ describe('a job', () => {
     expect(await fixture.read(client, "1' OR 1=1")).toEqual(unknown)
   })
 
-  test('belongs to a kind of user too: an idp user whose sub is an account sees nothing of the account’s', async () => {
+  test('is hidden from an idp user whose sub is the address of the account that it belongs to', async () => {
     const client = await fixture.client()
     const jobId = await fixture.begin(client, 1)
     const identity = { kind: 'idp', sub: client.address, issuer: 'https://login.example' } as const

@@ -60,7 +60,7 @@ test('counts of refusals are forgotten after 30 days', async () => {
   expect(await runChores(service.running)).toMatchObject({ refusals: 0 })
 })
 
-test('one that fails is logged by its name, and the others have their turn', async () => {
+test('a chore that fails is logged by its name, and the others still run', async () => {
   await leaveChores()
   service.ledger.fault = 'http-503'
   expect(await runChores(service.running)).toMatchObject({ contractors: null, challenges: 1 })
@@ -69,7 +69,7 @@ test('one that fails is logged by its name, and the others have their turn', asy
   )
 })
 
-test('they are done again after a failure, until maintenance ends', async () => {
+test('chores run again after one has failed', async () => {
   const id = await leaveChores()
   service.ledger.fault = 'http-503'
   const end = startMaintenance(service.running, 5)

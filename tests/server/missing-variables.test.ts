@@ -43,7 +43,7 @@ test('once it has started it names what a payroll still lacks', async () => {
   expect(missing.map(({ variable }) => variable)).toEqual(['OPERATOR_PASSWORD', 'CONFIDENTIAL_TOKEN', 'SPONSOR_SEED'])
 })
 
-test('another failure than a variable is none of its business', async () => {
+test('a failure that is not about a variable is thrown on', async () => {
   const starting = Promise.reject(new Error('a fault'))
   starting.catch(() => undefined)
   provideService(starting)

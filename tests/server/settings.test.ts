@@ -187,7 +187,7 @@ describe('the deny set', () => {
     expect([...(sponsor?.rules.controlled ?? [])].sort()).toEqual(expected.sort())
   })
 
-  test('is tried with every field that embedded parts can bring', () => {
+  test('is tested with every field of the interface Embedded', () => {
     const source = readFileSync('lib/server/settings.ts', 'utf8')
     const [, body = ''] = source.match(/interface Embedded \{([^}]*)\}/) ?? []
     const fields = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, field]) => field)

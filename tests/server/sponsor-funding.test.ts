@@ -22,7 +22,7 @@ beforeEach(() => {
   asked.length = 0
 })
 
-/** A sponsor whose ledger answers so often too late, and then this. */
+/** A sponsor whose balance cannot be read for so many tries, and is `balance` after that. */
 function sponsorAfter(failures: number, balance: bigint, error: Error = new Refusal('unavailable', 'not yet')) {
   let reads = 0
   const readBalance = async () => {

@@ -40,7 +40,7 @@ const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') =>
     }).toXdr('base64'),
   )
 
-/** The network is never given what is sent to it. */
+/** Answers PENDING to what is sent, and never passes it to the network. */
 const swallow = ({ method }: Call): Fault => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass')
 
 /** Inner transactions that stand on the ledger as a success, alone or inside a fee bump. */
@@ -91,7 +91,7 @@ describe('a payout is paid once', () => {
     const first = post()
     await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
     const second = rival.post({ payoutId })
-    // The rival is recorded, or the first has applied by now, and the rival refused.
+    // Either the rival is recorded, or the first has applied by now and the rival is refused.
     await Promise.race([second, pause(3_000)])
     service.ledger.proxy.rule(null)
     const answers = await Promise.all([first, second])
@@ -104,7 +104,7 @@ describe('a payout is paid once', () => {
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: row?.hash }] })
   })
 
-  test('signed anew with the same number after a 500, without the payout’s name: the next month’s stays', async () => {
+  test('a transfer signed anew with the same number, without a payoutId, does not claim the payout of the next batch', async () => {
     const { wallet, post, hash, employer, batches } = await prepare({ batches: 2 })
     let lost = true
     service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
@@ -150,7 +150,7 @@ describe('a payout is paid once', () => {
     expect(wallet.address).toBe((await service.findTransfer(hash))?.account)
   })
 
-  test('its own rival is posted once it stands there: the open transfer is that one, and its payout paid', async () => {
+  test('a rival that the client sent itself is posted after it has applied: it counts as the open transfer, and the payout is paid', async () => {
     const { wallet, post, hash, now } = await prepare()
     service.ledger.proxy.rule(swallow)
     const first = post()
@@ -167,7 +167,7 @@ describe('a payout is paid once', () => {
   })
 })
 
-describe('nobody holds what others need', () => {
+describe('a client cannot use up what others need', () => {
   test('200 variants of one transfer hold one bid, and three are looked up', async () => {
     const employer = await service.employ()
     const opening = { to: address, amount: 1n, opening: employer.opening }
@@ -261,7 +261,7 @@ describe('nobody holds what others need', () => {
     )
     void service.post(employer, { signedXDR: first.signedXdr })
     await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
-    // The look-ups hang behind, so that the used number proves nothing yet.
+    // The look-ups give an old answer, so that the used number proves nothing yet.
     let standing: Record<string, unknown> | undefined
     service.ledger.proxy.rule(({ method }): Fault => {
       if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
@@ -330,7 +330,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     const waiting = lost.post()
     await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('open')
     shift.by = 0
-    // What rests on the account's state is refused at once, though a row remembers a higher ledger.
+    // A refusal because of the account's state comes at once, though a row remembers a higher ledger.
     const stale = variantOf(settled.employer, settled.signedXdr, 1)
     const answer = await service.post(settled.employer, { signedXDR: stale })
     expect(answer).toMatchObject({ status: 422, body: { code: 'sequence' } })
@@ -341,7 +341,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     expect((await (await prepareTransfer(service, address)).post()).status).toBe(200)
   })
 
-  test('no history is left: unknown for ever, the float free, the payout waits for its employer, the RPC for nobody', async () => {
+  test('without history a transfer ends as unknown: its float is free, its payout waits for the employer, and the RPC is asked no more', async () => {
     const { wallet, employer, batch } = await prepare()
     const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
     const built = await buildTransfer(service.ledger.network, wallet, transfer)
@@ -418,7 +418,7 @@ async function prepare({ batches = 1 }: { batches?: number } = {}) {
 const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(service, wallet, address, amount)
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-/** The service tracks on, after its submission was stopped. */
+/** Gives the service a new submission, after the old one was stopped. */
 function renew(): void {
   const { network, database, now, submission } = service.running
   Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))

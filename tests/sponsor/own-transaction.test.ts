@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const failed = { status: 500, body: { error: 'transfer failed', code: 'unavailable' } }
 
-/** A node that stands before the ledger that has the transaction, however often it is asked. */
+/** A node that never reaches the ledger with the transaction, however often it is asked. */
 const lagging = ({ method }: Call): Fault => (method === 'getTransaction' ? { rewrite: notFound } : 'pass')
 
 /** A node that knows nothing of the last minute. */
@@ -42,14 +42,14 @@ const restored = ({ method }: Call): Fault => {
 }
 
 describe('what a client has sent by itself is not denied by a node that lags', () => {
-  test('more answers of such a node than are asked for in a row: asked again, and 200', async () => {
+  test('seven answers of such a node: it is asked again, and the answer is 200', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
     service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('no other answer for as long as one is doubted: 500, and nothing is decided', async () => {
+  test('only answers of such a node: 500, and nothing is decided', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
     service.ledger.proxy.rule(lagging)
@@ -59,7 +59,7 @@ describe('what a client has sent by itself is not denied by a node that lags', (
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('the time of the transaction is over: what refuses it is no ledger, and it is looked for all the same', async () => {
+  test('a transaction whose time is nearly over is looked up all the same: 200 after seven answers of such a node', async () => {
     const { signedXdr, hash, post, maxTime } = await prepareTransfer(service, payee, { seconds: 13 })
     await sendAndWait(service.ledger.network, signedXdr)
     await expect.poll(() => Date.now() / 1000).toBeGreaterThan(maxTime - 9)
@@ -76,7 +76,7 @@ describe('what a client has sent by itself is not denied by a node that lags', (
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('an answer that calls a success a failure is no answer', async () => {
+  test('an answer that gives a success the status FAILED is not believed: 500, and 200 at the next post', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
     const untrue = (found: Record<string, unknown>) => ({ ...found, status: 'FAILED' })
@@ -98,8 +98,8 @@ describe('what a client has sent by itself is not denied by a node that lags', (
   })
 })
 
-describe('what a client has sent by itself is the payment of the open transfer of its number', () => {
-  /** A transfer is open, and nothing is known of its hashes yet; its own rival stands on the ledger. */
+describe('a rival that a client has sent by itself pays for the open transfer of its number', () => {
+  /** Posts a transfer that stays open, and lets a rival of its own reach the ledger. */
   async function overtake({ payouts = 1 }: { payouts?: number } = {}) {
     const {
       wallet,
@@ -111,7 +111,7 @@ describe('what a client has sent by itself is the payment of the open transfer o
     for (const { id } of batches.slice(payouts)) await employer.ask('DELETE', `/batches/${id}`)
     let row: Awaited<ReturnType<typeof service.findTransfer>>
     let stale: Record<string, unknown> | undefined
-    /** what the RPC says of the fee bump of the first, when it has more to say than nothing */
+    /** the RPC's answer for the fee bump of the first transfer, once the test has set one */
     let bumpAnswer: Record<string, unknown> | undefined
     service.ledger.proxy.rule(({ method, params }): Fault => {
       if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
@@ -165,7 +165,7 @@ describe('what a client has sent by itself is the payment of the open transfer o
     expect(await rival.post()).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
   })
 
-  test('what a failed fee bump of the same transfer has cost is in its books', async () => {
+  test('the cost of a failed fee bump of the same transfer is in its books', async () => {
     const { wallet, waiting, first, rival, row, charge } = await overtake()
     charge({
       status: 'FAILED',

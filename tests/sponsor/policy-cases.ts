@@ -20,7 +20,7 @@ import {
   transferTransaction,
 } from '../support/inner-transaction.ts'
 
-/** A valid transfer but for one thing, and what is said of it: the reason of the refusal, or nothing. */
+/** A valid transfer that is changed in one thing, and the reason of its refusal if it is refused. */
 export interface PolicyCase {
   name: string
   change: Change

@@ -37,7 +37,7 @@ test('more transfers at once than the network has room for: each is sent again u
   )
   proxy.calls.clear()
   const asked = prepared.map((sent) => service.ask('POST', '/transfer', sent))
-  // Nothing is taken from the queue before everybody has knocked.
+  // No ledger closes before every transfer has been sent once.
   await expect.poll(() => proxy.calls.get('sendTransaction')).toBe(PAYERS)
   const closing = keepClosing()
   const answers = await Promise.all(asked).finally(() => clearInterval(closing))

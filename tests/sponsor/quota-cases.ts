@@ -17,14 +17,14 @@ export const limits: QuotaLimits = {
   stroopsPerAccount: 1_000_000_000n,
   dailyBudget: 10_000_000_000n,
 }
-/** What the ledger would let the sponsor spend, where that is not the question. */
+/** A balance of the sponsor for the cases in which it is not the limit. */
 export const PLENTY = 1_000_000_000_000n
 
 const digest = (what: string) => createHash('sha256').update(what).digest('hex')
 const inner = decodeInner(signedTransfer(), PASSPHRASE)
 const intent = readIntent(inner, rules)
 
-/** What is to be recorded: by default a transfer of its own, of an account of its own, for every name. */
+/** A transfer to record: by default each name has its own transaction and its own account. */
 export interface NamedTransfer {
   innerHash: string
   outerHash: string
@@ -77,7 +77,7 @@ export function recordNamed(
   return recordTransfer(db, proposal, { bump, sponsor, recordedLedger, limits: given, available })
 }
 
-/** The decision that a record of the ledger is; null: it has expired. */
+/** The decision that follows from a record of the ledger; without a record the transfer has expired. */
 export function decisionOf(record: LedgerRecord | null): Decision {
   if (!record) return { status: 'expired' }
   return { status: record.succeeded ? 'succeeded' : 'failed', record, feeCharged: record.feeCharged }

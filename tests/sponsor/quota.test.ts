@@ -97,13 +97,16 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     ['a budget below the bid', { ...limits, dailyBudget: BID - 1n }, PLENTY, 'daily-budget'],
     ['a float below the bid', limits, BID - 1n, 'float'],
     ['an empty float', limits, 0n, 'float'],
-  ] as const)('%s: the first of the day is refused, and leaves nothing', async (_, given, available, reason) => {
-    await expectRefusal(() => recordNamed(db, transferNamed('first'), given, available), reason)
-    expect(await readQuotas(db)).toEqual({})
-    expect(await db.$count(table)).toBe(0)
-  })
+  ] as const)(
+    '%s: the first transfer of the day is refused, and leaves no record',
+    async (_, given, available, reason) => {
+      await expectRefusal(() => recordNamed(db, transferNamed('first'), given, available), reason)
+      expect(await readQuotas(db)).toEqual({})
+      expect(await db.$count(table)).toBe(0)
+    },
+  )
 
-  test('a bid of exactly every limit', async () => {
+  test('a bid that reaches every limit exactly is accepted', async () => {
     const exact = { transfersPerAccount: 1, stroopsPerAccount: BID, dailyBudget: BID }
     expect((await recordNamed(db, transferNamed('first'), exact, BID)).kind).toBe('begun')
     await expectRefusal(() => recordNamed(db, transferNamed('second'), exact, BID), 'quota-transfers')
@@ -137,7 +140,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await readQuotas(db)).toEqual({})
   })
 
-  test('whoever joins gets the first record, whatever else they bring, and needs no quota', async () => {
+  test('the same transaction again gets the first record, whatever else differs, and needs no quota', async () => {
     const { transfer, envelopes } = await recordNamed(db, transferNamed('same'), limits, PLENTY)
     const other = transferNamed('same', {
       outerHash: 'ff'.repeat(32),
@@ -179,7 +182,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     })
   })
 
-  test('the float knows no day', async () => {
+  test('the float is the same on every day, and each sponsor has its own', async () => {
     await recordNamed(db, transferNamed('1'), limits, BID)
     const tomorrow = transferNamed('2', { createdAt: new Date('2026-05-02T12:00:00Z') })
     await expectRefusal(() => recordNamed(db, tomorrow, limits, 2n * BID - 1n), 'float')
@@ -187,7 +190,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('what was charged counts against the limits, what was bid above it no more', async () => {
+  test('the fee that was charged counts against the limits, and the rest of the bid no longer', async () => {
     const given = { ...limits, stroopsPerAccount: SUCCESS.feeCharged + BID }
     await recordNamed(db, transferNamed('1'), given, BID)
     await expectRefusal(() => recordNamed(db, transferNamed('2'), given, PLENTY), 'quota-stroops')

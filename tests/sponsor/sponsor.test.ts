@@ -111,7 +111,7 @@ describe('openFloat', () => {
     expect(fake.calls).toBe(2)
   })
 
-  test('an older reading, of a node that lags, does not stand for a newer one; one of a network that began anew does', async () => {
+  test('an older reading of a lagging node does not replace a newer one; that of a network that began anew does', async () => {
     const readFloat = openFloat(read, address)
     const readAt = (ledger: number, balance: bigint) => {
       fake.latestLedger = ledger
@@ -125,7 +125,7 @@ describe('openFloat', () => {
     fake.latestLedger = 7
   })
 
-  test('a failure is everybody’s who waited for it, and nobody’s after that', async () => {
+  test('a failed reading fails for all who waited for it, and is not kept', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     fake.fault = 'http-503'
     const readFloat = openFloat(read, address)

@@ -170,7 +170,7 @@ async function findOpen(innerHash: string) {
 
 test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
   const { employer, hash, signedXdr, post } = await prepare({ seconds: 30 })
-  // It hides the transaction and stands still: nothing follows from that, at any time of the clock.
+  // The RPC hides the transaction, and its ledger stands still: nothing follows from that, however late it is.
   let standing: Record<string, unknown> | undefined
   service.ledger.proxy.rule(({ method }) => {
     if (method !== 'getTransaction') return 'pass'
@@ -226,7 +226,7 @@ test('a sequence number that is used is refused before it costs anything', async
   expect(await service.findTransfer(hash)).toBeUndefined()
 })
 
-test('the client’s own rival gets there first: 500, and expired at once, since the number is used', async () => {
+test('a rival that the client sends itself gets there first: 500, and expired at once, since the number is used', async () => {
   const { employer, hash, post } = await prepare()
   const rival = await buildTransfer(service.ledger.network, employer, {
     to: payee,
@@ -270,7 +270,7 @@ test('a proof that goes stale on the way fails on the ledger: 500, charged what 
   expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
-/** Something that a merge would make spendable. */
+/** Deposits one unit for the employer, which only a merge makes spendable. */
 async function receive(employer: SignedInPayer): Promise<void> {
   const issuer = Keypair.fromSecret(service.ledger.devnet.issuerSecret)
   const deposit = await buildDeposit(service.ledger.network, issuer, { to: employer.address, amount: 1n })

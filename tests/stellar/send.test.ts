@@ -36,7 +36,7 @@ test('the envelope goes out as it is', async () => {
   expect(asked).toEqual({ method: 'sendTransaction', params: { transaction: envelope } })
 })
 
-test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('%s leaves all open', async (status) => {
+test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('%s leaves the outcome unknown', async (status) => {
   for (const errorResultXdr of [undefined, bareResult('txBadSeq')]) {
     proxy.rule(() => answer(status, errorResultXdr))
     expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
@@ -56,14 +56,14 @@ test.each([
 })
 
 test.each(['txTooEarly', 'txInsufficientFee'] as const)(
-  'ERROR with %s holds for now, and leaves all open',
+  'ERROR with %s may pass, and leaves the outcome unknown',
   async (code) => {
     proxy.rule(() => answer('ERROR', bareResult(code)))
     expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
   },
 )
 
-test('ERROR without a code says no more than silence', async () => {
+test('ERROR without a code leaves the outcome unknown', async () => {
   proxy.rule(() => answer('ERROR'))
   expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
 })
@@ -80,14 +80,14 @@ const silence: [string, Fault][] = [
   ['a connection that drops', { drop: true, delivered: false }],
   ['silence', { hang: true, delivered: false }],
 ]
-test.each(silence)('%s leaves all open', async (_, fault) => {
+test.each(silence)('%s leaves the outcome unknown', async (_, fault) => {
   proxy.rule(() => fault)
   expect(await send(network, envelope)).toEqual({ kind: 'unknown' })
   expect(logged).toHaveLength(1)
   expect(String(logged[0])).not.toContain(envelope.slice(0, 100))
 })
 
-test('nobody listens', async () => {
+test('an RPC that does not listen leaves the outcome unknown', async () => {
   const gone = await startFaultProxy('http://127.0.0.1:1')
   await gone.close()
   const nowhere = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: gone.url, pollMs: 50 })

@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import type { Fault, FaultProxy } from '../support/fault-proxy.ts'
 
-/** A place in a program's work. `reached` resolves once it is there; it does not get past it before it is killed. */
+/** A place at which a program is held until it is killed. `reached` resolves once the program is there. */
 export interface Step {
   reached: Promise<void>
   /** Opens the way for the program that comes after. */
@@ -10,14 +10,14 @@ export interface Step {
 
 /** The two ways to hold a program: at a question to the RPC, and at a lock of the database. */
 export interface Steps {
-  /** Its nth call of this method; `delivered` lets the call through and withholds the answer. */
+  /** Holds it at its nth call of this method; `delivered` lets the call through and withholds the answer. */
   atCall(method: string, options: { delivered: boolean; nth?: number }): Step
-  /** A lock that `statement` has taken when the program made its nth call of `method`. */
+  /** Holds it at a lock that `statement` takes when the program makes its nth call of the method `from`. */
   atLock(statement: string, options: { from: string; nth?: number }): Step
   close(): Promise<void>
 }
 
-/** A step by its name, for what is at stake. */
+/** A step, by the name that a test shows for it. */
 export type NamedStep<Work> = [name: string, step: (steps: Steps, work: Work) => Step]
 
 export async function openSteps(proxy: FaultProxy, databaseUrl: string): Promise<Steps> {

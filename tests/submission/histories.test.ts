@@ -14,7 +14,7 @@ import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { openEmployer } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
-/** All of them where instances can hold a row against each other. */
+/** All histories run on PostgreSQL, where instances can wait for a row of each other; fewer run on PGlite. */
 const HISTORIES = inject('postgres') ? 30 : 10
 const AT_ONCE = 5
 const STEPS = 14
@@ -71,7 +71,7 @@ function instanceOf(running: RunningService): Instance {
     await thawed
     return await running.database()
   }
-  // What a process remembers is gone; who waited for it waits on.
+  // The process forgets what it remembers; requests that wait for it go on waiting.
   const kill = async () => {
     const { books, stop } = submission
     void stop()
@@ -95,7 +95,7 @@ function instanceOf(running: RunningService): Instance {
       if (organisation) await refreshTransfers(service.db, submission, [organisation])
     },
     kill,
-    // It has asked the ledger, and goes on with old answers.
+    // The instance has asked the ledger, and later goes on with old answers.
     freeze: async (milliseconds) => {
       thawed = pause(milliseconds)
       await thawed

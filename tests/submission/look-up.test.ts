@@ -59,7 +59,7 @@ describe('lookUpHashes', () => {
   })
   const ours = found(bumped, feeBumpResult(innerHash, 'success'))
 
-  /** Answers for a hash, one after the other; the last one stays. Gives the hashes that were asked for. */
+  /** Gives these answers for each hash in turn, and repeats the last. Returns the hashes that were asked for. */
   function script(answers: { outer: Answer[]; inner: Answer[] }): string[] {
     const asked: string[] = []
     proxy.rule(({ params }) => {
@@ -95,7 +95,7 @@ describe('lookUpHashes', () => {
     expect((await lookUpHashes(network, recorded))[1]?.found).toMatchObject({ hash: outerHash, feeCharged: 87_654n })
   })
 
-  test('the client’s own inner transaction', async () => {
+  test('the client’s own inner transaction is found by its hash, and costs the sponsor nothing', async () => {
     script({ outer: [missing()], inner: [found(signedXDR, plainResult('success'))] })
     expect((await lookUpHashes(network, recorded))[1]?.found).toMatchObject({ hash: innerHash, feeCharged: 0n })
   })
@@ -119,7 +119,7 @@ describe('lookUpHashes', () => {
     expect(asked.toSorted()).toEqual(['inner', 'outer', 'outer', 'outer'])
   })
 
-  test('one that has too little history, too; and not for ever', async () => {
+  test('an answer with too little history is asked for again, too, but not for ever', async () => {
     const asked = script({ outer: [missing()], inner: [missing({ oldestLedger: 101 })] })
     expect((await lookUpHashes(network, recorded, 110))[1]).toMatchObject({ oldestLedger: 101 })
     expect(asked).toHaveLength(5)

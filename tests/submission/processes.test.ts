@@ -26,7 +26,7 @@ function accountKey(address: string): string {
   return xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })).toXdr('base64')
 }
 
-/** What the ledger itself answers at this moment. */
+/** Asks the ledger itself, past the proxy. */
 async function askLedger(method: string, params: Record<string, unknown>): Promise<Record<string, unknown>> {
   const response = await fetch(service.ledger.devnet.rpcUrl, {
     method: 'POST',

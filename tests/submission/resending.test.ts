@@ -140,11 +140,11 @@ describe('other signatures', () => {
     expect(row?.envelope.outerHash).not.toBe(outerHash)
     expect(await countFeeBumps(service, hash)).toBe(1)
     await expectSettled(service, employer, hash)
-    // The refused one is still the same request.
+    // A post with the refused signatures is still the same request.
     expect(await post()).toEqual(answer)
   })
 
-  test('that do not hold either change nothing', async () => {
+  test('that are not valid either change nothing', async () => {
     const { hash, post, outerHash, renewed } = await prepareRefused()
     const stranger = await service.post(await service.employ(), { signedXDR: signedBy(Keypair.random(), renewed) })
     expect(stranger).toMatchObject({ status: 403 })
@@ -153,7 +153,7 @@ describe('other signatures', () => {
     expect(await post(renewed)).toMatchObject({ status: 200 })
   })
 
-  test('while the account cannot be read: the answer is what is known, and they may be posted again', async () => {
+  test('are not taken while the account cannot be read, and may be posted again', async () => {
     const { employer, hash, post, outerHash, renewed } = await prepareRefused()
     const key = accountKey(employer.address)
     let isReadable = false

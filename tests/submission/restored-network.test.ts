@@ -29,7 +29,7 @@ function farBehind(answer: Record<string, unknown>): Record<string, unknown> {
   }
 }
 
-test('another ledger under a known number: nothing waits until the old numbers are passed', async () => {
+test('a restored network with lower ledger numbers: nothing waits until the old numbers are passed', async () => {
   const { devnet, network, proxy, endowPayer } = service.ledger
   const closing = setInterval(devnet.closeLedger, 200)
   const [payer, payee] = await Promise.all([endowPayer(), endowPayer(0n)])
@@ -49,7 +49,7 @@ test('another ledger under a known number: nothing waits until the old numbers a
     if (method === 'sendTransaction') sent.resolve()
     return 'pass'
   })
-  // Two ledgers close, and no more: one to see it by, one to apply it.
+  // Only two ledgers close: with the first the service sees the new numbers, and the second applies the transfer.
   await devnet.closeLedger()
   await Promise.race([sent.promise, posted])
   await expect.poll(async () => (await network.rpc.getHealth()).status).toBe('healthy')
@@ -83,7 +83,7 @@ test('every second answer is of a node that is far behind: the network has not b
   // No ledger has closed meanwhile.
   expect(sent).toBe(1)
   proxy.rule(null)
-  // Ledgers follow each other from here on: the one to apply it may close before the ledger has taken what was sent.
+  // Ledgers close all the time from here on: a single one could close before it has taken what was sent.
   const following = setInterval(devnet.closeLedger, 200)
   expect(await posted.finally(() => clearInterval(following))).toMatchObject({ status: 200 })
 })

@@ -10,7 +10,7 @@ interface RivalCase {
   detail: string
 }
 
-/** Envelopes of an account that has a transfer open, and that is not theirs to join. */
+/** Envelopes that are refused while another transfer of their account is open. */
 export const RIVAL_CASES: readonly RivalCase[] = [
   { name: 'a fourth envelope', rivals: 2, given: {}, reason: 'too-many-envelopes', detail: 'three transactions' },
   {

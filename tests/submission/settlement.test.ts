@@ -67,7 +67,7 @@ describe('recordEnvelope', () => {
     expect(await findTransferOfHash(db, 'ff'.repeat(32))).toBeUndefined()
   })
 
-  test('an outer hash that another envelope has is a fault of ours, and reserves nothing', async () => {
+  test('an outer hash that another envelope has is a bug, and reserves nothing', async () => {
     await record('1')
     const thrown = await thrownBy(() => record('2', { outerHash: transferNamed('1').outerHash }))
     expect(thrown).toMatchObject({ message: 'the outer hash is taken by another envelope' })
@@ -103,7 +103,7 @@ describe('recordEnvelope', () => {
     expect(await rival('3', { sequenceNumber: 9n })).toMatchObject({ kind: 'begun' })
   })
 
-  test('while the next number is open, an envelope that was settled before is known', async () => {
+  test('an envelope that was settled before is known, also while the next number is open', async () => {
     const { id } = await record('1')
     await settle('1', SUCCESS)
     await rival('3', { sequenceNumber: 9n })
@@ -190,7 +190,7 @@ describe('settleTransfer', () => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('20 at once, over two pools, with endings that differ: one moves it, all get the same row', async () => {
+  test('20 settlements at once over two pools, with different endings: one counts, and all get the same row', async () => {
     await record('1')
     const endings = [SUCCESS, FAILURE, OWN, null]
     const settled = await Promise.all(
@@ -206,7 +206,7 @@ describe('settleTransfer', () => {
     expect(await readQuotas(db)).toMatchObject({ 'float of sponsor': 0n })
   })
 
-  test('a rival that was recorded since the look-up: nothing is changed, whatever was concluded', async () => {
+  test('a rival that was recorded since the look-up leaves the transfer unchanged, whatever was concluded', async () => {
     const { id } = await record('1')
     const lookedUp = setOf(await findEnvelopes(db, id))
     await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)

@@ -39,7 +39,7 @@ const RECORDED = 100
 const APPLIED = 105
 const now = new Date(NOW * 1000)
 
-/** An envelope of the one number, recorded as the sponsor does; each fee makes another. */
+/** Records an envelope as the sponsor does. All have one sequence number; each fee makes another envelope. */
 async function record(fee: number) {
   const inner = decodeInner(signedTransfer({ tx: { fee } }), PASSPHRASE)
   const intent = readIntent(inner, rules)
@@ -78,7 +78,7 @@ const range = (latestLedger: number) => ({ latestLedger, latestLedgerCloseTime: 
 test.each([
   ['every node knows it', 0],
   ['the first answers are of a node that lags behind the payment', 2],
-])('the pages show a rival, and a fee bump has failed beside it: both are in the books; %s', async (_, lagging) => {
+])('a rival in the ledger pages and a failed fee bump beside it are both in the books; %s', async (_, lagging) => {
   const first = await record(90_560)
   const rival = await record(90_562)
   let stale = lagging
@@ -172,23 +172,26 @@ test('a rival that is recorded while the first envelope is looked up is looked u
 test.each([
   ['known', APPLIED],
   ['that the answer to the sending names', APPLIED + 1],
-])('what was sent after a ledger closed does not go out again because of that ledger, as one %s', async (_, ledger) => {
-  const { innerHash } = await record(90_560)
-  const entry = newTracked(await find(innerHash), true)
-  const [envelope] = entry.envelopes
-  if (!envelope) throw new Error('no envelope')
-  proxy.rule(() => ({ answer: { ...sendAnswer('PENDING'), latestLedger: ledger } }))
-  proxy.calls.clear()
-  const seqNum = entry.transfer.sequenceNumber - 1n
-  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: ledger }))
-  await tracking.submit(entry, envelope)
-  await tracking.resubmit(entry, ledger, entry.envelopes)
-  expect(proxy.calls.get('sendTransaction')).toBe(1)
-  await tracking.resubmit(entry, ledger + 1, entry.envelopes)
-  expect(proxy.calls.get('sendTransaction')).toBe(2)
-})
+])(
+  'an envelope sent after a ledger closed is not sent again because of that ledger, which is one %s',
+  async (_, ledger) => {
+    const { innerHash } = await record(90_560)
+    const entry = newTracked(await find(innerHash), true)
+    const [envelope] = entry.envelopes
+    if (!envelope) throw new Error('no envelope')
+    proxy.rule(() => ({ answer: { ...sendAnswer('PENDING'), latestLedger: ledger } }))
+    proxy.calls.clear()
+    const seqNum = entry.transfer.sequenceNumber - 1n
+    const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: ledger }))
+    await tracking.submit(entry, envelope)
+    await tracking.resubmit(entry, ledger, entry.envelopes)
+    expect(proxy.calls.get('sendTransaction')).toBe(1)
+    await tracking.resubmit(entry, ledger + 1, entry.envelopes)
+    expect(proxy.calls.get('sendTransaction')).toBe(2)
+  },
+)
 
-test('a sending whose answer names a ledger far above those that are known is made again by the next ledger', async () => {
+test('an envelope whose answer names a ledger far above the known ones is sent again at the next ledger', async () => {
   const { innerHash } = await record(90_560)
   const entry = newTracked(await find(innerHash), true)
   const [envelope] = entry.envelopes
@@ -202,7 +205,7 @@ test('a sending whose answer names a ledger far above those that are known is ma
   expect(proxy.calls.get('sendTransaction')).toBe(2)
 })
 
-test('the refusal of signatures that are renewed while they are sent says nothing of the new ones', async () => {
+test('a refusal of signatures that were renewed meanwhile says nothing of the new ones', async () => {
   const { innerHash } = await record(90_560)
   const entry = newTracked(await find(innerHash), false)
   const [stored] = entry.envelopes
@@ -249,7 +252,7 @@ const openEngine = (books: Books, on = network) =>
   openSubmission({ network: on, database: async () => db, now: () => new Date(), books })
 const unsettled: Books = () => Promise.reject(new Error('nothing is settled'))
 
-test('a transfer whose books cannot be written keeps no other from its end', async () => {
+test('a transfer whose books cannot be written does not keep others from settling', async () => {
   proxy.rule(() => ({ answer: over }))
   const [first, ...others] = await recordMany(5)
   const failedOnce = new Set<string>()
@@ -268,7 +271,7 @@ test('a transfer whose books cannot be written keeps no other from its end', asy
   expect(await findDiscrepancies(db)).toEqual([])
 })
 
-test('however many there are of which the RPC contradicts itself, they keep no other from its end', async () => {
+test('transfers of which the RPC contradicts itself, however many, do not keep another from settling', async () => {
   const all = await recordMany(40)
   const contradicted = new Set(Array.from({ length: 39 }, (_, index) => transferNamed(String(index)).innerHash))
   proxy.rule(({ method, params }) => {
@@ -287,7 +290,7 @@ test('however many there are of which the RPC contradicts itself, they keep no o
   expect(await statusOf(0)).toBe('open')
 })
 
-test('a poll of which the RPC says nothing ends with the patience of its caller', async () => {
+test('a poll that the RPC never answers ends with the patience of its caller', async () => {
   const [open] = await recordMany(1)
   const silent: Network = { ...network, call: () => new Promise(() => undefined) }
   const submission = openEngine(unsettled, silent)

@@ -32,7 +32,7 @@ const validators = new Map<string, ValidateFunction>()
 
 const escaped = (key: string) => key.replaceAll('~', '~0').replaceAll('/', '~1')
 
-/** What holds a value to the part of the document at this pointer. */
+/** A validator for the part of the document at this pointer. */
 export function validatorAt(...pointer: string[]): ValidateFunction {
   const reference = `document#/${pointer.map(escaped).map(encodeURIComponent).join('/')}`
   const validate = validators.get(reference) ?? ajv.compile({ $ref: reference })

@@ -27,7 +27,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     port,
     persistent: true,
     createPostgresUser: process.getuid?.() === 0,
-    // The same in every environment: what a search takes for the same letter depends on the locale.
+    // The locale is the same in every environment: it decides which letters a search takes for equal.
     initdbFlags: ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--encoding=UTF8'],
     postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off'],
     onLog: () => undefined,

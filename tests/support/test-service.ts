@@ -44,7 +44,7 @@ export interface SignedInPayer extends Payer {
   session: string
 }
 
-/** A transfer, and the one of its envelopes that was asked for. */
+/** A transfer, with the envelope that was asked for. */
 export type TransferRow = Transfer & { envelope: Envelope }
 
 /** A service of the test's own, and everything that it stands on. */
@@ -176,7 +176,7 @@ export function describeLedger(ledger: Ledgers[keyof Ledgers]): Record<string, s
   }
 }
 
-/** Stands still at `now`, or goes. */
+/** A clock that stands still at `now`, or runs if there is none. */
 function openClock(now: Date | undefined): { now: Date } {
   if (now) return { now }
   return {
