@@ -1,8 +1,8 @@
 import { isLoopback } from '#lib/config/shapes.ts'
 
 /**
- * Whether a form was sent by a page of this service, as the browser says, and not by one that uses the browser's
- * cookies (CSRF). The origin is compared with the configured one, since a proxy may change `Host` and
+ * Whether a page of this service sent the form, as the browser's headers say. A form on another site would act with the
+ * operator's cookies (CSRF). The origin is compared with the configured one, since a proxy may change `Host` and
  * `X-Forwarded-Host`.
  * @param publicUrl the origin of this service
  */

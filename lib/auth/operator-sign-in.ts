@@ -6,12 +6,15 @@ import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { isPassword, mintBrowser, mintOperatorSession, type OperatorSettings, readBrowser } from './operator.ts'
 
-/** Wrong tries in a row that cost nothing but themselves; each further one doubles the wait, up to a minute. */
+/** This many wrong tries in a row cause the first wait; each further one doubles it, up to a minute. */
 const FREE_TRIES = 5
 const LONGEST_WAIT_SECONDS = 60
 /** After this many seconds a wrong try is forgotten. */
 const MEMORY_SECONDS = 3600
-/** One try in so many is checked at once, and admits if it is right. A wrong one waits like the others. */
+/**
+ * One try in so many, drawn by lot, is admitted without a wait if its password is right. A wrong one counts like any
+ * other.
+ */
 const DRAWN_OF = 10
 
 /** How long after the last of `wrong` wrong tries in a row the next one is heard, in seconds. */
@@ -42,9 +45,9 @@ export interface SignInContext {
 const inProgress = new Set<string>()
 
 /**
- * Draws the lot of a try. Strangers who share an address with the operator can keep it waiting without end, and use up what
- * it may ask, and their tries look like the operator's. One in ten is checked all the same, so that the right password
- * comes in after a few tries.
+ * Draws whether a try skips the wait. Strangers who share an address with the operator can make wrong tries without end.
+ * Those look like the operator's own and would keep the operator out for ever. One try in ten skips the wait, so the right
+ * password is admitted after a few tries.
  */
 export const drawTry = (): boolean => randomInt(DRAWN_OF) === 0
 
@@ -73,7 +76,7 @@ export async function signInOperator(
 
 const comeAgain = (retryAfter: number) => new Refusal('too-soon', 'too many wrong passwords', { retryAfter })
 
-/** The audit log holds no addresses of people, so a client is known there by what only this service can make of it. */
+/** The audit log holds no addresses of people, so it names a client by a keyed hash of its address. */
 function sourceOf({ key }: OperatorSettings, client: string | undefined): string {
   if (client === undefined) return 'a new browser'
   return `a new browser of ${createHmac('sha256', key).update(client).digest('hex').slice(0, 16)}`
@@ -85,13 +88,16 @@ interface Try {
   now: Date
 }
 
-/** Any number that no other advisory lock of two numbers has. */
+/** The first of the lock's two numbers. No other advisory lock of this service uses it. */
 const SIGN_IN_LOCK = 722_013
-/** Strangers wait for each other alone, however many there are: a browser that is known has a lock of its own. */
+/**
+ * The owner of the SQL transactions of unknown browsers, which run one by one. A known browser is its own owner and
+ * never waits for them.
+ */
 const STRANGERS = 'sign-in of strangers'
 
 /**
- * Counts a try.
+ * Records a try in the audit log, where later ones are counted.
  * @throws Refusal `too-soon` when its source is to wait
  */
 async function judge(database: () => Promise<Database>, { owner, ...given }: Try & { owner: string }): Promise<void> {

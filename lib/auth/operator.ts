@@ -5,9 +5,9 @@ import { deriveKey, isSameSecret } from './shared-secret.ts'
 /** Whom the dashboard lets in. */
 export interface OperatorSettings {
   password: string
-  /** whether the password is one of our own making, which the operator must be told */
+  /** whether the service made the password itself, so that the operator must be told it */
   isMade: boolean
-  /** signs the operator's cookies: of the service's secret and the password, so that a new password ends all sessions */
+  /** signs the operator's cookies; derived from the secret and the password, so that a new password ends all sessions */
   key: Uint8Array
 }
 
@@ -16,9 +16,10 @@ export const OPERATOR_SESSION_SECONDS = 12 * 3600
 export const BROWSER_SECONDS = 180 * 86_400
 
 /**
- * What opens the dashboard: the password given, or one made of the embedded secret, or nothing. Pure.
- * @param secret what sessions are signed with
- * @param embeddedSecret what the embedded default keeps for itself, made at its first start
+ * The settings of the dashboard's sign-in: with the given password, else with one derived from `embeddedSecret`; undefined
+ * without either, and then the dashboard admits nobody. Pure.
+ * @param secret the secret that signs sessions
+ * @param embeddedSecret the secret that the embedded default makes at its first start
  */
 export function composeOperator(
   secret: string,
@@ -29,7 +30,7 @@ export function composeOperator(
   return { password: opens, isMade: password === undefined, key: deriveKey(secret, 'operator cookies', opens) }
 }
 
-/** Without what is easily taken for something else when read aloud or typed (Crockford's base 32). */
+/** Crockford's base 32, which leaves out the letters that are easily confused when they are read aloud or typed. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /** Four groups of four out of 32 letters: 80 bits. */
@@ -58,12 +59,14 @@ export async function isOperatorSession(
   return (await read(settings, SESSION, token, now)) !== undefined
 }
 
-/** The cookie of a browser from which the password has been given: it opens nothing, and keeps its name. */
+/**
+ * The cookie that recognises a browser from which the password was given. It holds the browser's id and admits nobody.
+ */
 export function mintBrowser(settings: OperatorSettings, id: string, now: Date): Promise<string> {
   return mint(settings, BROWSER, id, BROWSER_SECONDS, now)
 }
 
-/** The name of the browser that `token` stands for. */
+/** The browser's id in such a cookie; undefined if the cookie is not valid. */
 export function readBrowser(
   settings: OperatorSettings,
   token: string | undefined,

@@ -34,7 +34,10 @@ const TYPE = 'session+jwt'
 const ALGORITHM = 'HS256'
 const LONGEST_TOKEN = 8192
 
-/** Sessions whose signature has been verified, by token: who polls sends the same token each second. The oldest go first. */
+/**
+ * Verified sessions by token, since a client that polls sends the same token each second. The oldest are dropped
+ * first.
+ */
 const verified = new WeakMap<SessionSettings, Map<string, Session>>()
 const MOST_VERIFIED = 5_000
 
@@ -92,7 +95,7 @@ export async function verifySession(settings: SessionSettings, token: string, no
   return read
 }
 
-/** The signature says that we wrote the claims; this says that they are what today's code would write. */
+/** The signature proves that this service wrote the claims. This checks that today's version would write them so. */
 function sessionOf({ sub, kind, jti, exp, idp, email }: JWTPayload): Session {
   if (typeof sub !== 'string' || sub === '' || typeof jti !== 'string' || exp === undefined) throw invalid()
   const shared = { sub, id: jti, expiresAt: new Date(exp * 1000) }

@@ -22,7 +22,7 @@ export function isSameSecret(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other))
 }
 
-/** Derives 32 bytes for each purpose, so that what one purpose reveals is of no use for another. */
+/** Derives a key of 32 bytes for one purpose, so that a key that leaks is of no use for another purpose. */
 export function deriveKey(secret: string, purpose: string, salt = ''): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, salt, purpose, 32))
 }

@@ -45,7 +45,7 @@ function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at:
 
 type BeforeDot<Text> = Text extends `${infer Before}.${string}` ? Before : never
 
-/** An operator does nothing here but sign in. */
+/** The kind is the word before the dot of an action. Of an operator only sign-ins are recorded. */
 function kindOf(action: AuditAction): SubjectKind {
   const kind = action.slice(0, action.indexOf('.')) as BeforeDot<AuditAction>
   return kind === 'operator' ? 'sign-in' : kind

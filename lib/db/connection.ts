@@ -19,16 +19,16 @@ export interface Store {
  * Where the database is: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The host of the
  * URL decides the driver. `webSocketProxy` (host:port) stands in for Neon's, in front of a PostgreSQL on localhost.
  * `connections` is the most that this process holds at once; while it migrates, it has one more. `silenceMs` is how long
- * an answer may take, but for those of a migration.
+ * the database may take to answer a statement; a migration has a limit of its own.
  */
 export type StoreLocation =
   | { directory: string | null }
   | { url: string; connections?: number; webSocketProxy?: string; silenceMs?: number }
 
-/** How many connections a process holds that has the machine to itself. */
+/** How many connections a process holds unless `connections` says otherwise. */
 const CONNECTIONS = 10
 
-/** Longer than what the server itself allows a transaction. */
+/** Longer than the LIMITS that the server puts on a transaction, so that the server ends it first and says why. */
 const SILENCE_MS = 20_000
 
 export function openStore(location: StoreLocation): Store {

@@ -51,7 +51,7 @@ export async function connectPglite(directory: string | null): Promise<Connectio
 /** PostgreSQL over TCP. */
 export async function connectPg(server: Server): Promise<Connection> {
   return await connectMigrated(server, (limits) => {
-    // What is silent for long is forgotten by what stands between, unless something is sent.
+    // Firewalls and proxies drop a connection that is silent for long, so the system sends keep-alive packets.
     const pool = new Pool({ ...poolOptions(server.url, limits), keepAlive: true, keepAliveInitialDelayMillis: 30_000 })
     guardPool(pool)
     return { database: drizzlePg(pool, { schema }), close: () => pool.end() }
@@ -68,10 +68,13 @@ export async function connectVercel(server: Server): Promise<Connection> {
   })
 }
 
-/** Neon's hosts, its own and those of Vercel Postgres before. */
+/** The pooled hosts of Neon, under its own name and under the former one of Vercel Postgres. */
 const POOLED_NEON = /-pooler\.([\w-]+\.)*(neon\.tech|postgres\.vercel-storage\.com)$/
 
-/** Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. Others call their poolers so, too. */
+/**
+ * Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. Other providers name
+ * their poolers in the same way, so the domain counts.
+ */
 export function isPooledNeon(url: string): boolean {
   return POOLED_NEON.test(new URL(url).hostname)
 }

@@ -1,8 +1,8 @@
 import { Refusal } from '#lib/http/refusal.ts'
 
 /**
- * Whether this is drizzle's error around that of a driver. Known by what it says, since a build bundles drizzle's classes
- * more than once.
+ * Whether this is drizzle's error around that of a driver. Its fields tell, and not its class: a build bundles drizzle's
+ * classes more than once.
  */
 const isQueryError = (error: unknown): error is Error => error instanceof Error && 'query' in error && 'params' in error
 
@@ -45,7 +45,7 @@ export function databaseFailure(error: unknown): unknown {
 export function innermostReason(error: unknown): string {
   let failure = error
   while (failure instanceof Error && failure.cause !== undefined) failure = failure.cause
-  // A host of several addresses fails for each of them.
+  // A host name with several addresses gives one error for each; the first will do.
   const [first] = failure instanceof AggregateError ? failure.errors : []
   const { message, code } = Object(first ?? failure) as { message?: unknown; code?: unknown }
   return String(message || code || failure).split('\n', 1)[0] ?? ''

@@ -2,7 +2,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 
 /** Where work waits before it takes a connection. Each owner has a queue of its own. */
 export interface Line {
-  /** how much runs at once, of all owners together and of one */
+  /** how much may run at once: `atOnce` of all owners together, `ofOne` of one owner */
   atOnce: number
   ofOne: number
   running: number
@@ -14,7 +14,7 @@ interface Queue {
   waiting: (() => void)[]
 }
 
-/** As many wait for one owner at most: what they would write or list is held in memory. */
+/** At most this many wait for one owner, since what they would write is held in memory meanwhile. */
 const MOST_WAITING = 200
 /** As long as a pool lets a request wait for a connection. */
 const PATIENCE_MS = 10_000

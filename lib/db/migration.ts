@@ -32,7 +32,7 @@ export class NewerDatabase extends Error {
 }
 
 /**
- * Whether there is nothing to migrate. It costs one query.
+ * Whether every migration of this version is applied. It costs one query.
  * @throws NewerDatabase
  */
 export async function isMigrated(db: Database): Promise<boolean> {
@@ -51,7 +51,7 @@ export async function isMigrated(db: Database): Promise<boolean> {
 
 /**
  * Applies what is missing in one transaction, all or nothing.
- * @throws what has made it fail
+ * @throws the error of the statement that failed
  */
 export async function migrate(db: Database): Promise<void> {
   let failure: unknown
@@ -71,17 +71,19 @@ export async function migrate(db: Database): Promise<void> {
 
 /** The lock belongs to the transaction, since the lock of a session does not hold through a pooler. */
 async function applyMissing(tx: Database): Promise<void> {
-  // A statement takes the time that it takes. An instance that waits for another's migration comes back later, and one
-  // that froze in the middle of it loses its lock.
+  // A statement of a migration has no time limit. An instance that waits too long for another's migration fails, and
+  // tries
+  // again later. One that froze in the middle of a migration is ended by the server, and so loses its lock.
   await tx.execute(sql`SELECT set_config('lock_timeout', '15s', true), set_config('statement_timeout', '0', true),
     set_config('idle_in_transaction_session_timeout', '60s', true)`)
   await tx.execute(sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
-  // Every statement that comes after one that waits for a table's lock waits behind it: shorter than its own limit.
+  // While a migration waits for a table, other instances' statements wait behind it. It gives up before their 5 s are
+  // over.
   await tx.execute(sql`SELECT set_config('lock_timeout', '4s', true)`)
   await new PgDialect().migrate(readMigrationFiles(MIGRATIONS), sharedSession(tx), MIGRATIONS)
 }
 
-/** What drizzle's migrator needs of a session. It would begin a transaction: here it takes part in the one with the lock. */
+/** What drizzle's migrator needs of a session. It asks for a transaction, and gets `tx`, the one that holds the lock. */
 function sharedSession(tx: Database): PgSession {
   const session = {
     execute: (statement: SQL) => tx.execute(statement),

@@ -1,7 +1,7 @@
 /** As many rows as one statement inserts: so few that composing it holds up no other request. */
 export const ROWS_AT_ONCE = 250
 
-/** `rows` in such parts, in their order. */
+/** Splits `rows`, in their order, into parts of at most ROWS_AT_ONCE. */
 export function partsOf<Row>(rows: readonly Row[]): Row[][] {
   const count = Math.ceil(rows.length / ROWS_AT_ONCE)
   return Array.from({ length: count }, (_, index) => rows.slice(index * ROWS_AT_ONCE, (index + 1) * ROWS_AT_ONCE))

@@ -16,9 +16,9 @@ interface Client {
 }
 
 /**
- * Makes a pool outlive the connections in it. One that breaks, idle or in use, is replaced at next use, and one whose
- * statement got no answer is ended: it is in the middle of something, perhaps of a transaction, and given back it would
- * run other people's statements inside that.
+ * Makes a pool outlive the connections in it. A connection that breaks, idle or in use, is replaced at the next use. One
+ * whose statement got no answer is closed: it may be in the middle of a transaction, and back in the pool it would run
+ * other requests' statements inside that.
  */
 export function guardPool(pool: Pool): void {
   // Without listeners a broken connection would end the process.
@@ -37,8 +37,8 @@ export function guardPool(pool: Pool): void {
 
 /**
  * Gives up a connection whose statement gets no answer. drizzle gives a connection back after a transaction, but not
- * when its BEGIN fails, unanswered or because the server shuts down. Such connections would be lost: an outage of a few
- * requests would use up the pool for good, and its end would never come.
+ * when its BEGIN fails, unanswered or because the server shuts down. Such connections would be lost: an outage
+ * during a few requests would use up the pool for good, and closing the pool would wait for ever.
  */
 function giveUpWhenSilent(client: Client): void {
   client.query = new Proxy(client.query, {
@@ -60,7 +60,7 @@ function isBegin(statement: unknown): boolean {
   return typeof text === 'string' && /^begin\b/i.test(text)
 }
 
-/** A pool minds if a connection is given back twice. */
+/** Lets a connection be released more than once: the pool throws at the second time. */
 function releaseOnce(client: Client): Client {
   const { release } = client
   let isLent = true

@@ -5,9 +5,9 @@ import { inLine, type Line, openLine } from './line.ts'
 export type Row<Columns extends Record<string, AnyColumn>> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
 
 /**
- * A query for many rows, which selects exactly `columns`, in their order. For each cell anew, drizzle's own mapping finds
- * out how it is decoded, and for a thousand rows that takes longer than all else; here it is known of each column. Few
- * such queries run at once, so none may be part of a transaction: its connection would be held while it waits.
+ * A query for many rows, which selects exactly `columns`, in their order. drizzle's own mapping works out the decoder of
+ * every single cell, which for a thousand rows takes longer than all else; here each column has its decoder. Only few such
+ * queries run at once and the others wait, so none may be part of a transaction, whose connection would be held meanwhile.
  * `execute` takes the owner whose rows they are: owners take turns.
  * @param name under which each connection prepares the statement; without it the statement is planned each time
  */
@@ -33,8 +33,8 @@ export function rowsOf<Columns extends Record<string, AnyColumn>>(
 }
 
 /**
- * How many of them run at once. Each takes a connection, and holds the process for milliseconds when its rows have come:
- * who asks for little must find both free, however many ask for much.
+ * How many such queries run at once. Each takes a connection, and decoding its rows holds the process for milliseconds. A
+ * small request must find both free, however many lists are asked for.
  */
 const MOST_AT_ONCE = 3
 

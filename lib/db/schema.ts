@@ -4,7 +4,7 @@ import * as directory from '#drizzle/schema/directory.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
-/** Every table of ours. */
+/** Every table of the service, but those of pg-boss. */
 export const schema = { ...transfers, ...directory, ...relay, ...audit }
 
 /** A database or a transaction of it; verbs take either. */

@@ -6,7 +6,7 @@ import type { Database } from './schema.ts'
 /** Runs SQL given as text, for a library that brings its own: one statement with values, any number without. */
 export type RunSql = (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>
 
-/** The way to run SQL as text on the database that `db` is (no transaction of it). */
+/** Runs SQL text on the database `db`, which must not be a transaction. */
 export function sqlRunner(db: Database): RunSql {
   const client = '$client' in db ? db.$client : undefined
   if (client instanceof PGlite) return (text, values) => runOnPglite(client, text, values)

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import type { Database } from './schema.ts'
 
 /**
- * Renews what PGlite's planner knows of the tables that have doubled since it was last told, and names them. PostgreSQL
+ * Runs ANALYZE on the tables of a PGlite that have doubled since the last time, and resolves to their names. PostgreSQL
  * does so by itself. PGlite does not, and a plan made for an empty table reads all of a large one.
  */
 export async function analyzeGrownTables(db: Database): Promise<string[]> {

@@ -1,10 +1,13 @@
 import { Refusal } from './refusal.ts'
 import { takeTurn } from './turns.ts'
 
-/** How many bytes of bodies that are not complete may be held, of all requests together. */
+/** The most bytes of incomplete bodies that all requests together may hold. */
 const MOST_ARRIVING = 64 * 1024 * 1024
 
-/** Of a body that is larger than this one chunk is read in each turn: a client on a fast line would take all of it. */
+/**
+ * Beyond this size (bytes) a body is read one chunk per turn of the event loop, so that a fast client cannot take
+ * every turn.
+ */
 const LARGE = 64 * 1024
 
 interface Arriving {
@@ -23,15 +26,15 @@ interface Arrivals {
 const shared = globalThis as { payrollArrivals?: Arrivals }
 
 /**
- * Collects a body. Where all that are on their way together hold too much memory, the one that began first is given up:
- * it is the slowest. An attacker who sends halves and waits pushes out the attacker's own, and no body that comes at once.
+ * Collects a body. When the incomplete bodies of all requests hold too much memory, the one that began first is refused,
+ * since it is the slowest. An attacker who sends half bodies and waits loses those; a body that comes at once is safe.
  * @throws Refusal `too-large`, `body-incomplete`, `busy`
  */
 export async function collectBody(reader: ReadableStreamDefaultReader<Uint8Array>, limit: number): Promise<Uint8Array> {
   shared.payrollArrivals ??= { bodies: new Set(), bytes: 0 }
   const arrivals = shared.payrollArrivals
   const given = Promise.withResolvers<never>()
-  // It is awaited beside each chunk, and may be refused between two of them.
+  // The promise may be rejected between two chunks, when nothing awaits it; unhandled, that would end the process.
   given.promise.catch(() => undefined)
   const body: Arriving = {
     chunks: [],
@@ -61,7 +64,7 @@ export async function collectBody(reader: ReadableStreamDefaultReader<Uint8Array
   }
 }
 
-/** Also lets go of the bytes: the request that is given up may take a while to end. */
+/** Also frees the bytes, since a refused request may take a while to end. */
 function forget(arrivals: Arrivals, body: Arriving): void {
   if (!arrivals.bodies.delete(body)) return
   arrivals.bytes -= body.size

@@ -27,7 +27,7 @@ export async function readJson<Schema extends z.ZodType>(
   return parse(schema, decodeJson(bytes))
 }
 
-/** An open body as `readJson` reads it, or the fields of a form (application/x-www-form-urlencoded), as SEP-10 wants it. */
+/** A JSON body, or the fields of a form (application/x-www-form-urlencoded): SEP-10 demands both. It needs no session. */
 export async function readJsonOrForm<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
@@ -57,7 +57,8 @@ export function readQuery<Schema extends z.ZodType>(request: Request, schema: Sc
 }
 
 /**
- * Reads the body of an operation that takes none. That of a GET is not given to us, but its size is told.
+ * Reads the body of an operation that takes none. Next does not hand over the body of a GET, so there its
+ * Content-Length is checked.
  * @throws Refusal `too-large`
  */
 export async function ignoreBody(request: Request): Promise<void> {
@@ -73,7 +74,7 @@ export function discardBody(request: Request): void {
   if (request.body && !request.bodyUsed && !request.body.locked) void drain(request.body.getReader())
 }
 
-/** Whether so much of the body is still to come that its connection is better closed. */
+/** Whether the body is too large to be read and thrown away, so that its connection is better closed. */
 export const isBeyondDraining = (request: Request): boolean =>
   Number(request.headers.get('content-length')) > DRAIN_LIMIT
 
@@ -89,12 +90,12 @@ function firstOfEach(parameters: URLSearchParams): Record<string, string> {
   return first
 }
 
-/** What most requests of callers have. */
+/** Most bodies of callers with a session are no larger than this (bytes). */
 const SMALL = 4 * 1024
 
 /**
- * The body, and a turn in which it may be parsed and worked on. Callers do not wait for strangers, nor those who send
- * little for those who send much.
+ * Reads the body, then waits for a turn of the event loop in which to parse and process it. Bodies wait in three lines, so
+ * that a caller with a session does not wait behind strangers, nor a small body behind large ones.
  */
 async function takeBody(request: Request, isOpen: boolean): Promise<Uint8Array> {
   const bytes = await readBody(request)

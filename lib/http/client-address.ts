@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { log } from '#lib/observability/log.ts'
 
-/** Names the client to the handlers. What a client sends under this name is overwritten. */
+/** The request header in which handlers find the client's address. What a client sends under this name is overwritten. */
 const HEADER = 'x-client-address'
 
 /** How long a client may take to send the headers, and then all of a request, in milliseconds. */
@@ -15,8 +15,8 @@ const PROXY_UNKNOWN = 'a request has X-Forwarded-For, but TRUST_PROXY is 0: all 
 const REQUEST_STARTS = 'http.server.request.start'
 
 /**
- * Names the client of every request that an HTTP server of this process receives, and ends the
- * connection of a request that is sent too slowly, which holds memory, or whose body is refused. Next has no setting for either.
+ * Writes the client's address into every request that an HTTP server of this process receives. Ends the connection of a
+ * request that is sent too slowly, since it holds memory, or whose body nothing reads. Next has no setting for either.
  * @param proxies how many proxies in front are the operator's: each has appended to `X-Forwarded-For` whom it saw
  */
 export function watchClients(proxies: number, patience = PATIENCE): () => void {
@@ -43,12 +43,12 @@ interface Started {
   server: Server
 }
 
-/** More than a form holds. */
+/** Bytes; more than any form of the pages holds. */
 const LARGE = 1024 * 1024
 
 /**
- * Whether the body is read by nothing: it is not for the interface and not a form. Node would take it in as fast as it
- * comes, to keep the connection, and serve others in between.
+ * Whether nothing will read the body: it is not sent to the API, and is larger than a form. To keep the connection, Node
+ * would read it to its end as fast as it comes, at the cost of other requests.
  */
 function isWasted({ url, headers }: IncomingMessage): boolean {
   const size = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity
@@ -67,8 +67,8 @@ function withoutPort(entry: string): string {
 }
 
 /**
- * Who sent a request, for counting: an address, of IPv6 the network (/64), which is what one client has. Undefined where
- * no server has named the client.
+ * The client under which a request is counted: its IPv4 address, or the /64 network of its IPv6 address, all of which one
+ * client has. Undefined where `watchClients` is not at work.
  */
 export function clientOf(headers: Headers): string | undefined {
   const address = headers.get(HEADER)?.replace(/^::ffff:/i, '')

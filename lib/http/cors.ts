@@ -1,15 +1,15 @@
 import { validEnvironment } from '#lib/config/environment.ts'
 
 /**
- * Whose pages may read the answers of a route: those of CORS_ORIGINS, which are all if it is not set; all in any case,
- * where a standard wants it; or none but our own.
+ * Whose pages may read the answers of a route. `configured`: those of the origins in CORS_ORIGINS, or all if it is not
+ * set. `everybody`: all, because a standard demands it. `ourselves`: only the pages of this service.
  */
 export type Readers = 'configured' | 'everybody' | 'ourselves'
 
 /** CORS: Bearer tokens and no cookies, so every origin may read the answers unless CORS_ORIGINS narrows it. */
 export function allowReaders(request: Request, response: Response, readers: Readers): Response {
   if (readers === 'ourselves') return response
-  // A service that lacks a variable has nothing to answer but that, and says it to everybody.
+  // Where the configuration is not valid, every answer says only that, and every page may read it.
   const allowed = readers === 'configured' ? validEnvironment()?.CORS_ORIGINS : undefined
   const origin = request.headers.get('origin')
   const headers = response.headers

@@ -17,10 +17,10 @@ export function contentSecurityPolicy(nonce: string): string {
   ].join('; ')
 }
 
-/** Two years, as the lists of browsers ask for. */
+/** Two years in seconds, as browsers' preload lists recommend. */
 const STRICT_TRANSPORT_SECURITY = 'max-age=63072000; includeSubDomains'
 
-/** Tells browsers to come by HTTPS alone, if this is how they come. RFC 6797 §7.2 forbids it on plain HTTP. */
+/** Tells browsers to use HTTPS only, where PUBLIC_URL is HTTPS. RFC 6797 §7.2 forbids the header on plain HTTP. */
 export function requireHttps(headers: Headers, publicUrl: string | undefined): void {
   if (publicUrl?.startsWith('https:')) headers.set('Strict-Transport-Security', STRICT_TRANSPORT_SECURITY)
 }

@@ -15,7 +15,7 @@ export interface Position {
 export interface PageRequest {
   limit: number
   after: Position | undefined
-  /** whether the whole list is to be counted, too: for those who ask for a part of it */
+  /** whether to count the whole list as well, which is done when a part of it is asked for */
   counts?: boolean
 }
 
@@ -59,7 +59,7 @@ export function pageRequest({ limit, cursor }: z.output<typeof pageQuery>): Page
   return { limit: limit ?? WHOLE_LIST, after: cursor, counts: limit !== undefined }
 }
 
-/** The end of the year 9999, in milliseconds: what follows has no form that PostgreSQL reads. */
+/** The end of the year 9999, in milliseconds: PostgreSQL cannot read the ISO form of a later year. */
 const LAST_MOMENT = Date.UTC(10_000, 0) - 1
 
 function position(cursor: string): Position | undefined {

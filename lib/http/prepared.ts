@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { takeTurn } from './turns.ts'
 
-/** To send so many bytes costs no more than any other answer. */
+/** An answer of at most this many bytes is sent at once, without a turn of its own. */
 const SMALL = 16 * 1024
 
 /** An answer that is made once and sent many times. */
@@ -18,7 +18,10 @@ export function prepare(content: string | Uint8Array, type: string): Prepared {
   return { bytes, etag, type }
 }
 
-/** The answer for `request`: 304 if it has the bytes already (RFC 9110 §13.1.2). Many bytes go out one in each turn. */
+/**
+ * The answer for `request`: 304 if it has the bytes already (RFC 9110 §13.1.2). Large answers go out one per turn of
+ * the event loop.
+ */
 export async function answerPrepared(
   request: Request,
   { bytes, etag, type }: Prepared,

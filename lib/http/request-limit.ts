@@ -4,9 +4,12 @@ import { Refusal } from './refusal.ts'
 /** How many requests a client may make each second, and how many seconds' worth of them at once. */
 const PER_SECOND = 30
 const BURST_SECONDS = 10
-/** The same for drawn tries at the password: a wrong one costs no wait, so that this alone bounds how fast one can guess. */
+/**
+ * The same for tries at the password that skip the wait: only this limit bounds how fast an attacker can guess with
+ * them.
+ */
 const DRAWN_PER_SECOND = 3
-/** More clients than this are not told apart for long: those that have been quiet are forgotten first. */
+/** At most this many clients are remembered. The one that has been quiet longest is forgotten first. */
 const MOST_CLIENTS = 20_000
 
 interface Allowance {
@@ -18,11 +21,11 @@ interface Allowance {
 // A build may bundle the routes apart, so what they share hangs on the process.
 const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 
-/** What is counted apart: who has used up the tries at the password still sees the page that asks for it. */
+/** Each kind has a count of its own: a client that has used up its tries at the password still sees the sign-in page. */
 type Kind = 'page' | 'password' | 'drawn-password' | 'session'
 
 /**
- * Holds a client to a number of requests to what needs no session, generously: one that asks without end is refused
+ * Limits how often one client may ask for pages and operations that need no session. A client beyond the limit is refused
  * before anything is read or computed for it. Each process counts for itself.
  * @throws Refusal `rate-limited`
  */
@@ -51,7 +54,7 @@ export function takeRequest(
   const { left: before, at } = allowances.get(client) ?? { left: most, at: now }
   const left = Math.min(most, before + ((now - at) / 1000) * perSecond)
   const isAllowed = left >= 1
-  // Who was seen last stands last.
+  // A Map keeps the order of insertion, so the client that was seen last stands last.
   allowances.delete(client)
   allowances.set(client, { left: isAllowed ? left - 1 : left, at: now })
   const [oldest] = allowances.size > MOST_CLIENTS ? allowances.keys() : []

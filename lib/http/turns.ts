@@ -4,8 +4,8 @@ import { Refusal } from './refusal.ts'
 const MEBIBYTE = 1024 * 1024
 
 /**
- * What waits in each line, and how much of it may: pages by number, bodies by bytes, which are held in memory. Files are in
- * memory once for all, a refusal is never refused itself, and what a chunk belongs to has been admitted.
+ * How much may wait in each line. Pages are counted; bodies are measured in bytes, since they are held in memory. Three
+ * lines have no limit: a file is in memory anyway, a refusal is never refused itself, and a chunk's body was admitted.
  */
 const MOST_WAITING = {
   page: 256,

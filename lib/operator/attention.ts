@@ -4,10 +4,10 @@ export interface NamedRecord {
   name: string
 }
 
-/** How many contractors are told by name; the rest is counted. */
+/** How many contractors are named; the others are counted. */
 export const NAMES_SHOWN = 4
 
-/** What failed longer ago is counted, and not told one by one: an employer may never send it again (ms). */
+/** Older failures are only counted, and not listed one by one: an employer may never send them again (ms). */
 export const TOLD_FOR_MS = 7 * 24 * 3_600_000
 
 /** Something that a person has to see to, or has to know of. */
@@ -21,7 +21,7 @@ export interface Attention {
   why: string
   /** one line of what to do */
   remedy: string
-  /** who does it: of what is the employer's the operator only has to know */
+  /** who has to act; where it is the employer, the operator only has to know */
   actor: 'operator' | 'employer'
   organisation?: NamedRecord
   /** how its users are reached */
@@ -30,7 +30,7 @@ export interface Attention {
   contractors?: readonly NamedRecord[]
   /** how many contractors more than those */
   moreContractors?: number
-  /** what ends it, and when it is told no more though that has not happened */
+  /** what ends it, and when it leaves the list even if that has not happened */
   until?: { event: string; at: Date }
   /** where it is shown */
   page: string

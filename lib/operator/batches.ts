@@ -17,8 +17,8 @@ import {
 } from './transfer-rows.ts'
 
 /**
- * A payout moves when it is sent and when its transfer is settled. For a completed batch it is not read. Each transfer is looked
- * up by its key: with a join the database would read the table of transfers whole for each batch of a page.
+ * When a payout of the batch was last sent, or its transfer settled. It is null for a completed batch, whose transfers are
+ * not read. Each transfer is looked up by its key: with a join the database would read the whole table for each batch.
  */
 export const lastProgress =
   sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (
@@ -112,7 +112,7 @@ const PAYOUT_COLUMNS = {
   outcome: outcomeOf,
 }
 
-/** A payout of a batch; what is paid is sealed, and not even read. */
+/** A payout of a batch, without its amount: that is sealed, and not even read. */
 export type PayoutLine = Read<typeof payouts.$inferSelect, typeof PAYOUT_COLUMNS> & {
   /** what the client signed to pay it, and what of it stands on the ledger; null until then */
   innerHash: string | null

@@ -36,7 +36,7 @@ export interface ContractorLine {
   isRegistered: boolean
   /** a user accepted the invite */
   isLinked: boolean
-  /** until when the invite holds that was sent last; null where none was */
+  /** when the invite that was sent last expires; null where none was sent */
   invitedUntil: Date | null
   lastPaidAt: Date | null
   createdAt: Date

@@ -10,7 +10,10 @@ import { findUserOrganisations } from './users.ts'
 
 const MOST = 20
 
-/** The batches with failed payouts, or one of them, and how many more there are whose payouts failed longer ago. */
+/**
+ * The batches whose payouts failed lately, at most 20, or the one batch `only`; and how many other batches have failed
+ * payouts.
+ */
 export async function listFailedBatches(
   db: Database,
   now: Date,
@@ -144,7 +147,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
   })
 }
 
-/** The contractors of any organisation with the addresses that failed items of jobs were for, by job. */
+/** The contractors, of any organisation, whose addresses the unpaid items of these jobs were meant for, by job. */
 async function findUnpaid(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
   const rows = await db

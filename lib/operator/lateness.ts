@@ -15,7 +15,10 @@ const TRANSFER_OVERDUE_AFTER_MS = 6 * 60_000
 export const WHY_OVERDUE =
   'no transfer is valid for 6 minutes, and the Stellar RPC has not said whether this one was paid'
 
-/** A batch or a job stands still, and a transfer is overdue, that has not moved since before these moments. */
+/**
+ * A batch or job that last moved before its limit stands still. A transfer that was accepted before its limit is
+ * overdue.
+ */
 export const batchLimit = (now: Date) => new Date(now.getTime() - BATCH_STILL_AFTER_MS)
 export const jobLimit = (now: Date) => new Date(now.getTime() - JOB_STILL_AFTER_MS)
 export const transferLimit = (now: Date) => new Date(now.getTime() - TRANSFER_OVERDUE_AFTER_MS)

@@ -22,7 +22,7 @@ export interface LedgerTransaction {
 export interface LedgerOperation {
   /** the type of the operation, as the network names it */
   type: string
-  /** of a call of a contract */
+  /** only for a contract call: the addresses are its arguments of that type */
   call?: { contract: string; name: string; addresses: string[] }
 }
 

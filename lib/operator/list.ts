@@ -15,7 +15,7 @@ export interface ListRequest {
   page: number
 }
 
-/** What of a row of a table is among the columns that are read. */
+/** The fields of a table's row that are among the columns read. */
 export type Read<Row, Columns> = Pick<Row, keyof Row & keyof Columns>
 
 /** One page of a list. */

@@ -9,9 +9,9 @@ import { listOldOpenTransfers, listSlowJobs } from './standstill.ts'
 import { findUsers } from './users.ts'
 
 /**
- * What the records of all organisations ask a person for: first what the operator has to do, the oldest of it first.
- * `moving` are the batches under way.
- * @param only the id of a batch: what concerns it alone
+ * Everything in the records of all organisations that a person has to see to: first what the operator has to do, the
+ * oldest first. `moving` are the batches under way.
+ * @param only the id of a batch: then only what concerns this batch
  */
 export async function readAttention(
   db: Database,
@@ -45,7 +45,7 @@ export async function readAttention(
   }
 }
 
-/** Who waits for a payout that was not sent, by batch: the first few of each. */
+/** The first few contractors of each batch whose payouts were not sent yet, by batch. */
 async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<string, NamedRecord[]>> {
   if (ids.length === 0) return new Map()
   const { batch, sequence, status } = payouts

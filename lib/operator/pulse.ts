@@ -4,15 +4,15 @@ import { batches } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 
-/** What an open page asks between two readings of itself. */
+/** What an open page asks for every few seconds, to find out whether it has to be loaded anew. */
 export interface Pulse {
-  /** another one means that a record has changed */
+  /** a version other than the last one means that a record has changed */
   version: string
   /** something is on its way, so that changes are near */
   isOpen: boolean
 }
 
-/** Every change of a record appends to the audit log, but for the items of jobs. */
+/** Every change of a record appends to the audit log, except those of job items, which are therefore read as well. */
 export async function readPulse(db: Database): Promise<Pulse> {
   const items = sql`select concat(count(*), ' ', max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt})))
     from ${batchItems} join ${batchJobs} on ${batchJobs.id} = ${batchItems.job} where ${batchJobs.status} = 'running'`

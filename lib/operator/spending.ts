@@ -4,7 +4,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
 import { transferRows } from './transfer-rows.ts'
 
-/** What an account has used of today, in stroops and transfers. */
+/** How much of its daily quota an account has used, in stroops and transfers. */
 export interface QuotaUse {
   account: string
   /** bid by transfers whose outcome is open */
@@ -19,7 +19,10 @@ export interface Spending {
   /** the accounts that have used most, three at most */
   busiest: QuotaUse[]
   floatHeld: bigint
-  /** what this very sponsor spends in a day, at the rate of its last 24 hours, or of all its time if that is less */
+  /**
+   * stroops that this sponsor spends per day, at the rate of its last 24 hours, or since its first transfer if that is
+   * less
+   */
   perDay: bigint
 }
 
@@ -71,7 +74,7 @@ async function readRate(db: Database, sponsor: string, now: Date): Promise<bigin
   return (BigInt(spent?.stroops ?? 0) * DAY_MS) / within(HOUR_MS, inService, DAY_MS)
 }
 
-/** An hour at the least: a few minutes show no rate. */
+/** `value`, but at least `least` and at most `most`. */
 function within(least: bigint, value: bigint, most: bigint): bigint {
   if (value < least) return least
   return value > most ? most : value

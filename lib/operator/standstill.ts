@@ -9,7 +9,7 @@ import { findUserOrganisations } from './users.ts'
 
 const MOST = 20
 
-/** Whether it was paid only the employer can settle: the service never pays it again by itself. */
+/** The service cannot tell whether it was paid, so it never pays again by itself. Only the employer can settle it. */
 const UNDECIDABLE = {
   level: 'bad',
   what: 'Whether a payout was paid can no longer be told',

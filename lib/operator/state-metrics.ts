@@ -29,7 +29,7 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
   ]
 }
 
-/** A state that nothing is in counts 0: a series that disappears would end its alerts without a reason. */
+/** A state without records counts 0: a series that disappears would silently end the alerts on it. */
 function filled<State extends string>(states: readonly State[], rows: readonly { state: State; count: number }[]) {
   return states.map((state) => [state, rows.find((row) => row.state === state)?.count ?? 0] as const)
 }

@@ -10,7 +10,7 @@ import { notOfFaucet, transferRows } from './transfer-rows.ts'
 const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
 
 /**
- * What the database knows: the same from every instance, and after every restart.
+ * The metrics that are read from the database: the same from every instance, and after every restart.
  * @param faucet its account, whose deposits are not sponsored
  */
 export async function storedFamilies(db: Database, now: Date, faucet: string | undefined): Promise<Family[]> {

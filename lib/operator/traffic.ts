@@ -17,7 +17,7 @@ export interface TrafficPart {
   /** failed on the ledger, or expired */
   failed: number
   open: number
-  /** seconds from acceptance to settlement, as half of them took at most; undefined where none was settled */
+  /** median of the seconds from acceptance to settlement, of those that succeeded; undefined without any */
   medianSeconds: number | undefined
 }
 
@@ -27,7 +27,7 @@ export interface Traffic {
   parts: TrafficPart[]
   /** over all that succeeded; undefined without any */
   medianSeconds: number | undefined
-  /** as 95 of 100 took at most */
+  /** the 95th percentile of the same */
   slowSeconds: number | undefined
 }
 

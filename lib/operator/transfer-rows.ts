@@ -12,7 +12,7 @@ export const envelopeRows = envelopes
 /** How a transfer stands, in the words of the dashboard. */
 export type TransferState = TransferStatus
 
-/** The statuses of the transfers that can be asked for at once. What expired has failed, in every place. */
+/** The views by which transfers are listed, with their statuses. Every page counts what expired as failed. */
 export const TRANSFER_VIEWS = {
   open: ['open'],
   succeeded: ['succeeded'],
@@ -33,12 +33,12 @@ export const firstOuterHash = ofFirstEnvelope(sql`coalesce(${envelopes.outerHash
 /** The code with which the network last refused what was first signed. */
 export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 
-/** How far our clock may be from the ledger's (s). */
+/** How far the service's clock may be from the ledger's (s). */
 const CLOCK_DIFFERENCE = 30
 
 /**
- * Whether a transfer ended while what was signed for it was still valid, and would have been for a while by any clock:
- * then something else has used its sequence number.
+ * Whether a transfer ended while one of its envelopes was still valid, for longer than two clocks can differ: then another
+ * transaction has used its sequence number. `maxTime` 0 means that the envelope never expires.
  */
 export const endedEarly = sql<boolean>`coalesce((select bool_or(${envelopes.maxTime} = 0
   or ${envelopes.maxTime} > extract(epoch from ${transfers.settledAt}) + ${sql.raw(String(CLOCK_DIFFERENCE))})

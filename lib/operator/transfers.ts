@@ -96,7 +96,10 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
   })
 }
 
-/** Whom a transfer pays: without a payout, such as one of the relay, the organisation's contractor that has the address. */
+/**
+ * Whom a transfer pays: the contractor of its payout, or without one (as for the relay's) the organisation's
+ * contractor with that address.
+ */
 function payeeOf(db: Database) {
   const { id, name, organisation, address, deletedAt } = contractors
   const isOwn = and(eq(organisation, transferRows.organisation), eq(address, transferRows.recipient))
@@ -181,7 +184,10 @@ function hasHash(db: Database, hash: string): SQL | undefined {
   return inArray(transferRows.id, signed)
 }
 
-/** Of each part that an account can have in a transfer the newest, by the index of that part: the page is among them. */
+/**
+ * An account can be sender, recipient or payer of the quota. The newest of each are read by an index of their own; the
+ * page is among them.
+ */
 function firstNamed(db: Database, sought: Sought, within: SQL | undefined, most: number): SQL | undefined {
   if ('hash' in sought) return and(hasHash(db, sought.hash), within)
   const { account, recipient, quotaAccount, id } = transferRows

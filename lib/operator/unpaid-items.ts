@@ -6,9 +6,9 @@ import { TOLD_FOR_MS } from './attention.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /**
- * The hash with which a failed item of a job was paid after all; null while it was not. It is a transfer to its recipient
- * which the same user or organisation has had made since the job ended; each failed item of the job takes another one.
- * Amounts are sealed, so that they are not compared. For a query of items joined with their jobs.
+ * The hash with which a failed item of a job was paid after all; null while it was not. A transfer pays it that the same
+ * user or organisation made to the same recipient after the job had ended. Each transfer counts for one failed item of the
+ * job. Amounts are sealed and cannot be compared. For a query of items joined with their jobs.
  */
 export const paidLater: SQL<string | null> = sql<string | null>`case when ${batchItems.status} = 'failed' then (
   select ${transferRows.hash} from ${transferRows}
@@ -30,7 +30,7 @@ export const isShort = sql`(cardinality(${batchItems.unable}) > 0 and not exists
   select from unnest(${batchItems.unable}) as channel (address) join ${transferRows} on ${transferRows.recipient} = channel.address
   where ${transferRows.status} = 'succeeded' and ${transferRows.createdAt} > ${batchItems.settledAt}))`
 
-/** How many items that failed lately each channel is still short for, by address. */
+/** For how many items that failed lately each channel still has too little, by the channel's address. */
 export async function countShortages(db: Database, now: Date): Promise<Map<string, number>> {
   const items = await db
     .select({ unable: batchItems.unable })

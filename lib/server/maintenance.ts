@@ -8,11 +8,11 @@ import { eraseOldEnvelopes, findOpenTransfers } from '#lib/submission/transfers.
 import type { Service } from './services.ts'
 
 /**
- * What no request waits for. Each chore resolves to how much it had to do. Every process runs all of them, and so does
- * the cron route, where no process lasts: several may run at once, and each chore stands that.
+ * The periodic work that no request waits for. Each chore resolves to how much it had to do. Every process runs all of
+ * them; on serverless hosts, where no process lasts, the cron route does. Several may run a chore at once: each allows that.
  */
 const CHORES = {
-  /** A process that ended, or lost the database's answer, has left them open. */
+  /** Tracks the transfers that a process left open when it ended or lost the database's answer. */
   transfers: async ({ submission, database }) => {
     const open = await findOpenTransfers(await database())
     await submission.refresh(open)

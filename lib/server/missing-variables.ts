@@ -32,7 +32,7 @@ const NEEDED: readonly MissingVariable[] = [
   },
 ]
 
-/** How long the operator takes at the least to set a variable, in seconds. */
+/** Setting a variable takes the operator a minute at least (seconds). */
 const RETRY_AFTER = 60
 
 /**

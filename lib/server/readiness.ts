@@ -31,7 +31,7 @@ const CACHE_MS = 5_000
 
 const known = new WeakMap<Service, { at: number; readiness: Promise<Readiness> }>()
 
-/** Checks database, RPC and sponsor, at most once in five seconds for all callers together. */
+/** Checks database, ledger, sponsor and relays, at most once in five seconds for all callers together. */
 export function readiness(service: Service): Promise<Readiness> {
   const at = service.now().getTime()
   const cached = known.get(service)
@@ -77,7 +77,7 @@ async function checkLedger({ network, now }: Service): Promise<Check> {
 }
 
 async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
-  // A key that is not there turns its feature off; the rest is as ready as ever.
+  // Without a key its feature is off, and the service is ready all the same.
   if (!sponsor) return { ok: true, configured: false }
   const address = sponsor.keypair.publicKey()
   const available = await sponsor.readBalance()

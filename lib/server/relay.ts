@@ -13,7 +13,7 @@ import type { Service } from './services.ts'
 export interface RelayOptions {
   /** in place of the one that the configuration names */
   prover?: LoadedProver
-  /** makes its channels fit on the side */
+  /** prepares its channels (account, registration, balance) while it runs */
   prepares?: boolean
   /** works even where its port is taken */
   mayBeMute?: boolean
@@ -105,7 +105,7 @@ const PATIENCE_MS = 10_000
  * @throws ProverFault, ConfigurationError
  */
 async function checkProver(relay: Relay, settings: ProverSettings | undefined, prover: LoadedProver | undefined) {
-  // A test of the project holds its own files together.
+  // The files that come with the service are checked by its tests, those of another deployment only here.
   if (settings?.circuits !== undefined) await prover?.check?.()
   const asked = relay.deployment().catch((error: unknown) => {
     if (error instanceof ConfigurationError) throw error

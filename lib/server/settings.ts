@@ -12,7 +12,7 @@ import { type ProverSettings, proverSettings } from '#lib/prover/loading.ts'
 import type { SponsorRules } from '#lib/sponsor/policy.ts'
 import type { QuotaLimits } from '#lib/sponsor/quota.ts'
 
-/** What the embedded parts bring of their own; each gives way to the variable that names the same thing. */
+/** The keys and addresses that the embedded parts provide. A variable that names the same thing takes precedence. */
 export interface Embedded {
   sessionSecret?: string
   sponsorSeed?: string
@@ -37,7 +37,10 @@ export interface Settings {
   testIssuer: string | undefined
   /** The contract of the confidential token. */
   token: string | undefined
-  /** `secret` signs the tokens of invites; a token appended to `page` is their link; `daily` go out by mail at most. */
+  /**
+   * `secret` signs the tokens of invites; `page` with a token appended is an invite's link; `daily` is the most mails
+   * a day.
+   */
   invites: { secret: Uint8Array; page: string; daily: number }
   mail: MailSettings | undefined
   /** The address whose balance of the token's asset is shown, and that token. */
@@ -54,14 +57,14 @@ export interface Settings {
   cronSecret: string | undefined
   /** What Prometheus sends as a Bearer token. */
   metricsToken: string | undefined
-  /** Who may look at the dashboard; without it, it is closed. */
+  /** How the operator signs in to the dashboard; undefined: the dashboard is closed. */
   operator: OperatorSettings | undefined
 }
 
 const TESTNET_RPC = 'https://soroban-testnet.stellar.org'
 
 /**
- * Joins the environment and what is embedded. Pure.
+ * Joins the environment and the values of the embedded parts. Pure.
  * @throws ConfigurationError
  */
 export function composeSettings(environment: Environment, embedded: Embedded = {}): Settings {
@@ -212,8 +215,8 @@ function named(variable: string, seed: string): NamedKey {
 }
 
 /**
- * The addresses of all keys of ours. Each has one duty: two that sign for one account would spend each other's sequence
- * numbers, and the sponsor would pay for what the deny set is there to refuse.
+ * The controlled addresses: those of all keys of the service. Each key has one duty, since two duties on one account would
+ * use up each other's sequence numbers. The sponsor pays for no transaction that involves one of these addresses.
  */
 function collectAddresses(keys: readonly NamedKey[]): ReadonlySet<string> {
   const owners = new Map<string, string>()

@@ -9,8 +9,8 @@ const ATTEMPTS = 20
 const PAUSE_MS = 500
 
 /**
- * The sponsor of an embedded ledger, whose account is filled while the service answers already: that takes a ledger or
- * two. What asks for the sponsor's balance waits for it.
+ * The sponsor of an embedded ledger, whose account is funded while the service already answers, since that takes a ledger
+ * or two. Reading the sponsor's balance waits for it.
  */
 export function fundMeanwhile(sponsor: Sponsor, friendbotUrl: string): Sponsor {
   const funded = fundSponsor(sponsor, friendbotUrl).catch((error: unknown) => {
@@ -24,8 +24,8 @@ export function fundMeanwhile(sponsor: Sponsor, friendbotUrl: string): Sponsor {
 }
 
 /**
- * Has the embedded ledger's friendbot fill the sponsor's account when it is empty. On a busy machine the ledger may answer
- * too late at first: the start waits for what it has started itself.
+ * Has the embedded ledger's friendbot fund the sponsor's account when it is empty. On a busy machine the ledger, which
+ * starts in this process, may answer too late at first, so it is asked again.
  */
 export async function fundSponsor(
   sponsor: Pick<Sponsor, 'readBalance' | 'keypair'>,

@@ -3,11 +3,11 @@ import { NewerDatabase } from '#lib/db/migration.ts'
 import { ForeignNetwork, type GuardedNetwork } from '#lib/stellar/network.ts'
 import type { Service } from './services.ts'
 
-/** How long the boot waits for what it asks: what is out of reach must not keep the service down. */
+/** How long the boot waits for database and RPC. If one is out of reach, the service starts all the same. */
 const PATIENCE_MS = 3_000
 
 /**
- * Looks whether database and RPC are the ones that they should be. One that cannot be reached passes, and answers 503
+ * Checks that the database was not migrated by a newer version, and that the RPC is of the configured network. One that cannot be reached passes, and answers 503
  * until it is back; if it then turns out to be the wrong one, it goes on answering 503, and the log says why.
  * @throws ConfigurationError that names the variable
  */

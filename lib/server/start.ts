@@ -40,7 +40,7 @@ export async function boot(): Promise<void> {
     closeAtExit(running)
     tellPassword(running.settings)
   } catch (error) {
-    // A database that does not open is a refusal, which says little: its cause is told, too.
+    // A database that does not open is a Refusal with a short message, so its cause is logged, too.
     const saysAll = error instanceof Error && error.cause === undefined
     log('error', 'boot', { failure: saysAll ? error.message : describeFailure(error) })
     if (isSet('VERCEL') && isConfigurationError(error)) return
@@ -85,7 +85,7 @@ export async function startService(
       network,
       database: store.database,
       now,
-      // A transfer is the sponsor's or the faucet's: what each books is nothing of the other's.
+      // A transfer is the sponsor's or the faucet's. Each function leaves the other's transfers alone.
       books: async (tx, settled, at) => {
         await bookTransfer(tx, settled, at)
         await bookGrant(tx, settled)
@@ -107,7 +107,7 @@ export async function startService(
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) {
-      // It makes its channels fit on the side. A port that is taken costs its two pages and nothing else.
+      // The relay prepares its channels while it runs. If its port is taken, only its two pages are missing.
       closers.push((await startRelay(service, { prepares: true, mayBeMute: true })).close)
     }
     return service
@@ -125,14 +125,17 @@ function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLoca
   return { url: DATABASE_URL, ...(VERCEL && { connections: CONNECTIONS_ON_VERCEL }) }
 }
 
-/** What the embedded parts bring that is no setting. */
+/** What the embedded parts provide beside settings. */
 interface EmbeddedParts {
   friendbotUrl?: string
   /** only this process can reach the database or the ledger's keys, so relays run in it */
   isAlone?: boolean
 }
 
-/** What is not configured is embedded, with keys of its own, and lives in DATA_DIR, which is then this process's alone. */
+/**
+ * Starts a ledger and a database of its own where none is configured. Their files and keys are in DATA_DIR, which this
+ * process then locks.
+ */
 async function startEmbedded(
   configuration: Environment,
   closers: (() => unknown)[],

@@ -15,7 +15,10 @@ import {
 import type { HashAnswer, LedgerRecord } from './decision.ts'
 import type { Envelope, RecordedTransfer } from './transfers.ts'
 
-/** One address may stand for several nodes, of which some lag: so often one hash is asked for in a row. */
+/**
+ * One RPC address may stand for several nodes, some of which lag, so a hash is asked for up to this many times in a
+ * row.
+ */
 const ASKED_AGAIN = 4
 
 /** The last max time of a transfer, unix seconds. */
@@ -114,7 +117,7 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
     if (page.transactions.length < PAGE_LIMIT) {
       return { records, latestLedger: page.latestLedger, closedAt: page.latestLedgerCloseTimestamp }
     }
-    // A cursor that does not advance is the same page for ever.
+    // A cursor that does not advance would fetch the same page for ever.
     if (BigInt(page.cursor || 0) <= last) throw new Refusal('unavailable', 'the RPC gives the same page again')
     last = BigInt(page.cursor || 0)
     params = { pagination: { cursor: page.cursor, limit: PAGE_LIMIT } }
@@ -131,7 +134,7 @@ function tryToRead(found: FoundTransaction, expected: Parameters<typeof readReco
   }
 }
 
-/** The network checks these before the sequence number is used up: at apply, too. */
+/** Failures that the network finds before it uses up the sequence number, also while it applies a transaction. */
 const NOT_CONSUMED = new Set([
   'txTooEarly',
   'txTooLate',

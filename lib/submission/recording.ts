@@ -121,8 +121,9 @@ async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Reco
 }
 
 /**
- * Puts newer signatures in the place of those for which the network refused an envelope, under the lock of its transfer:
- * what was looked up before does not decide. Nothing changes once the transfer has ended, or another request was first.
+ * Replaces the signatures of an envelope that the network refused by newer ones, under the lock of its transfer. The outer
+ * hash changes with them, so a look-up that began before cannot decide the transfer. Nothing changes if the transfer has
+ * ended, or another request was first.
  */
 export async function renewEnvelope(
   db: Database,

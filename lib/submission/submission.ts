@@ -94,7 +94,10 @@ export function openSubmission(given: {
     await Promise.race([entry.polling, wait(patience, undefined, { ref: false })])
   }
 
-  /** Many requests share one poll, and two polls are as far apart as this process's own: no crowd asks the RPC. */
+  /**
+   * Many requests share one poll, and two polls are at least `pollMs` apart, so that a crowd of callers asks the RPC
+   * little.
+   */
   async function pollOnce(entry: Tracked): Promise<void> {
     const pause = entry.polledAt + network.pollMs - performance.now()
     if (pause > 0) await wait(pause, undefined, { ref: false })
@@ -124,7 +127,10 @@ export function openSubmission(given: {
     return entry
   }
 
-  /** Goes on while anything is open. It must say in the same breath that it ends and that nothing is. */
+  /**
+   * Polls while anything is open. Between finding nothing open and clearing `running` it must not await, or a transfer
+   * that is taken in between would never be polled.
+   */
   async function run(): Promise<void> {
     // The caller has yet to begin its wait.
     await Promise.resolve()
@@ -166,9 +172,9 @@ export function openSubmission(given: {
   }
 
   /**
-   * Number and close time rise together. A lower number with an earlier time is the answer of a node that lags, however
-   * far, unless the latest ledger was not named for long: then it was never there. Where only one of them is lower, the
-   * network has begun anew. Either way the numbers that are remembered say nothing.
+   * Takes note of the latest ledger that an answer names. Ledger number and close time rise together. Where both are lower
+   * than the known ones, a node lags and its answer is ignored, unless no answer has named the known ledger for 30 s: then
+   * it never was. Where only one is lower, the network has begun anew. In both cases all remembered numbers are void.
    */
   function observe(ledger: number, closedAt: number): void {
     const at = given.now().getTime()
@@ -195,14 +201,17 @@ export function openSubmission(given: {
     }
   }
 
-  /** One that fails each time does not keep the others from their turn. */
+  /** Puts an entry behind the others, so that one that fails each time does not block them. */
   function putLast(entry: Tracked): void {
     if (!isTracked(entry)) return
     tracked.delete(entry.transfer.id)
     tracked.set(entry.transfer.id, entry)
   }
 
-  /** An RPC that gives no pages, or smaller ones, or is behind: then they are looked up by their hashes. */
+  /**
+   * Walks the ledgers. Where the RPC gives no pages, or lags, the set is empty and the transfers are looked up by
+   * their hashes.
+   */
   async function tryToWalk(entries: Tracked[]): Promise<Set<Tracked>> {
     try {
       return await walk(entries)

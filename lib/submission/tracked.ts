@@ -54,7 +54,10 @@ export function newTracked(recorded: RecordedTransfer, isNew: boolean): Tracked 
   }
 }
 
-/** Takes over a rival, or renewed signatures, that a request has recorded. A ledger that was read may have them. */
+/**
+ * Takes over a rival, or renewed signatures, that a request has recorded. Ledgers read before may hold them, so the
+ * look-up begins anew.
+ */
 export function renew(entry: Tracked, recorded: RecordedTransfer): void {
   Object.assign(entry, recorded, { lookedUpTo: -1 })
   for (const { innerHash, resultCode } of recorded.envelopes) if (resultCode === null) entry.refusals.delete(innerHash)

@@ -18,15 +18,18 @@ import {
 
 /** The steps of one open transfer. Each throws when RPC or database cannot be reached. */
 export interface Tracking {
-  /** Gives the network an envelope, again if it had it before. */
+  /** Sends the network an envelope, for the first time or once more. */
   submit(entry: Tracked, envelope: Envelope): Promise<void>
   /** Looks it up by its hashes, and decides it if they can. */
   lookUp(entry: Tracked): Promise<void>
-  /** No ledger up to `ledger` has `envelopes`, which were all that it had when the look-up began: submits one again. */
+  /**
+   * Sends an envelope again, since no ledger up to `ledger` has any of `envelopes`: all that were recorded when the
+   * look-up began.
+   */
   resubmit(entry: Tracked, ledger: number, envelopes: readonly Envelope[]): Promise<void>
   /** Settles it by a record that was found under one of its hashes. */
   settleFound(entry: Tracked, record: LedgerRecord): Promise<void>
-  /** Tells the database what was decided while it was out of reach. */
+  /** Writes a decision that was made while the database was out of reach. */
   settleDecided(entry: Tracked): Promise<void>
 }
 
@@ -41,7 +44,10 @@ export interface TrackingTools {
   latest: () => number
 }
 
-/** A refusal for these can mean that the same transaction, or a rival, is there already: ledgers to come tell (count). */
+/**
+ * A contested refusal can mean that the network has the same transaction, or a rival, already. It is believed only
+ * after so many ledgers.
+ */
 const CONTESTED_LEDGERS = 2
 
 export function openTracking({ network, readAccount, database, now, books, drop, latest }: TrackingTools): Tracking {
@@ -78,7 +84,10 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     else await resubmit(entry, Math.min(...answers.map(({ latestLedger }) => latestLedger)), recorded.envelopes)
   }
 
-  /** Where one has applied, another may have failed at the sponsor's cost, which a node that lags does not know yet. */
+  /**
+   * Where one envelope has applied, a rival may have failed at the sponsor's cost. A node that lags does not know that
+   * yet, so it is asked again.
+   */
   async function lookUpAll(recorded: RecordedTransfer): Promise<HashAnswer[]> {
     const answers = await lookUpHashes(network, recorded)
     const applied = answers.find(({ found }) => found?.consumed)?.found

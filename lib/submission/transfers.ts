@@ -83,7 +83,7 @@ export async function noteSent(
     .where(and(eq(envelopes.innerHash, innerHash), isSame))
 }
 
-/** Nothing is sent again after its end: what is older than this need not be kept (days). */
+/** How long the signed envelopes of an ended transfer are kept, in days. None is ever sent again. */
 const KEPT_DAYS = 30
 
 /** Erases the signed envelopes of transfers that have long ended; all else about them stays. */

@@ -4,8 +4,8 @@ import { hasStrKeyChecksum } from './seed-checksum.ts'
 
 /**
  * Whether a Stellar secret seed stands anywhere in `text`, also inside a longer word. Seeds are base32, which is as
- * easily read in lower case. A body full of beginnings of seeds must not keep the process busy: the version leaves four
- * letters for the second place, and the library is asked only where the checksum fits.
+ * easily read in lower case. A body full of beginnings of seeds must not keep the process busy: the version byte allows
+ * only four letters in the second place, and the slow library is asked only where the checksum fits.
  */
 export function containsSecretSeed(text: string): boolean {
   for (const [, candidate = ''] of text.toUpperCase().matchAll(/(?=(S[A-D][A-Z2-7]{54}))/g)) {
@@ -14,9 +14,9 @@ export function containsSecretSeed(text: string): boolean {
   return false
 }
 
-/** What no field of ours takes, and why: a reason that never repeats the text. */
+/** Why no field takes the text, in words that never repeat it; undefined if fields take it. */
 function problemOf(text: string): string | undefined {
-  // NUL among them, which PostgreSQL cannot store; half a surrogate pair has no UTF-8.
+  // One of them is NUL, which PostgreSQL cannot store. Half a surrogate pair has no form in UTF-8.
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return 'must not hold control characters'
   return containsSecretSeed(text) ? 'must not hold a secret seed' : undefined
 }
@@ -40,7 +40,10 @@ export function plainText(name: string, most: number) {
     .meta({ minLength: 1, maxLength: most })
 }
 
-/** The message of a field that is not there, or is but of the wrong sort: `<name> required`, `<name> <problem>`. */
+/**
+ * The message of a field: `<name> required` where it is absent, `<name> <problem>` where its value is of the wrong
+ * type.
+ */
 export function absentOr(name: string, problem: string) {
   return (issue: { input?: unknown }): string => `${name} ${issue.input === undefined ? 'required' : problem}`
 }

@@ -46,7 +46,7 @@ export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn 
 
 /**
  * Ends a sign-in with the address that the provider has sent the browser back to: the provider's access token.
- * @throws Refusal `identity-token-invalid` when the provider, or the person, has not agreed; `unavailable`
+ * @throws Refusal `identity-token-invalid` when the person or the provider refuses, or the provider's answer is of no use; `unavailable`
  */
 export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, returned: URL): Promise<string> {
   const { provider, clientId, redirectUri } = client
@@ -73,7 +73,7 @@ export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, r
 // A build may bundle the routes apart, so what they share hangs on the process.
 const known = globalThis as { authorizationServers?: Map<string, Promise<oauth.AuthorizationServer>> }
 
-/** Where a provider's endpoints are. It is asked once: anybody can begin a sign-in, and none of that may reach it. */
+/** Where a provider's endpoints are. The answer is kept: anybody can begin a sign-in, and each would ask the provider. */
 async function discover(issuer: string): Promise<oauth.AuthorizationServer> {
   known.authorizationServers ??= new Map()
   const server = known.authorizationServers.get(issuer) ?? askForEndpoints(issuer)

@@ -21,13 +21,13 @@ export interface ProviderSettings {
 
 /** What is known of a provider, once it has been asked. */
 export interface Provider {
-  /** By this jose finds a token's key. Throws Refusal `unavailable` when the provider cannot be asked. */
+  /** Finds the key of a token, for jose. Throws Refusal `unavailable` when the provider cannot be asked. */
   keys: JWTVerifyGetKey
   /** The userinfo endpoint (OpenID Connect Core 1.0 §5.3), if discovery names one. */
   userinfo: URL | undefined
 }
 
-/** One key set per provider and process: jose caches keys and rests between two fetches in the set itself. */
+/** One key set per provider and process: jose keeps the fetched keys, and the pause between two fetches, in the set. */
 const known = globalThis as { identityProviders?: Map<string, Promise<Provider>> }
 
 const TIMEOUT = 5_000
@@ -62,7 +62,7 @@ function openKeys(url: URL): JWTVerifyGetKey {
     try {
       return await keys(header, token)
     } catch (cause) {
-      // These two are about the token; all else that can happen here is about the provider.
+      // These three errors are about the token; every other one is about the provider.
       if (cause instanceof errors.JWKSNoMatchingKey || cause instanceof errors.JWKSMultipleMatchingKeys) throw cause
       if (cause instanceof errors.JOSENotSupported) throw cause
       throw unreachable(cause)
@@ -70,7 +70,7 @@ function openKeys(url: URL): JWTVerifyGetKey {
   }
 }
 
-/** Where the issuer says that things are. The document must name the very issuer that it was asked of (§4.3). */
+/** Reads the issuer's discovery document, which must name the very issuer that it was asked of (§4.3). */
 async function discover(issuer: string): Promise<{ jwks: string; userinfo: string | undefined }> {
   const url = requireSecure(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
   const response = await fetchCapped(url.href)
@@ -83,7 +83,7 @@ async function discover(issuer: string): Promise<{ jwks: string; userinfo: strin
   return { jwks: document.jwks_uri, userinfo: typeof userinfo === 'string' ? userinfo : undefined }
 }
 
-/** Keys that anybody on the way could replace would verify anybody's token. */
+/** Over plain HTTP an attacker on the way could replace the keys, and then sign tokens for every user. */
 function requireSecure(address: string): URL {
   const url = new URL(address)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
@@ -92,7 +92,7 @@ function requireSecure(address: string): URL {
   return url
 }
 
-/** An access token goes nowhere in the open; what only it would open is done without. */
+/** An access token is never sent over plain HTTP, so a userinfo endpoint without TLS counts as absent. */
 function secureOrNone(address: string | undefined): URL | undefined {
   try {
     return address === undefined ? undefined : requireSecure(address)

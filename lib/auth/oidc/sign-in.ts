@@ -19,7 +19,10 @@ export const providerToken = z.object(
 
 const LONGEST_TOKEN = 8192
 
-/** What an access token may call itself (RFC 9068 §2.1). Logout tokens and the like are signed by the same keys. */
+/**
+ * The `typ` headers that an access token may have (RFC 9068 §2.1). The same keys sign logout tokens, which differ
+ * here.
+ */
 const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt', 'at+jwt', 'application/at+jwt'])
 
 /**
@@ -46,8 +49,8 @@ export async function signInWithProvider(
 }
 
 /**
- * Whose access token it is, by the keys, issuer, audience and algorithms of the provider; nothing is taken from the
- * token before that. The identity is (issuer, sub), never the email address, which can change hands.
+ * Verifies an access token by the keys, issuer, audience and algorithms of the provider, and only then reads the user
+ * from it. The identity is (issuer, sub), never the email address, which can change hands.
  */
 export async function verifyAccessToken(
   provider: ProviderSettings,
@@ -68,13 +71,13 @@ export async function verifyAccessToken(
   })
   const { sub, exp } = payload
   if (!ACCESS_TOKEN_TYPES.has(protectedHeader.typ)) throw invalid()
-  // An identity token of a provider that gives it the issuer and audience of its access tokens (Privy).
+  // Privy gives identity tokens the issuer and audience of its access tokens. Only identity tokens have this claim.
   if (payload.linked_accounts !== undefined) throw invalid()
   if (!isSubject(sub) || exp === undefined) throw invalid()
-  // The tolerance is for a clock ahead of ours. A token at its end cannot begin a session that ends no later.
+  // The tolerance forgives a provider whose clock runs ahead. A token that is over must not begin a session.
   const expiresAt = new Date(exp * 1000)
   if (expiresAt.getTime() <= now.getTime()) throw invalid()
-  // A token that says nothing of an email may still open what does.
+  // Where the token has no email claim, the userinfo endpoint may tell the email to the token's holder.
   const told =
     payload[provider.emailClaim] === undefined && userinfo ? await askUserinfo(userinfo, token, sub) : payload
   return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, told) }, expiresAt }

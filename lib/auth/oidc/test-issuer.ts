@@ -4,7 +4,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 const GRANTED = z.object({ access_token: z.string() })
 
 /**
- * An access token for an email, from the issuer of the embedded ledger, which believes everybody.
+ * An access token for an email, from the issuer of the embedded ledger, which signs one for any email.
  * @throws Refusal `unavailable`
  */
 export async function askTestIssuer(issuer: string, email: string): Promise<string> {

@@ -15,7 +15,7 @@ export interface Challenge {
 }
 
 /**
- * Everything about a signed challenge that needs no ledger (SEP-10, "Token"). It is the SDK's readChallengeTx, with
+ * Everything about a signed challenge that needs no ledger (SEP-10, "Token"). It does what the SDK's readChallengeTx does, with
  * node:crypto for the signature, and stricter where SEP-10 leaves the duty to the server: no grace around the time
  * bounds (the SDK allows 300 s either way), web_auth_domain must be there, no memo, no muxed account, no client_domain.
  * @throws Refusal `challenge-invalid`, `challenge-expired`
