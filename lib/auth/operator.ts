@@ -17,7 +17,7 @@ export const BROWSER_SECONDS = 180 * 86_400
 
 /**
  * The settings of the dashboard's sign-in: with the given password, else with one derived from `embeddedSecret`; undefined
- * without either, and then the dashboard admits nobody. Pure.
+ * without either, and then the dashboard is closed. Pure.
  * @param secret the secret that signs sessions
  * @param embeddedSecret the secret that the embedded default makes at its first start
  */
@@ -60,7 +60,7 @@ export async function isOperatorSession(
 }
 
 /**
- * The cookie that recognises a browser from which the password was given. It holds the browser's id and admits nobody.
+ * The cookie that recognises a browser from which the password was given. It holds the browser's id, and is no session.
  */
 export function mintBrowser(settings: OperatorSettings, id: string, now: Date): Promise<string> {
   return mint(settings, BROWSER, id, BROWSER_SECONDS, now)

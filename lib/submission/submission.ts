@@ -94,10 +94,7 @@ export function openSubmission(given: {
     await Promise.race([entry.polling, wait(patience, undefined, { ref: false })])
   }
 
-  /**
-   * Many requests share one poll, and two polls are at least `pollMs` apart, so that a crowd of callers asks the RPC
-   * little.
-   */
+  /** Many requests share one poll, and two polls are at least `pollMs` apart, so that a crowd asks the RPC little. */
   async function pollOnce(entry: Tracked): Promise<void> {
     const pause = entry.polledAt + network.pollMs - performance.now()
     if (pause > 0) await wait(pause, undefined, { ref: false })
@@ -127,10 +124,7 @@ export function openSubmission(given: {
     return entry
   }
 
-  /**
-   * Polls while anything is open. Between finding nothing open and clearing `running` it must not await, or a transfer
-   * that is taken in between would never be polled.
-   */
+  /** Polls while anything is open. No `await` comes between the last check and `running = undefined`: none slips by. */
   async function run(): Promise<void> {
     // The caller has yet to begin its wait.
     await Promise.resolve()
@@ -208,10 +202,7 @@ export function openSubmission(given: {
     tracked.set(entry.transfer.id, entry)
   }
 
-  /**
-   * Walks the ledgers. Where the RPC gives no pages, or lags, the set is empty and the transfers are looked up by
-   * their hashes.
-   */
+  /** Where the RPC gives no pages, or lags, the set is empty, and the transfers are looked up by their hashes. */
   async function tryToWalk(entries: Tracked[]): Promise<Set<Tracked>> {
     try {
       return await walk(entries)
