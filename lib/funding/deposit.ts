@@ -11,14 +11,14 @@ import { findOpenTransfer, type RecordedTransfer } from '#lib/submission/transfe
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import { type Claim, noteDeposit, returnGrant } from './grants.ts'
 
-/** Seconds for which a signed deposit can apply: ledgers enough, and not long until it has expired. */
+/** Seconds for which a signed deposit can apply: several ledgers may take it, and its expiry is soon known. */
 export const VALIDITY = 30
 
-/** Stroops bid for inclusion, so that a busy network takes it, and on top of the simulated resource fee. */
+/** Stroops: a bid for inclusion that a busy network takes, and a margin on top of the simulated resource fee. */
 const INCLUSION_FEE = 10_000
 const MARGIN = 100_000n
 
-/** A deposit, signed and not sent. */
+/** A signed deposit that has not been sent. */
 export interface SignedDeposit {
   /** the account that pays it, G… */
   faucet: string
@@ -43,8 +43,8 @@ export interface Depositor {
 }
 
 /**
- * A deposit of `amount` base units into the confidential balance of `to`, with the next sequence number that the ledger
- * has for the faucet. Nothing is sent.
+ * Signs a deposit of `amount` base units into the confidential balance of `to`, with the faucet's next sequence number
+ * by the ledger. Sends nothing.
  * @throws Refusal `unavailable`; `refused` when the call would fail, its cause a ContractFailure
  */
 export async function signDeposit(
@@ -82,8 +82,8 @@ export async function signDeposit(
 /** Makes deposits of claimed grants, one after the other: an account has one open transfer at most. */
 export interface Granting {
   /**
-   * Resolves to the settled deposit of a claim. Undefined if `patience` (ms) ran out, or the claim has no deposit and can
-   * have none.
+   * Resolves to the settled deposit of a claim. Undefined if `patience` (ms) ran out, or the claim has no deposit and
+   * can have none.
    */
   grant(db: Database, claim: Claim & { amount: bigint }, patience: number): Promise<Transfer | undefined>
 }
@@ -91,7 +91,7 @@ export interface Granting {
 export function openGranting(given: Depositor & { submission: Submission }): Granting {
   const { submission, now } = given
   const account = given.keypair.publicKey()
-  /** requests of this process take turns; other processes meet at the faucet's open transfer */
+  /** requests of this process take turns; across processes the faucet's one open transfer makes them wait */
   let turn: Promise<unknown> = Promise.resolve()
 
   async function grant(db: Database, claim: Claim & { amount: bigint }, patience: number) {
@@ -132,7 +132,7 @@ export function openGranting(given: Depositor & { submission: Submission }): Gra
     if (!deposit) return undefined
     const recorded = await record(db, claim, deposit)
     if (recorded === 'returned') return undefined
-    // Another process was first: its deposit uses the same number.
+    // Another process was first: its deposit uses the same sequence number.
     if (recorded === 'taken') return 'again'
     const sent = await submission.submit(recorded, { innerHash: deposit.hash, isNew: true, patience: left() })
     // What the network refuses now may still apply, and its end is waited for.
@@ -175,7 +175,7 @@ export function openGranting(given: Depositor & { submission: Submission }): Gra
   return { grant }
 }
 
-/** These take the SQL transaction back. */
+/** Thrown inside the SQL transaction to roll it back. */
 class Taken extends Error {}
 class Returned extends Error {}
 

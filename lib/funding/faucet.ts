@@ -19,7 +19,7 @@ export interface FaucetRules {
   patience: number
 }
 
-/** The faucet of a process: the account that mints, its rules, and what works for it. */
+/** The faucet of this process: the account that mints, its rules, and what makes its deposits. */
 export interface Faucet extends Depositor {
   rules: FaucetRules
   granting: Granting
@@ -40,8 +40,9 @@ export function requireFaucet(faucet: Faucet | undefined): Faucet {
 }
 
 /**
- * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. A grant is one
- * deposit, however often and wherever it is asked for within the cool-down; what provably brought nothing is given back.
+ * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Within the cool-down
+ * an account gets one deposit, however many requests and processes ask. A grant whose deposit provably did not arrive
+ * is returned, and the account may ask again at once.
  * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
  *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
  */
@@ -55,7 +56,7 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
     const { claim } = claimed
     const deposit = await faucet.granting.grant(db, { ...claim, amount }, deadline - faucet.now().getTime())
     if (deposit?.status === 'succeeded' && deposit.hash !== null) return { hash: deposit.hash }
-    // Another program with the faucet's key was first, and the grant is there again.
+    // Another program used the faucet's sequence number first. The grant was returned, and is claimed again.
     if (deposit && wasOvertaken(deposit) && faucet.now().getTime() < deadline) continue
     if (await returnGrant(db, claim)) throw new Refusal('faucet-busy', 'the faucet is busy: nothing was granted')
     const grant = await findGrant(db, claim)
@@ -94,8 +95,8 @@ function unregistered(): Refusal {
 }
 
 /**
- * The account whose balance is the user's: that of a ledger session, else the first wallet that the user has joined, else
- * the address of the contractor record that the user is linked to, the newest that has one.
+ * The ledger account of a user: that of a wallet session, else the first wallet that is joined to the user, else the
+ * address of the newest linked contractor record that has one.
  * @throws Refusal `account-missing` when there is none
  */
 export async function findLedgerAccount(db: Database, session: Session, now: Date): Promise<string> {

@@ -6,7 +6,7 @@ import { findTransfer } from '#lib/submission/transfers.ts'
 /** A grant as the database keeps it. */
 export type Grant = typeof grants.$inferSelect
 
-/** One grant among all that an account ever had. */
+/** Names one grant: an account has at most one at a time, and each new grant has a new `claim`. */
 export type Claim = Pick<Grant, 'account' | 'claim'>
 
 const CLOCK = sql`clock_timestamp()`
@@ -16,9 +16,9 @@ const after = (seconds: number) => sql`${grants.claimedAt} + make_interval(secs 
 const LEFT_BEHIND = 180
 
 /**
- * Claims a grant of `amount` base units, in one statement: of many at once one wins. Not while an earlier one is open,
- * nor within `coolDown` seconds of the last that was not returned: then it answers with the seconds after which to ask
- * again, and the transfer of that grant.
+ * Claims a grant of `amount` base units in one statement, so that of simultaneous claims one wins. No grant is claimed
+ * while an earlier one is open, or within `coolDown` seconds of the last one that was not returned: the answer is then
+ * the seconds after which to ask again, and the transfer of that grant.
  */
 export async function claimGrant(
   db: Database,
@@ -64,7 +64,9 @@ export async function findGrant(db: Database, { account, claim }: Claim): Promis
 const isUnsigned = ({ account, claim }: Claim) =>
   and(eq(grants.account, account), eq(grants.claim, claim), eq(grants.status, 'claimed'), isNull(grants.transfer))
 
-/** Notes the deposit, in the SQL transaction that records it. False when the grant has been given back meanwhile. */
+/**
+ * Links a grant to its deposit, in the SQL transaction that records it. False if the grant has been returned meanwhile.
+ */
 export async function noteDeposit(tx: Database, claim: Claim, transfer: string): Promise<boolean> {
   const noted = await tx
     .update(grants)
@@ -74,7 +76,7 @@ export async function noteDeposit(tx: Database, claim: Claim, transfer: string):
   return noted.length > 0
 }
 
-/** Gives back a grant for which nothing is signed. False when something is. */
+/** Returns a grant that has no recorded deposit. False if it has one, or has ended. */
 export async function returnGrant(db: Database, claim: Claim, contractError: number | null = null): Promise<boolean> {
   const returned = await db
     .update(grants)
@@ -91,7 +93,7 @@ const GRANT_ENDS = {
   unknown: 'unknown',
 } as const satisfies Record<Exclude<TransferStatus, 'open'>, GrantStatus>
 
-/** Gives the grant of a settled deposit its end. Runs in the SQL transaction that settles the transfer. */
+/** Ends the grant of a settled deposit. Runs in the SQL transaction that settles the transfer. */
 export async function bookGrant(tx: Database, { id, sponsor, status, contractError }: Transfer): Promise<void> {
   if (status === 'open' || sponsor !== null) return
   await tx

@@ -9,13 +9,13 @@ export interface VaultState {
   held: string
 }
 
-/** Looks at the vault. */
+/** Reads the vault from the ledger. */
 export interface Vault {
-  /** @throws Refusal `unavailable`; `not-wired` when the token is none, or not over a Stellar asset */
+  /** @throws Refusal `unavailable`; `not-wired` when the contract is no confidential token, or has no Stellar asset */
   read(): Promise<VaultState>
 }
 
-/** @param address what holds the asset behind `token`: the token's own contract, or a bridge's */
+/** @param address the contract or account that holds the asset behind `token`: the token itself, or a bridge */
 export function openVault(given: { server: EntryReader; token: string; address: string }): Vault {
   const { server, token, address } = given
   // A token cannot change its asset, so it is asked for once.

@@ -9,10 +9,11 @@ import { auditRecorded, linkEarlierPayout, linkRivalsPayout, type Proposal, rowO
 import { sponsorRefused } from './refusal-reason.ts'
 
 /**
- * Writes down what a client has sent by itself and what stands on the ledger as a success, with a bid of nothing. Where a
- * transfer of this number to the same recipient is open, this is its payment: it joins that one, and the next poll settles
- * it, with all that was charged for it. Else it settles a payout that was made before the ledger closed: first that of an
- * earlier transfer with this number, which was to be paid by it.
+ * Records a transaction that its client has sent by itself and that stands on the ledger as a success. Its bid is zero,
+ * because the client has paid the fee. If a transfer of this sequence number to the same recipient is open, the
+ * transaction is its payment: it joins as an envelope, and the next poll settles the transfer. Otherwise it becomes a
+ * settled transfer of its own and pays a payout that was made before the ledger closed: first that of an earlier
+ * transfer with this number.
  * @throws SponsorRefusal when the payout that the client names does not fit
  */
 export async function recordApplied(
@@ -28,7 +29,7 @@ export async function recordApplied(
     const isPaid = open && open.sequenceNumber === intent.sequenceNumber && open.recipient === intent.to
     return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, { record, books }))
   })
-  // Only after the commit: the open transfer must not expire, and its payout be sent again, because another was named.
+  // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
   if (!fits) throw sponsorRefused('payout')
   const recorded = await findTransferOfHash(db, inner.hashHex)
   if (!recorded) throw new Error('what was recorded is gone')
@@ -44,7 +45,7 @@ async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, rec
   return linked !== undefined
 }
 
-/** @throws SponsorRefusal, which takes it all back, if the payout that the client names does not fit */
+/** @throws SponsorRefusal, which rolls everything back, if the payout that the client names does not fit */
 async function settleApplied(
   tx: Database,
   proposal: Proposal,
@@ -77,10 +78,12 @@ async function settleApplied(
   return true
 }
 
-/** The time of a ledger is cut to whole seconds. */
+/** The end of the second in which the ledger closed: its time is cut to whole seconds. */
 const closeOf = ({ closedAt }: LedgerRecord) => new Date((closedAt + 1) * 1000)
 
-/** It costs nothing, is not sent again, and cannot apply later than it did: its maxTime says nothing more. */
+/**
+ * The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it.
+ */
 const envelopeOf = ({ inner, intent }: Proposal, { closedAt }: LedgerRecord) => ({
   innerHash: inner.hashHex,
   outerHash: null,

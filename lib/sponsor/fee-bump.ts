@@ -18,7 +18,7 @@ export interface InnerTransaction {
 }
 
 /**
- * Decodes `signedXDR`, the base64 XDR of a V1 envelope. Fee bumps and V0 envelopes are not what a client may send.
+ * Decodes `signedXDR`, the base64 XDR of a V1 envelope. A client may send neither a fee bump nor a V0 envelope.
  * @throws Refusal `signed-xdr-invalid`
  */
 export function decodeInner(signedXDR: string, passphrase: string): InnerTransaction {
@@ -64,9 +64,9 @@ export interface FeeBump {
 }
 
 /**
- * Wraps `inner` in a fee bump that `sponsor` pays and signs. The outer fee is exactly twice the inner fee. It is built
- * from XDR, because the SDK's builder takes a fee per operation and adds the resource fee once more: thrice, not twice.
- * The envelope is read back and compared with `inner` before it leaves this function.
+ * Wraps `inner` in a fee bump that `sponsor` pays and signs. The outer fee is exactly twice the inner fee. The fee bump
+ * is built from XDR: the SDK's builder takes a fee per operation and adds the resource fee once more, three times in
+ * all. The envelope is read back and compared with `inner` before it leaves this function.
  */
 export function wrapInFeeBump(inner: InnerTransaction, sponsor: Keypair, passphrase: string): FeeBump {
   const bid = outerFee(BigInt(inner.envelope.tx.fee))

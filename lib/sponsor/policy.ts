@@ -18,7 +18,7 @@ export function paysForAnything(rules: Pick<SponsorRules, 'contracts'>): boolean
   return rules.contracts.size > 0
 }
 
-/** The payment that an inner transaction asks for. Nothing but time and ledger can still stand against it. */
+/** The payment that an inner transaction asks for, after every check that needs neither clock nor ledger. */
 export interface Intent {
   contract: string
   function: string
@@ -35,7 +35,10 @@ export interface Intent {
   resources: xdr.SorobanResources
 }
 
-/** A signed transaction must leave room to be sent and time to be signed, and no more (seconds). */
+/**
+ * How long a signed transaction must still be valid (seconds): long enough to be sent, and no longer than signing
+ * needs.
+ */
 const LEAST_VALIDITY = 10
 const MOST_VALIDITY = 330
 
@@ -43,7 +46,7 @@ const MOST_VALIDITY = 330
 const INCLUSION_FEE = 100n
 
 /**
- * Reads what `inner` asks for, and refuses all that is not exactly one confidential transfer of the source's own.
+ * Reads what `inner` asks for. Refuses everything but exactly one confidential transfer that the source itself pays.
  * Pure: no signature, no ledger, no clock. Cheapest checks first.
  * @throws SponsorRefusal
  */
@@ -61,7 +64,8 @@ export function readIntent(inner: InnerTransaction, rules: SponsorRules): Intent
 }
 
 /**
- * The time bounds must be open now and close soon: an endless transaction could be sent when its payer no longer expects it.
+ * The time bounds must be open now and close soon: an endless transaction could be sent when its payer no longer
+ * expects it.
  * @param now unix seconds
  * @throws SponsorRefusal
  */
@@ -119,8 +123,9 @@ function isAccountOrContract(value: xdr.ScVal | undefined): value is Extract<xdr
 }
 
 /**
- * The outer signature pays for all that the inner authorizes, so that must be this one call, in the name of the source
- * account. Credentials of any other sort, those of later protocols included, could use the signature of another account.
+ * The sponsor pays for everything that the inner transaction authorizes, so it may authorize this one call only, in the
+ * name of the source account. Credentials of any other type could use the signature of another account; types that
+ * later protocols add are refused as well.
  */
 function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], call: xdr.InvokeContractArgs): void {
   const [entry, ...others] = entries
@@ -135,7 +140,7 @@ function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], c
   if (!same) throw sponsorRefused('auth-invocation')
 }
 
-/** All addresses in the call but that of the payee: being paid takes nothing away. */
+/** All addresses in the call except the payee's: an address that the service controls may be paid. */
 function payingAddresses(call: xdr.InvokeContractArgs): string[] {
   return call.args
     .filter((_, position) => position !== 1)
@@ -148,7 +153,7 @@ function checkControlled(addresses: readonly string[], rules: SponsorRules): voi
 
 /**
  * The inner fee alone is no bound: since CAP-66 a fee-bumped inner may declare a resource fee far above its own fee.
- * So both are capped, and the inner must be able to pay its way by itself.
+ * So both are capped, and the inner fee must cover the resource fee and an inclusion fee.
  */
 function checkFees(tx: xdr.Transaction, rules: SponsorRules): Pick<Intent, 'fee' | 'resourceFee' | 'resources'> {
   if (tx.ext.type !== 'sorobanData') throw sponsorRefused('no-resources')

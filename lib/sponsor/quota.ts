@@ -32,8 +32,8 @@ export function quotaDay(now: Date): string {
 
 /**
  * Reserves a bid against the account's day, everybody's day and the sponsor's float, each in one conditional
- * statement, so that callers side by side cannot overrun a limit together. Rows are always locked in this order.
- * Must run inside the transaction that records the transfer: a refusal throws and takes all of it back.
+ * statement, so that simultaneous requests cannot exceed a limit together. Rows are always locked in this order.
+ * Must run inside the transaction that records the transfer: a refusal throws and rolls all of it back.
  * @param available what the ledger would let the sponsor spend, in stroops
  * @throws SponsorRefusal
  */
@@ -54,7 +54,7 @@ async function hold(
   limit: { stroops: bigint; transfers?: number },
 ): Promise<boolean> {
   const { transfers } = limit
-  // A first row of the day is inserted, not updated, and its limits hold here.
+  // The day's first row is inserted without the condition of the update, so its limits are checked here.
   if (bid > limit.stroops || (transfers !== undefined && transfers < count)) return false
   const fits = sql`${quotas.used} + ${quotas.held} + ${bid} <= ${limit.stroops}`
   const held = await tx

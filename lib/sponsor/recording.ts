@@ -10,7 +10,7 @@ import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, release, reserve } from './quota.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
-/** The terms of a transfer: they differ between a client's transfers and the relay's. */
+/** What differs between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
   /** the payout that the client names, if it does */
   payoutId?: string
@@ -29,10 +29,10 @@ export interface Proposal {
 }
 
 /**
- * Writes a transfer down, claims the payout that it pays and reserves what it may cost, in one SQL transaction, before
- * anything is sent. What competes for an open transfer reserves only what it bids more.
- * @throws SponsorRefusal when it does not fit the account's open transfer or the payout that the client names, or a quota,
- *   the budget or the float does not allow it
+ * Records a transfer, claims the payout that it pays and reserves what it may cost, in one SQL transaction, before
+ * anything is sent. An envelope that joins an open transfer reserves only what it bids above that transfer.
+ * @throws SponsorRefusal when it does not fit the account's open transfer or the payout that the client names, or a
+ *   quota, the budget or the float does not allow it
  */
 export function recordTransfer(
   db: Database,
@@ -70,7 +70,7 @@ export function recordTransfer(
   })
 }
 
-/** The columns that a transfer has from what it asks for. */
+/** The columns of a transfer that follow from its intent. */
 export const rowOf = (intent: Intent, now: Date) => ({
   account: intent.from,
   sequenceNumber: intent.sequenceNumber,
@@ -103,7 +103,7 @@ export async function auditRecorded(
   })
 }
 
-/** The payout that a transfer may claim: the one that the client names, if it does, made before a moment. */
+/** Limits the payouts that a transfer may claim: to the one that the client names, or to those made before a moment. */
 type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
 
 /** Claims the payout of a transfer that begins, if one fits. Undefined if the client names one that does not. */
@@ -123,7 +123,9 @@ export async function linkPayout(
   return { ...transfer, payout }
 }
 
-/** Links a rival of an open transfer: the transfer keeps its payout, and a rival may name one only where there is none. */
+/**
+ * Links the payout that a rival of an open transfer names. A transfer that has a payout keeps it, and no other fits.
+ */
 export async function linkRivalsPayout(
   tx: Database,
   open: Transfer,
@@ -135,7 +137,10 @@ export async function linkRivalsPayout(
   return open.payout === null ? await linkPayout(tx, open, named, now) : undefined
 }
 
-/** Links a transfer that the client has sent by itself: first to the payout of an earlier transfer with its number. */
+/**
+ * Links a transfer that its client has sent by itself: to the payout that the client names, else to that of an earlier
+ * transfer with its sequence number, else to any that fits.
+ */
 export async function linkEarlierPayout(
   tx: Database,
   transfer: Transfer,
@@ -161,8 +166,8 @@ export async function linkEarlierPayout(
 const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
 
 /**
- * Gives the payout of a settled transfer its outcome, and turns what the transfer reserved into what it cost. Runs in the
- * SQL transaction that settles the transfer.
+ * Gives the payout of a settled transfer its outcome, and turns what the transfer reserved into what it cost. Runs in
+ * the SQL transaction that settles the transfer.
  */
 export async function bookTransfer(tx: Database, settled: Transfer, now: Date): Promise<void> {
   const { id, applied, account, quotaAccount, quotaDay, sponsor, bid, payout, status, organisation } = settled
@@ -175,7 +180,7 @@ export async function bookTransfer(tx: Database, settled: Transfer, now: Date): 
   })
   if (payout) await settlePayout({ db: tx, now }, { payout, transfer: id, outcome: outcomeOf(settled) })
   if (sponsor === null) return
-  // Of an unknown end the ledger may have charged the whole bid.
+  // If the end is unknown, the ledger may have charged the whole bid.
   const charged = status === 'unknown' ? bid : (settled.feeCharged ?? 0n)
   await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid }, charged)
 }

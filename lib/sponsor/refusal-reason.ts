@@ -48,13 +48,13 @@ export const REFUSAL_REASONS = {
 
 export type RefusalReason = keyof typeof REFUSAL_REASONS
 
-/** `detail` is appended to the words of a reason, or stands for their `<time>`; `asOf` is the ledger that shows it. */
+/** `detail` is appended to a reason's words, or replaces their `<time>`. `asOf` is the ledger that gave the reason. */
 export interface Particulars {
   detail?: string
   asOf?: number
 }
 
-/** The 422 of a reason. */
+/** The refusal for a reason. */
 export function sponsorRefused(reason: RefusalReason, particulars: Particulars = {}): SponsorRefusal {
   return new SponsorRefusal(reason, particulars)
 }

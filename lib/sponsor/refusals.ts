@@ -8,8 +8,8 @@ import type { InnerTransaction } from './fee-bump.ts'
 import type { RefusalReason } from './refusal-reason.ts'
 
 /**
- * Into the log, and counted by account, hour and reason; the first of an hour is a row of the audit log. The refusal stands
- * whether or not the database can be reached just now.
+ * Logs a refusal and counts it by account, hour and reason. The first of each hour also goes into the audit log. It
+ * never throws, so that the caller gets the refusal even while the database is out of reach.
  */
 export async function noteRefusal(
   db: Database,
@@ -46,7 +46,7 @@ export async function noteRefusal(
 /** How long counts of refusals are kept (days); their rows in the audit log stay. */
 const KEPT_DAYS = 30
 
-/** Forgets the counts of refusals that are long past. Resolves to how many rows. */
+/** Deletes the counts that are older. Resolves to how many rows it deleted. */
 export async function purgeRefusals(db: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000)
   const forgotten = await db.delete(refusals).where(lt(refusals.lastAt, before)).returning({ hour: refusals.hour })

@@ -62,8 +62,8 @@ function hostError(print: string): string {
 
 /**
  * Non-refundable fees follow what a transaction declares, not what it uses. So a declaration may exceed the need by a
- * quarter, or by a small absolute amount where that is more. One that falls short fails on the ledger, at our cost, and
- * simulation does not look at it.
+ * quarter, or by a small absolute amount where that is more. A declaration that falls short fails on the ledger, at the
+ * sponsor's cost, and simulation does not notice it.
  * @param needed what simulation found, its margins included
  * @throws SponsorRefusal
  */
@@ -87,13 +87,16 @@ const FEE_SLACK = 100_000n
 /** Stroops that the rent of the entries grows by, at most, while a signed transaction is on its way. */
 const RENT_DRIFT = 1_000n
 
-/** Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint. */
+/**
+ * Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint.
+ */
 const DEAREST = { instructions: 25, byte: 12, entry: 10_000 }
 
 /**
- * Holds the declared resource fee against what the call needs. The network takes the fee for what is declared first, and
- * what is left must cover rent and events: where it does not, the transaction fails on the ledger, at the sponsor's cost.
- * So a declaration beyond the need must be paid for. Far above the need a fee only holds the sponsor's float.
+ * Holds the declared resource fee against what the call needs. The network takes the fee for what is declared first,
+ * and what is left must cover rent and events: where it does not, the transaction fails on the ledger, at the sponsor's
+ * cost. So a declaration beyond the need must be paid for. A fee far above the need would only tie up the sponsor's
+ * float.
  * @param needed what simulation found, its margins included; `fee` in stroops
  * @throws SponsorRefusal
  */

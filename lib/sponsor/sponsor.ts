@@ -18,7 +18,7 @@ export interface Sponsor {
   controlledAddresses: (db: Database) => Promise<ReadonlySet<string>>
   /** stroops that the sponsor may spend, as of at least the given ledger */
   readFloat: (ledger: number) => Promise<bigint>
-  /** the same, asked of the ledger now */
+  /** stroops that the sponsor may spend, read from the ledger now */
   readBalance: () => Promise<bigint>
   now: () => Date
 }
@@ -90,8 +90,8 @@ export function availableBalance(account: xdr.AccountEntry): bigint {
 }
 
 /**
- * One reading of the sponsor's balance per ledger, shared by all who ask meanwhile. A node that lags gives a balance from
- * which later fees have not been taken, so an older reading never stands for a newer one.
+ * Reads the sponsor's balance once per ledger, for all requests together. A node that lags gives a balance from which
+ * later fees have not been taken, so an older reading never replaces a newer one.
  */
 export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) => Promise<bigint> {
   let known: { ledger: number; balance: Promise<bigint> } | undefined

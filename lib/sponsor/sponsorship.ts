@@ -11,10 +11,10 @@ import { noteRefusal } from './refusals.ts'
 import type { Sponsor } from './sponsor.ts'
 import { checkPayer, findApplied, isBehind, isOfTheMoment, type Verified, verify } from './verification.ts'
 
-/** How long an answer is doubted that is older than a refusal's, or than the payer's last settled transfer (ms). */
+/** How long the network is asked again (ms) while its answers are older than what is already known of the payer. */
 const DOUBT_MS = 5_000
 
-/** How long a request waits for a look at the account's older transfer (ms). */
+/** How long a request waits for a poll of the account's older transfer (ms). */
 const POLL_MS = 5_000
 
 /** The transfer of a request. `isNew`: this very request has recorded the envelope. */
@@ -24,8 +24,8 @@ export interface Sponsored {
 }
 
 /**
- * Everything that must hold before the sponsor owes anything, then the record that makes it owe. It refuses, and agrees,
- * only on what the network says now: one address may stand for several nodes, and some lag.
+ * Checks everything that must hold before the sponsor pays, then records the transfer, which binds the sponsor. It
+ * refuses and agrees only on recent answers: one RPC address may stand for several nodes, and some lag.
  * @param options.channel the one controlled address that may pay
  * @throws SponsorRefusal; Refusal `unavailable`
  */
@@ -65,7 +65,7 @@ async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promis
   }
 }
 
-/** Answers with `cause` where the ledger's answer is too old to go by. */
+/** Resolves to a `cause` if the network's answer is too old to rely on. */
 async function attemptOnce(
   db: Database,
   sponsor: Sponsor,
@@ -101,12 +101,12 @@ async function attemptOnce(
 const wrap = ({ keypair, network }: Sponsor, inner: InnerTransaction): FeeBump =>
   wrapInFeeBump(inner, keypair, network.passphrase)
 
-/** The network refused the stored envelope for its signatures. */
+/** The result codes by which the network refuses an envelope for its signatures. */
 const SIGNATURE_CODES = new Set(['txBadAuth', 'txBadAuthExtra'])
 
 /**
- * A transaction that the network refused for its signatures, posted again with others that hold, takes the place of the
- * stored one: the inner hash is the same.
+ * Replaces a stored envelope that the network refused for its signatures, once the same transaction is posted again
+ * with signatures that hold. The inner hash stays the same.
  */
 export async function renewSignatures(
   db: Database,
@@ -121,7 +121,7 @@ export async function renewSignatures(
   try {
     checkPayer(inner, await sponsor.submission.readAccount(inner.source))
   } catch (error) {
-    // The caller gets what is known, whether these signatures do not hold either, or the ledger cannot be asked.
+    // These signatures do not hold either, or the ledger cannot be asked: the stored envelope stays.
     if (error instanceof Refusal) return known
     throw error
   }

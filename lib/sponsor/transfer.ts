@@ -20,14 +20,14 @@ export interface TransferResult {
 export interface SponsorContext {
   db: Database
   submission: Submission
-  /** undefined where the service has no sponsor key: what is recorded already is answered all the same */
+  /** undefined if the service has no sponsor key: transfers that are recorded already are still answered */
   sponsor: Sponsor | undefined
   /** how long a request waits for the ledger, in milliseconds */
   patience: number
 }
 
 /**
- * Whose transfer this is, before a body is read: only the holder of a ledger account may be sponsored.
+ * The account whose transfers may be sponsored: only a wallet session has one. No body needs to be read to tell.
  * @throws Refusal `wallet-required`
  */
 export function requirePayer(session: Session): string {
@@ -35,7 +35,7 @@ export function requirePayer(session: Session): string {
   throw new Refusal('wallet-required', 'transfers need a wallet session')
 }
 
-/** The body of a request. */
+/** The body of POST /transfer. */
 export const transferRequest = z.object(
   {
     signedXDR: z
@@ -95,9 +95,10 @@ export interface ChannelTransfer {
 }
 
 /**
- * How a channel's transfer stands. `open`: ask again with the same transfer, at any time. `refused`: the network will not
- * have it now, with its code; it may still apply until it expires, so ask again. The others are final: `hash` is what
- * stands on the ledger. Of `unknown` nothing can be told any more; its `hash` is the one under which it was sent.
+ * How a channel's transfer stands. `open`: submit the same transfer again, at any time. `refused`: the network refuses
+ * it now, with a code; it may still apply until it expires, so submit it again. The others are final, and `hash` is
+ * what stands on the ledger. With `unknown` nothing can be learned any more; its `hash` is the one under which it was
+ * sent.
  */
 export type ChannelOutcome =
   | { status: 'open' }
@@ -108,12 +109,12 @@ export type ChannelOutcome =
   | { status: 'unknown'; hash: string }
 
 /**
- * The one entry for a relay: submits the transfer that a channel has signed, waits at most `patience` milliseconds for its
- * end, and tells how it stands. The policy is that of a client's transfer; only the channel itself leaves the set of
- * addresses that may not pay. To go on waiting, or after a restart, call it again with the very same `signedXDR`: it is
- * recorded and paid for once. Nothing is recorded where it throws, or `confirm` does.
- * @throws SponsorRefusal when the sponsor does not pay; Refusal `unavailable` when ledger or database cannot be reached;
- *   and the errors of `confirm`
+ * The relay's only way to the sponsor: submits the transfer that a channel has signed, waits at most `patience`
+ * milliseconds for its end, and resolves to how it stands. The policy is that of a client's transfer, except that the
+ * channel may pay, although the service controls it. To go on waiting, or after a restart, call it again with the very
+ * same `signedXDR`: the transfer is recorded and paid for once. Nothing is recorded if `confirm` throws.
+ * @throws SponsorRefusal when the sponsor does not pay; Refusal `unavailable` when ledger or database cannot be
+ *   reached; and the errors of `confirm`
  */
 export async function sponsorChannel(
   context: SponsorContext,
@@ -125,7 +126,7 @@ export async function sponsorChannel(
   if (outcome.kind === 'open') return { status: 'open' }
   if (outcome.kind === 'refused') return { status: 'refused', resultCode: outcome.resultCode }
   const { status, hash, applied, resultCode, contractError } = outcome.transfer
-  // A rival with the same number stands there: this transfer never will.
+  // Another transaction has used the sequence number: this transfer will never apply.
   if (status === 'succeeded' && applied !== inner.hashHex) return { status: 'expired' }
   if (status === 'succeeded' && hash !== null) return { status, hash }
   if (status === 'failed' && hash !== null) return { status, hash, resultCode: resultCode ?? '', contractError }

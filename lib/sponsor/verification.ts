@@ -42,8 +42,8 @@ export async function verify(sponsor: Sponsor, inner: InnerTransaction, intent: 
 
 /**
  * The payer's own account is read each time, though its master key may have signed: that key can have lost its weight,
- * and simulation checks no sequence number. What the network refuses at submission costs nothing, but every such transfer
- * holds its bid until it has expired, and enough of them hold the whole budget.
+ * and simulation checks no sequence number. What the network refuses at submission costs nothing, but every such
+ * transfer holds its bid until it has expired, and enough of them hold the whole budget.
  * @throws SponsorRefusal
  */
 export function checkPayer(inner: InnerTransaction, { account, latestLedger }: AccountReading): void {
@@ -80,7 +80,7 @@ function signaturesOf(inner: InnerTransaction): HintedSignature[] {
   }))
 }
 
-/** The refusals that time, account and simulation give. */
+/** The refusals that time, account and simulation give: a moment later they may no longer hold. */
 const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
   'not-yet-valid',
   'no-expiry',
@@ -102,16 +102,18 @@ const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
 
 export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)
 
-/** One address may stand for several nodes: so often a lagging one is asked again in a row. */
+/** How often a look-up is repeated: one RPC address may stand for several nodes, and one that lags may answer. */
 const ASKED_AGAIN = 4
 
-/** An RPC whose latest ledger closed longer ago (seconds) calls itself unhealthy: it may know nothing of the present. */
+/**
+ * An RPC whose latest ledger closed longer ago (seconds) calls itself unhealthy: it may know nothing of the present.
+ */
 export const MOST_SILENT = 30
 
 /**
- * Looks up a transaction that its client may have sent by itself. `absent`: it is no success up to ledger
- * `asOf`, on which a refusal rests. `unsure`: no answer was late enough to tell, as after all nodes were restored from a
- * backup, and to refuse would call for a second payment.
+ * Looks up a transaction that its client may have sent by itself. `absent`: it is no success up to ledger `asOf`, on
+ * which a refusal rests. `unsure`: no answer was late enough to tell, as after all nodes were restored from a backup,
+ * and to refuse would call for a second payment.
  * @throws Refusal `unavailable`
  */
 export async function findApplied(
