@@ -15,7 +15,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
     <table className="w-full">
       <caption className="sr-only">Transfers of the job in order, what failed first</caption>
       <thead>
-        <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium">
+        <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium [&_th]:whitespace-nowrap [&_th:last-child]:pr-0">
           <th scope="col">Transfer</th>
           <th scope="col" className="max-md:hidden">
             Channel
@@ -30,7 +30,7 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
           <th scope="col">Settled in</th>
         </tr>
       </thead>
-      <tbody className="[&_td]:py-1 [&_td]:pr-4 [&_td]:align-top">
+      <tbody className="[&_td]:py-1 [&_td]:pr-4 [&_td]:align-top [&_td:last-child]:pr-0">
         {failedFirst.map((item) => (
           <tr key={item.position}>
             <td>
@@ -42,9 +42,12 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
                   a later transfer to the same person: <TransactionHash hash={item.paidLater} network={network} />
                 </p>
               )}
-              {item.status === 'failed' && item.recipient && (
-                <div className="text-xs text-faint lg:hidden">
-                  to <Address value={item.recipient} network={network} />
+              <div className="text-xs text-faint lg:hidden">
+                to {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
+              </div>
+              {item.channel && (
+                <div className="text-xs text-faint md:hidden">
+                  via <Address value={item.channel} network={network} />
                 </div>
               )}
               {item.hash && (
@@ -60,8 +63,10 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
             <td className="max-sm:hidden">
               {item.hash ? <TransactionHash hash={item.hash} network={network} /> : '–'}
             </td>
-            <td>{item.sentAt ? between(item.queuedAt, item.sentAt) : '–'}</td>
-            <td>{item.sentAt && item.settledAt ? between(item.sentAt, item.settledAt) : '–'}</td>
+            <td className="whitespace-nowrap">{item.sentAt ? between(item.queuedAt, item.sentAt) : '–'}</td>
+            <td className="whitespace-nowrap">
+              {item.sentAt && item.settledAt ? between(item.sentAt, item.settledAt) : '–'}
+            </td>
           </tr>
         ))}
       </tbody>

@@ -22,7 +22,7 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
   const isPaidLater = failed.length > 0 && failed.every(({ paidLater }) => paidLater !== null)
   return (
     <details open={isOpen} className="group rounded-lg border border-line bg-surface shadow-card">
-      <summary className="grid list-none grid-cols-[1fr_7rem] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised sm:grid-cols-[13rem_minmax(8rem,1fr)_7rem_9rem] [&::-webkit-details-marker]:hidden">
+      <summary className="grid list-none grid-cols-[1fr_7rem] items-center gap-x-6 gap-y-2 rounded-lg px-4 py-3 hover:bg-raised md:grid-cols-[13rem_minmax(0,1fr)_9rem_8rem] [&::-webkit-details-marker]:hidden">
         <span className="max-sm:[&>time>span]:block">
           <span aria-hidden="true" className="mr-1.5 inline-block text-faint transition-transform group-open:rotate-90">
             ›
@@ -32,14 +32,14 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
             {job.organisationName ?? `job ${job.id.slice(0, 8)}`}
           </span>
         </span>
-        <span className="max-sm:order-1">
+        <span className="max-md:order-1">
           <Progress label="Transfers" settled={count('paid')} failed={count('failed')} total={job.items.length} />
         </span>
         <span>
           <Status of="job" is={jobState(job, now)} />
-          {isPaidLater && <span className="block text-xs text-faint">later transfers paid the same people</span>}
+          {isPaidLater && <span className="block text-xs text-faint">paid by later transfers</span>}
         </span>
-        <span className="text-right text-soft max-sm:order-1 max-sm:text-xs">
+        <span className="text-right whitespace-nowrap text-soft max-md:order-1 max-sm:text-xs">
           {job.endedAt ? `took ${between(job.createdAt, job.endedAt)}` : `since ${between(job.createdAt, now)}`}
         </span>
       </summary>

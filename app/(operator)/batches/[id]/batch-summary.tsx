@@ -17,7 +17,12 @@ export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
     ['Created', <Moment key="created" at={createdAt} now={now} />],
     ['Started', startedAt ? <Moment key="started" at={startedAt} now={now} /> : '–'],
     ...(progressedAt ? [['Last progress', <Moment key="progressed" at={progressedAt} now={now} />] as const] : []),
-    ['Took', tookOf(batch, now)],
+    [
+      'Took',
+      <span key="took" className="whitespace-nowrap">
+        {tookOf(batch, now)}
+      </span>,
+    ],
   ] as const
   return (
     <section aria-label="Summary" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
