@@ -26,12 +26,13 @@ interface SearchFormProps {
   children?: ReactNode
 }
 
-export const FIELD = 'min-w-0 rounded-md border border-edge bg-surface px-3 py-1.5 placeholder:text-faint'
+export const FIELD = 'h-9 min-w-0 rounded-md border border-edge bg-surface px-3 placeholder:text-faint'
 
 /** Searches a list within its filters, with or without JavaScript. */
 export function SearchForm({ path, query, searches, tab, filters, children }: SearchFormProps) {
   const kept = [...filters.map(({ name }) => name), ...(tab === undefined ? [] : [tab])]
   const q = query.q ?? ''
+  const isAsked = Object.entries(query).some(([name, value]) => name !== 'page' && value !== '' && !kept.includes(name))
   return (
     <search>
       <form action={path} method="get" className="mb-3 flex flex-wrap items-center gap-2">
@@ -62,13 +63,13 @@ export function SearchForm({ path, query, searches, tab, filters, children }: Se
         {children}
         <button
           type="submit"
-          className="rounded-md border border-edge bg-surface px-3 py-1.5 hover:border-accent hover:text-accent"
+          className="h-9 rounded-md border border-edge bg-surface px-3 hover:border-accent hover:text-accent"
         >
           Search
         </button>
-        {q !== '' && (
+        {isAsked && (
           <Link
-            href={addressOf(path, { ...query, q: '', page: '' })}
+            href={addressOf(path, Object.fromEntries(kept.map((name) => [name, query[name] ?? ''])))}
             prefetch={false}
             className="px-1 text-soft underline-offset-4 hover:underline"
           >

@@ -21,7 +21,7 @@ export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
   const asked = query[name] ?? ''
   const chosen = tabs.some(([value]) => value === asked) ? asked : ''
   return (
-    <nav aria-label={label} className="-mx-1 mb-4 flex flex-wrap gap-x-1 gap-y-0.5">
+    <nav aria-label={label} className="mb-4 flex flex-wrap gap-x-1 gap-y-0.5">
       {tabs.map(([value, word]) => (
         <Link
           key={value}
