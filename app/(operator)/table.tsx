@@ -7,6 +7,8 @@ import type { ReactNode } from 'react'
 export interface Column<Row> {
   head: string
   cell: (row: Row) => ReactNode
+  /** of the first column: what stands beneath its cell, as wide as the row on a phone */
+  beneath?: (row: Row) => ReactNode
   from?: 'sm' | 'md' | 'lg' | 'xl'
   isRepeated?: boolean
   isNumber?: boolean
@@ -24,16 +26,21 @@ interface TableProps<Row> {
   keyOf: (row: Row) => string
 }
 
+/** On a phone a row is a card: its columns are those of the table, and what stands beneath them is as wide as the card. */
+const CARD = 'max-sm:col-span-full max-sm:grid max-sm:grid-cols-subgrid'
+
 /** A list of records. */
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   const classOf = ({ from, isNumber }: Column<Row>) =>
-    `px-3 first:pl-4 last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right' : 'text-left'}`
+    `px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
+  // A phone shows no head where it would name one column only: each row begins with what it is about.
+  const isLone = columns.filter(({ from }) => !from).length === 1
   return (
     <div className="overflow-hidden rounded-lg border border-line bg-surface shadow-card">
-      <table className="w-full border-collapse">
+      <table className="w-full border-collapse max-sm:grid max-sm:grid-cols-[minmax(0,1fr)_fit-content(55%)] max-sm:gap-x-4">
         <caption className="sr-only">{caption}</caption>
-        <thead>
-          <tr className="border-b border-line">
+        <thead className={isLone ? 'max-sm:sr-only' : CARD}>
+          <tr className={`border-b border-line max-sm:px-4 ${CARD}`}>
             {columns.map((column) => (
               <th
                 key={column.head}
@@ -45,15 +52,26 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
             ))}
           </tr>
         </thead>
-        <tbody className="divide-y divide-line">
+        <tbody className={`divide-y divide-line ${CARD}`}>
           {rows.map((row) => (
-            <tr key={keyOf(row)} className="transition-colors hover:bg-raised">
-              {columns.map((column, index) => (
-                <td key={column.head} className={`py-2.5 align-top max-sm:[&>time>span]:block ${classOf(column)}`}>
-                  {column.cell(row)}
-                  {index === 0 && <Repeated columns={columns} row={row} />}
-                </td>
-              ))}
+            <tr key={keyOf(row)} className={`transition-colors hover:bg-raised max-sm:px-4 max-sm:py-2.5 ${CARD}`}>
+              {columns.map((column, index) =>
+                index === 0 ? (
+                  <td key={column.head} className={`py-2.5 align-top max-sm:contents ${classOf(column)}`}>
+                    <div className={`min-w-0 max-sm:[&>time>span]:block ${isLone ? 'max-sm:col-span-full' : ''}`}>
+                      {column.cell(row)}
+                    </div>
+                    <div className="max-sm:order-1 max-sm:col-span-full">
+                      {column.beneath?.(row)}
+                      <Repeated columns={columns} row={row} />
+                    </div>
+                  </td>
+                ) : (
+                  <td key={column.head} className={`py-2.5 align-top max-sm:py-0 ${classOf(column)}`}>
+                    {column.cell(row)}
+                  </td>
+                ),
+              )}
             </tr>
           ))}
         </tbody>
@@ -67,8 +85,11 @@ function Repeated<Row>({ columns, row }: Pick<TableProps<Row>, 'columns'> & { ro
     const value = isRepeated && cell(row)
     if (!from || !value || value === '–') return null
     return (
-      <div key={head} className={`mt-0.5 text-xs text-faint ${REPEATED[from]}`}>
-        {head} {value}
+      <div
+        key={head}
+        className={`mt-0.5 text-xs max-sm:grid max-sm:grid-cols-[5.5rem_minmax(0,1fr)] max-sm:gap-x-2 ${REPEATED[from]}`}
+      >
+        <span className="text-faint">{head}</span> <span>{value}</span>
       </div>
     )
   })
@@ -77,7 +98,7 @@ function Repeated<Row>({ columns, row }: Pick<TableProps<Row>, 'columns'> & { ro
 /** What stands where nothing is yet. */
 export function Empty({ children }: { children: ReactNode }) {
   return (
-    <div className="space-y-2 rounded-lg border border-dashed border-edge px-6 py-10 text-center text-soft [&_a]:text-accent [&_a]:underline [&_a]:underline-offset-4 [&_strong]:block [&_strong]:font-medium [&_strong]:text-ink">
+    <div className="space-y-2 rounded-lg border border-dashed border-edge px-6 py-10 text-center text-soft [&_a]:text-accent [&_a]:underline [&_a]:underline-offset-4 [&_code]:whitespace-nowrap [&_strong]:block [&_strong]:font-medium [&_strong]:text-ink">
       {children}
     </div>
   )

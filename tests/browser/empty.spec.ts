@@ -36,10 +36,16 @@ const NEXT_STEPS = {
   '/jobs': 'POST /batch',
 }
 
-test('every empty page says what to do next', async ({ page }) => {
+test('every empty page says what to do next, with each request on one line', async ({ page }) => {
+  await page.setViewportSize(PHONE)
   for (const [path, words] of Object.entries(NEXT_STEPS)) {
     await visit(page, program, path)
     await expect(page.getByRole('main')).toContainText(words)
+    const lines = await page
+      .getByRole('main')
+      .locator('code')
+      .evaluateAll((all) => all.map((code) => code.getClientRects().length))
+    expect(lines, path).toEqual(lines.map(() => 1))
   }
 })
 

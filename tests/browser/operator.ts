@@ -18,6 +18,9 @@ export const DESKTOP = { width: 1440, height: 900 }
 export const PHONE = { width: 390, height: 844 }
 export const NARROWEST = { width: 360, height: 740 }
 
+/** The widths at which a list takes another form, and those of screens. */
+export const WIDTHS = [360, 390, 640, 768, 1024, 1280, 1440]
+
 /** Gives the password, as a person does. */
 export async function signIn(page: Page, base: string, password = PASSWORD): Promise<void> {
   if (!page.url().includes('/sign-in')) await page.goto(`${base}/sign-in`)
@@ -86,4 +89,12 @@ export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Prom
 /** How many pixels the page is wider than the window. */
 export function overflowOf(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+}
+
+/** How many pixels of the page, or of the list in it, which cuts off what does not fit, are out of sight. */
+export async function hiddenOf(page: Page): Promise<number> {
+  const list = await page
+    .getByRole('table')
+    .evaluate(({ parentElement: box, scrollWidth }) => scrollWidth - (box?.clientWidth ?? 0))
+  return Math.max(list, await overflowOf(page))
 }

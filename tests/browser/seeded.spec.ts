@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { openTestNetwork } from '#lib/cli/participants.ts'
-import { DESKTOP, findFaults, NARROWEST, PAGES, PHONE, visit } from './operator.ts'
+import { DESKTOP, findFaults, hiddenOf, NARROWEST, PAGES, PHONE, visit, WIDTHS } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 
 let directory: string
@@ -185,6 +185,91 @@ test('the audit log of the seed is in the order of time', async ({ page }) => {
     .evaluateAll((all) => all.map((one) => Date.parse(one.getAttribute('datetime') ?? '')))
   expect(times.length).toBeGreaterThan(20)
   expect(times).toEqual(times.toSorted((one, other) => other - one))
+})
+
+/** What is visible with an ellipsis, or with a figure apart from its unit. */
+function findTorn(page: Page): Promise<string[]> {
+  return page.getByRole('main').evaluate((main) => {
+    main.normalize()
+    const texts = document.createNodeIterator(main, NodeFilter.SHOW_TEXT)
+    const torn: string[] = []
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      const parent = text.parentElement
+      if (!parent?.checkVisibility() || parent.closest('.sr-only')) continue
+      if (getComputedStyle(parent).textOverflow === 'ellipsis' && !parent.closest('.hash'))
+        torn.push(`${text.nodeValue}`)
+      for (const { 0: figure, index } of (text.nodeValue ?? '').matchAll(/\d (s|min|h|XLM)\b/g)) {
+        const range = document.createRange()
+        range.setStart(text, index)
+        range.setEnd(text, index + figure.length)
+        if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) torn.push(`${text.nodeValue}`)
+      }
+    }
+    return torn
+  })
+}
+
+test('on a phone no list tears a unit from its figure, or an email that fits its line', async ({ page }) => {
+  await page.setViewportSize(PHONE)
+  for (const address of [
+    '/batches',
+    '/transfers',
+    '/transfers?view=failed',
+    '/contractors',
+    '/organisations',
+    '/jobs',
+  ]) {
+    await openAll(page, address)
+    expect(await findTorn(page), address).toEqual([])
+  }
+  await visit(page, program, '/contractors?q=margaret')
+  const email = page.getByText('margaret.hamilton@contractors.example').first()
+  const lines = await email.evaluate((element) => {
+    const range = document.createRange()
+    range.selectNodeContents(element)
+    return new Set([...range.getClientRects()].map(({ top }) => top)).size
+  })
+  expect(lines).toBe(1)
+})
+
+test('on a phone each transfer of a job says whom it pays, and through which channel', async ({ page }) => {
+  await page.setViewportSize(PHONE)
+  await visit(page, program, '/jobs?status=completed')
+  const job = page.getByRole('group').first()
+  await job.locator('summary').click()
+  const rows = job.getByRole('row').filter({ hasText: 'Paid' })
+  for (const row of await rows.all()) {
+    await expect(row.getByText(/^to G/).filter({ visible: true })).toHaveCount(1)
+    await expect(row.getByText(/^via G/).filter({ visible: true })).toHaveCount(1)
+  }
+})
+
+test('on a phone an entry of the audit log begins with what was done, and its filters can be cleared', async ({
+  page,
+}) => {
+  await page.setViewportSize(PHONE)
+  await visit(page, program, '/audit')
+  await expect(page.getByRole('link', { name: 'Clear' })).toHaveCount(0)
+  await page.getByLabel('Action').selectOption('batch.failed')
+  await page.getByRole('button', { name: 'Search' }).click()
+  const row = page.getByRole('row').nth(1)
+  expect(await row.innerText()).toMatch(/^batch\.failed\s+\d+ \w+ ago.*Organisation\s.*By\s.*Record\s/s)
+  await page.getByRole('link', { name: 'Clear' }).click()
+  await expect(page).toHaveURL(`${program.base}/audit`)
+  await expect(page.getByLabel('Action')).toHaveValue('')
+})
+
+test('no list is cut off at any width', async ({ page }) => {
+  const cut: string[] = []
+  for (const address of ['/batches', '/contractors', '/organisations', '/audit', '/transfers?view=failed']) {
+    await visit(page, program, address)
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 })
+      const hidden = await hiddenOf(page)
+      if (hidden > 0) cut.push(`${address}, ${width} pixels: ${hidden}`)
+    }
+  }
+  expect(cut).toEqual([])
 })
 
 test('no page of the operator is left out here', () => {

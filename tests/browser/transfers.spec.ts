@@ -1,5 +1,5 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
-import { NARROWEST, overflowOf, PHONE, visit } from './operator.ts'
+import { hiddenOf, NARROWEST, PHONE, visit, WIDTHS } from './operator.ts'
 import { openPayroll, type Payee, type Payroll } from './payroll.ts'
 import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
@@ -27,22 +27,12 @@ test.afterAll(() => program.stop())
 const rowOf = (page: Page, text: string): Locator => page.getByRole('row').filter({ hasText: text })
 const seen = (place: Locator): Locator => place.filter({ visible: true })
 
-/** How many pixels of the page, or of the list in it, which cuts off what does not fit, are out of sight. */
-async function hiddenOf(page: Page): Promise<number> {
-  const list = await page
-    .getByRole('table')
-    .evaluate(({ parentElement: box, scrollWidth }) => scrollWidth - (box?.clientWidth ?? 0))
-  return Math.max(list, await overflowOf(page))
-}
-
 /** Looks for `text` in the part of the list that is open. */
 async function find(page: Page, text: string): Promise<void> {
   await page.getByRole('searchbox', { name: 'Search' }).fill(text)
   await page.getByRole('button', { name: 'Search' }).click()
   await expect(page).toHaveURL(new RegExp(`q=${text}`))
 }
-
-const WIDTHS = [360, 390, 640, 768, 1024, 1280, 1440]
 
 test('all of a transfer can be read at any width', async ({ page }) => {
   for (const width of WIDTHS) {

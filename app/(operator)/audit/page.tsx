@@ -56,7 +56,13 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
 function Fields({ action, from, to }: { action: string; from: string; to: string }) {
   return (
     <>
-      <select name="action" aria-label="Action" key={`action ${action}`} defaultValue={action} className={FIELD}>
+      <select
+        name="action"
+        aria-label="Action"
+        key={`action ${action}`}
+        defaultValue={action}
+        className={`${FIELD} max-sm:w-full`}
+      >
         <option value="">All actions</option>
         {AUDIT_ACTION_NAMES.map((name) => (
           <option key={name} value={name}>
@@ -70,43 +76,51 @@ function Fields({ action, from, to }: { action: string; from: string; to: string
         aria-label="From day (UTC)"
         key={`from ${from}`}
         defaultValue={from}
-        className={FIELD}
+        className={`${FIELD} max-sm:grow`}
       />
       <span className="text-faint">to</span>
-      <input type="date" name="to" aria-label="To day (UTC)" key={`to ${to}`} defaultValue={to} className={FIELD} />
+      <input
+        type="date"
+        name="to"
+        aria-label="To day (UTC)"
+        key={`to ${to}`}
+        defaultValue={to}
+        className={`${FIELD} max-sm:grow`}
+      />
     </>
   )
 }
 
 const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
-  { head: 'When', cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
   {
-    head: 'Action',
-    from: 'sm',
-    isRepeated: true,
-    cell: (entry) => (
+    head: 'When',
+    cell: ({ action, createdAt }) => (
       <>
-        <span className="font-medium">{entry.action}</span>
-        <div className="text-xs [overflow-wrap:anywhere] text-faint">
-          {Object.entries(entry.detail).map(([name, value]) => (
-            <span key={name} className="mr-3">
-              {name}: <Detail value={Array.isArray(value) ? value.join(', ') : String(value)} />
-            </span>
-          ))}
+        <div className="font-medium sm:hidden">{action}</div>
+        <div className="max-sm:text-xs max-sm:text-soft">
+          <Moment at={createdAt} now={now} />
         </div>
       </>
     ),
+    beneath: (entry) => (
+      <div className="sm:hidden">
+        <Details entry={entry} />
+      </div>
+    ),
   },
-  { head: 'By', from: 'sm', isRepeated: true, cell: (entry) => <Actor entry={entry} network={network} /> },
   {
-    head: 'Record',
-    from: 'md',
-    isRepeated: true,
-    cell: (entry) => <Subject entry={entry} network={network} />,
+    head: 'Action',
+    from: 'sm',
+    cell: (entry) => (
+      <>
+        <span className="font-medium">{entry.action}</span>
+        <Details entry={entry} />
+      </>
+    ),
   },
   {
     head: 'Organisation',
-    from: 'lg',
+    from: 'xl',
     isRepeated: true,
     cell: ({ organisation, organisationName }) =>
       organisation === null || organisationName === null ? (
@@ -115,7 +129,26 @@ const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [
         <OrganisationLink id={organisation} name={organisationName} path="/audit" />
       ),
   },
+  { head: 'By', from: 'sm', isRepeated: true, cell: (entry) => <Actor entry={entry} network={network} /> },
+  {
+    head: 'Record',
+    from: 'md',
+    isRepeated: true,
+    cell: (entry) => <Subject entry={entry} network={network} />,
+  },
 ]
+
+function Details({ entry: { detail } }: { entry: AuditLine }) {
+  return (
+    <div className="text-xs [overflow-wrap:anywhere] text-faint">
+      {Object.entries(detail).map(([name, value]) => (
+        <span key={name} className="mr-3">
+          {name}: <Detail value={Array.isArray(value) ? value.join(', ') : String(value)} />
+        </span>
+      ))}
+    </div>
+  )
+}
 
 /** What an entry is about. A sign-in is named by its browser, or by a digest of where a browser that is new comes from. */
 function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
@@ -124,7 +157,7 @@ function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditL
   // The id of the transfer stands in the details; several transactions may have been signed for it.
   const isHash = subjectKind === 'transfer' && subjectId.length === 64
   return (
-    <span className="lg:whitespace-nowrap">
+    <span className="xl:whitespace-nowrap">
       <span className="text-soft">{isHash ? 'inner hash' : subjectKind}</span> {newcomer && 'from '}
       {newcomer || isLong ? <Address value={newcomer ?? subjectId} network={network} /> : subjectId}
     </span>
@@ -139,7 +172,7 @@ function Detail({ value }: { value: string }) {
 function Actor({ entry: { actorKind, actorSub }, network }: { entry: AuditLine; network: string }) {
   const isLong = actorSub.length > 20
   return (
-    <span className="lg:whitespace-nowrap">
+    <span className="xl:whitespace-nowrap">
       {isLong ? <Address value={actorSub} network={network} /> : <span className="whitespace-nowrap">{actorSub}</span>}{' '}
       <Link
         href={addressOf('/audit', { actor: `${actorKind}:${actorSub}` })}

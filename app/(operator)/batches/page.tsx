@@ -59,14 +59,16 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
   {
     head: 'Batch',
     cell: (batch) => (
-      <div className="max-w-72 min-w-0">
+      <div className="max-w-72">
         <BatchLink id={batch.id} name={batch.name} />
-        <div className="text-xs text-faint">
+        <div className="text-xs text-soft">
           <OrganisationLink id={batch.organisation} name={batch.organisationName} path="/batches" />
         </div>
-        <div className="mt-1.5 md:hidden">
-          <BatchProgress batch={batch} />
-        </div>
+      </div>
+    ),
+    beneath: (batch) => (
+      <div className="my-1 md:hidden">
+        <BatchProgress batch={batch} />
       </div>
     ),
   },
@@ -75,13 +77,13 @@ const columnsAt = (now: Date): Column<BatchLine>[] => [
   { head: 'Created', from: 'sm', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
   {
     head: 'Last progress',
-    from: 'lg',
+    from: 'xl',
     isRepeated: true,
     cell: ({ progressedAt }) => (progressedAt ? <Moment at={progressedAt} now={now} /> : '–'),
   },
   {
     head: 'Took',
-    from: 'lg',
+    from: 'xl',
     isRepeated: true,
     isNumber: true,
     cell: (batch) => tookOf(batch, now),

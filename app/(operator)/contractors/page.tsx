@@ -55,19 +55,15 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
 const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
   {
     head: 'Contractor',
-    cell: ({ id, name, email, organisation, organisationName }) => (
-      <div className="min-w-0 [overflow-wrap:anywhere]">
-        <div className="font-medium">
-          <ContractorLink id={id} name={name} />
-        </div>
-        {email && (
-          <div title={email} className="truncate text-xs text-faint max-lg:w-0 max-lg:min-w-full">
-            {email}
-          </div>
-        )}
-        <div className="text-xs text-faint">
-          <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
-        </div>
+    cell: ({ id, name }) => (
+      <span className="font-medium">
+        <ContractorLink id={id} name={name} />
+      </span>
+    ),
+    beneath: ({ email, organisation, organisationName }) => (
+      <div className="text-xs text-soft">
+        {email && <Email email={email} />}
+        <OrganisationLink id={organisation} name={organisationName} path="/contractors" />
       </div>
     ),
   },
@@ -99,11 +95,23 @@ const columnsFor = (network: string, now: Date): Column<ContractorLine>[] => [
   },
   {
     head: 'Last paid',
-    from: 'lg',
+    from: 'xl',
     isRepeated: true,
     cell: ({ lastPaidAt }) => (lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never'),
   },
 ]
+
+/** An email whole. One that is longer than its line is parted before the `@`. */
+function Email({ email }: { email: string }) {
+  const at = email.lastIndexOf('@')
+  return (
+    <div className="[overflow-wrap:anywhere]">
+      {email.slice(0, at)}
+      <wbr />
+      {email.slice(at)}
+    </div>
+  )
+}
 
 function NoContractors() {
   return (

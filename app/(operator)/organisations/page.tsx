@@ -110,9 +110,9 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
   },
   {
     head: 'Last paid',
-    from: 'lg',
+    from: 'xl',
     isRepeated: true,
     cell: ({ lastPaidAt }) => (lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never'),
   },
-  { head: 'Founded', from: 'lg', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
+  { head: 'Founded', from: 'xl', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
 ]

@@ -9,17 +9,11 @@ export const refusalColumns = (network: string, now: Date): Column<RefusalLine>[
   { head: 'Refused', cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
   {
     head: 'Reason',
-    cell: ({ words, reason, account, innerHash }) => (
+    cell: ({ words, reason }) => (
       <>
         {words}
         <div>
           <code className="text-[0.8125rem] text-soft">{reason}</code>
-        </div>
-        <div className="mt-0.5 text-xs text-faint sm:hidden">
-          account <Address value={account} network={network} />
-        </div>
-        <div className="text-xs text-faint md:hidden">
-          inner hash <Hash value={innerHash} />
         </div>
       </>
     ),
@@ -35,6 +29,11 @@ export const refusalColumns = (network: string, now: Date): Column<RefusalLine>[
         <OrganisationLink id={organisation} name={organisationName} path="/transfers" />
       ),
   },
-  { head: 'Account', from: 'sm', cell: ({ account }) => <Address value={account} network={network} /> },
-  { head: 'Inner hash', from: 'md', cell: ({ innerHash }) => <Hash value={innerHash} /> },
+  {
+    head: 'Account',
+    from: 'sm',
+    isRepeated: true,
+    cell: ({ account }) => <Address value={account} network={network} />,
+  },
+  { head: 'Inner hash', from: 'md', isRepeated: true, cell: ({ innerHash }) => <Hash value={innerHash} /> },
 ]

@@ -21,13 +21,23 @@ interface Shown {
 export const transferColumns = (network: string, now: Date, faucet: string | undefined): Column<TransferLine>[] => [
   {
     head: 'Accepted',
-    cell: (transfer) => (
+    cell: ({ createdAt }) => <Moment at={createdAt} now={now} />,
+    beneath: (transfer) => (
       <>
-        <Moment at={transfer.createdAt} now={now} />
+        <div className="sm:hidden">
+          <Why transfer={transfer} now={now} />
+        </div>
         <div className="md:hidden">
           <Parties transfer={transfer} network={network} faucet={faucet} />
           <Payout transfer={transfer} />
         </div>
+        <p className="text-xs text-faint sm:hidden">
+          <span className="whitespace-nowrap">
+            {transfer.feeCharged === null ? 'No fee charged' : `Fee ${formatUnits(transfer.feeCharged)} XLM`}
+          </span>
+          {' · '}
+          <span className="whitespace-nowrap">Bid {formatUnits(transfer.bid)} XLM</span>
+        </p>
         <details className="mt-0.5 lg:hidden">
           <summary className="w-fit py-0.5 text-xs text-soft">Hashes</summary>
           <TransferHashes transfer={transfer} network={network} />
@@ -50,27 +60,20 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
   { head: 'Pays', from: 'xl', cell: (transfer) => (transfer.contractor ? <Payout transfer={transfer} /> : '–') },
   {
     head: 'Result',
-    cell: (transfer) => {
-      const state = transferState(transfer, now)
-      const why = state === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
-      return (
-        <>
-          {/* The space lets the time wrap where the table has no room for it beside the status. */}
-          <Status of="transfer" is={state} />{' '}
-          {transfer.settledAt && transfer.status === 'succeeded' && (
-            <span className="ml-1 inline-block text-xs whitespace-nowrap text-faint">
-              {between(transfer.createdAt, transfer.settledAt)}
-            </span>
-          )}
-          {why && <p className="max-w-60 text-xs text-soft">{why}</p>}
-          <p className="text-xs text-faint sm:hidden">
-            {transfer.feeCharged === null ? 'No fee charged' : `Fee ${formatUnits(transfer.feeCharged)} XLM`}
-            <br />
-            Bid {formatUnits(transfer.bid)} XLM
-          </p>
-        </>
-      )
-    },
+    cell: (transfer) => (
+      <>
+        {/* The space lets the time wrap where the table has no room for it beside the status. */}
+        <Status of="transfer" is={transferState(transfer, now)} />{' '}
+        {transfer.settledAt && transfer.status === 'succeeded' && (
+          <span className="inline-block text-xs whitespace-nowrap text-faint sm:ml-1">
+            {between(transfer.createdAt, transfer.settledAt)}
+          </span>
+        )}
+        <div className="max-w-60 max-sm:hidden">
+          <Why transfer={transfer} now={now} />
+        </div>
+      </>
+    ),
   },
   { head: 'Hashes', from: 'lg', cell: (transfer) => <TransferHashes transfer={transfer} network={network} /> },
   {
@@ -85,6 +88,12 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
     ),
   },
 ]
+
+/** Why it did not succeed, if it did not. */
+function Why({ transfer, now }: Pick<Shown, 'transfer'> & { now: Date }) {
+  const why = transferState(transfer, now) === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
+  return why && <p className="text-xs text-soft">{why}</p>
+}
 
 function Parties({ transfer, network, faucet }: Shown) {
   const { account, recipient, quotaAccount, job, organisation, organisationName } = transfer

@@ -11,14 +11,14 @@ export const payoutColumns = (network: string, now: Date): Column<PayoutLine>[] 
   {
     head: 'Contractor',
     cell: (payout) => (
-      <div className="min-w-0">
-        <div className="font-medium">
-          <ContractorLink id={payout.contractorId} name={payout.contractor} />
-        </div>
-        <p className="max-w-prose text-xs text-soft">
-          {payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning || payout.error}
-        </p>
-      </div>
+      <span className="font-medium">
+        <ContractorLink id={payout.contractorId} name={payout.contractor} />
+      </span>
+    ),
+    beneath: (payout) => (
+      <p className="max-w-prose text-xs text-soft">
+        {payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning || payout.error}
+      </p>
     ),
   },
   { head: 'Status', cell: (payout) => <Status of="payout" is={payoutState(payout, now)} /> },
