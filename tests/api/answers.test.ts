@@ -91,14 +91,14 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
     })
   }
 
-  test('the database is away', async () => {
+  test('the answer without a database is in the document, too', async () => {
     await service.withVariables({ DATABASE_URL: 'postgres://postgres:postgres@127.0.0.1:1/nothing' }, async () => {
       await ask(method, path, { session: token(), body: operation.body?.example })
     })
   })
 })
 
-test('what is wrong with a request is told while the database is away, too', async () => {
+test('a wrong request is refused as such while the database is out of reach, too', async () => {
   const payee = await service.employ()
   const built = await buildTransfer(service.ledger.network, ada, {
     to: payee.address,
@@ -416,7 +416,7 @@ test('the service', async () => {
   })
 })
 
-test('a client that asks without end', async () => {
+test('a client that is over the limit of requests: 429', async () => {
   const client = '192.0.2.1'
   const later = performance.now() + 3_600_000
   for (let asked = 0; asked < 300; asked += 1)
@@ -427,7 +427,7 @@ test('a client that asks without end', async () => {
     expect(await statusOf(method, path, { headers: { 'X-Client-Address': client } })).toBe(429)
 })
 
-test('a service that did not start', async () => {
+test('a service that failed to start answers every operation with 500', async () => {
   const failed = Promise.reject(new Error('hunter2'))
   failed.catch(() => undefined)
   provideService(failed)

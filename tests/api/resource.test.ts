@@ -84,7 +84,7 @@ describe('refusals', () => {
     expect(logged.join('\n')).toContain('connection refused')
   })
 
-  test('what is the caller’s own doing takes a line of the log, and no stack', async () => {
+  test('a refusal takes one line of the log, with its reason and no stack', async () => {
     await throwing(new Refusal('unauthenticated', 'invalid session token', { cause: new TypeError('wrong issuer') }))
     const [line = '', ...others] = logged.filter((each) => JSON.parse(each).event === 'refusal')
     expect(others).toEqual([])

@@ -109,6 +109,6 @@ describe('refused with 400', () => {
   })
 })
 
-test('our own home domain may be named', () => {
+test('the home domain of the service may be named', () => {
   expect(() => buildChallenge(sep10, { account, home_domain: sep10.homeDomain }, NOW)).not.toThrow()
 })

@@ -83,7 +83,7 @@ interface Case {
   given: Given
   auth?: AccountAuth
   now?: Date
-  /** where we are stricter on purpose */
+  /** the SDK accepts this, and the service refuses it on purpose */
   sdkAccepts?: true
 }
 
@@ -91,7 +91,7 @@ const fixed = (signers: Keypair[], account = address) => signedChallenge(account
 const good = fixed([alice])
 const crafted = (given: Parameters<typeof craftChallenge>[0], ...signers: Keypair[]) =>
   craftChallenge(given, [alice, ...signers])
-/** A challenge of these operations behind the one with the nonce. */
+/** A challenge with these operations after the one with the nonce. */
 const followedBy = (...operations: xdr.Operation[]) => crafted({ operations: [nonceOperation(address), ...operations] })
 const clientDomain = ({ source, signers }: { source: Keypair; signers: Keypair[] }) => {
   const named = Operation.manageData({ source: source.publicKey(), name: 'client_domain', value: 'wallet.example' })
@@ -115,7 +115,7 @@ function malleated([first, second, ...rest]: xdr.DecoratedSignature[]): xdr.Deco
   return [first, new xdr.DecoratedSignature({ hint: second.hint, signature: new Uint8Array(bytes) }), ...rest]
 }
 
-/** The challenge for somebody else, under the signatures of the first. */
+/** The challenge with its account replaced, under the signatures of the first account. */
 function swapAccount(text: string, other: Keypair): string {
   const bytes = Buffer.from(text, 'base64')
   Buffer.from(other.rawPublicKey()).copy(bytes, bytes.indexOf(alice.rawPublicKey()))
@@ -165,7 +165,7 @@ const ACCEPTED: Record<string, Given | Case> = {
   ),
 }
 
-/** By words of the reason. */
+/** Challenges that are refused, under words of the reason. */
 const REFUSED: Record<string, Record<string, Given | Case>> = {
   'not signed by the account': {
     'no client signature, funded with thresholds of 0': fixed([]),

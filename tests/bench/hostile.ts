@@ -5,7 +5,7 @@ import { type LoadReport, load, percentile, residentMbOf } from './load.ts'
 import { startPollingService } from './polling.ts'
 
 const SECONDS = 8
-/** What 99 of 100 answers to others must come within. */
+/** 99 of 100 answers to other clients must come within this time. */
 const GOAL_MS = 500
 /** Longer than the service waits for the rest of a request. */
 const LET_GO_AFTER_MS = 45_000
@@ -34,7 +34,7 @@ export async function measureHostile(databaseUrl: string, only = ''): Promise<vo
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only))) {
       const attack = attackWith(name, { base, session, seed, batch, largeBatch })
       await rest(1_000)
-      // Of somebody else than the attacker.
+      // The session is of another user than the attacker's.
       const bearer = { headers: { Authorization: `Bearer ${otherSession}` } }
       const patch = {
         method: 'PATCH',

@@ -11,7 +11,7 @@ export interface LoadReport {
   seconds: number
 }
 
-/** What is asked; with `client`, a proxy has seen that address. */
+/** A request; `client` is the address that a proxy says it has seen. */
 type Asked = RequestOptions & { body?: string | (() => string); client?: () => string }
 
 /** Asks the same over and over on so many connections, for so long. */

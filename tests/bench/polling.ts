@@ -37,7 +37,10 @@ export interface PollingService {
   close(): Promise<void>
 }
 
-/** Starts the service on the database at `databaseUrl`, which gets an employer with 10,000 batches and payouts, and others with 89,000 contractors. */
+/**
+ * Starts the service on the database at `databaseUrl`, which gets an employer with 10,000 batches and payouts, and others
+ * with 89,000 contractors.
+ */
 export async function startPollingService(
   databaseUrl: string,
   { port = SERVICE_PORT, variables = {}, output = 'ignore' as 'ignore' | number } = {},

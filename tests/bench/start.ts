@@ -50,7 +50,7 @@ export async function measureStart(): Promise<Figure[]> {
 
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
-/** Megabytes of a process whose channels an earlier one has made fit, so that it makes no proof. */
+/** Memory in MB of a process that makes no proof, since an earlier one has made its channels fit. */
 async function measureIdle(variables: Record<string, string>): Promise<number> {
   let memory = Number.NaN
   for (let starts = 0; starts < 2; starts += 1) {

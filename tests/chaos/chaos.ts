@@ -66,7 +66,7 @@ const variables = {
   DATABASE_URL: databaseUrl,
   SESSION_SECRET: 'a secret for tests, long enough for HS256',
   TRANSFER_WAIT: '4',
-  // As much as a long run needs, and still held against what was charged.
+  // The quotas suffice for a long run, and are compared with what was charged.
   SPONSOR_QUOTA_TRANSFERS: '1000000',
   SPONSOR_QUOTA_STROOPS: '100000000000',
   SPONSOR_DAILY_BUDGET: '100000000000',

@@ -84,14 +84,14 @@ export interface Told extends Answer {
 export interface Happened {
   told: Told[]
   signed: string[]
-  /** by transfer, the end that it was seen to have while things still happened */
+  /** for each transfer, the end that it was seen to have during the history */
   ends: Map<string, TransferStatus>
   faults: number
 }
 
-/** After so long (ms) an envelope cannot apply any more. */
+/** After this time, in ms, an envelope can no longer apply. */
 const FORGOTTEN_AFTER = 40_000
-/** A client posts one of its last so many envelopes again. */
+/** A client that posts again chooses among so many of its latest envelopes. */
 const RECENT = 8
 
 /** Runs one history: everything that clients, network, processes and database can do, in an order that the seed gives. */
@@ -152,7 +152,7 @@ export async function runHistory(
     await pair.network.rpc.sendTransaction(transaction)
   }
 
-  /** Now and then somebody else's payee: a rival for another recipient, if something is open. */
+  /** One time in six any party's payee: while a transfer is open, this makes a rival with another recipient. */
   const recipientOf = (party: Party) => (random(6) === 0 ? pick(parties) : party).payee.signer.publicKey()
   const postNew = async () => {
     const party = pick(parties)
@@ -237,7 +237,7 @@ async function noteEnds(db: Database, ends: Happened['ends']): Promise<void> {
   for (const { id, status } of settled) if (!ends.has(id)) ends.set(id, status)
 }
 
-/** How long an end may take (ms) once the RPC tells the truth: no max time is so far away. */
+/** The time in ms within which transfers end once the RPC tells the truth: every max time comes sooner. */
 const QUIET_MS = 120_000
 
 /** Every end is final: nothing is open once every max time has passed and the RPC tells the truth. */

@@ -66,13 +66,13 @@ function behind(answer: Result, ledgers: number): Result {
 /** A node lags by at most so many ledgers; one that was restored from a backup lags by more. */
 const LAG = 9
 const BACKUP = 60
-/** So many answers to one question are remembered, to be given again by a node that lags. */
+/** So many answers to each question are kept, for a lagging node to repeat. */
 const REMEMBERED = 40
 
 /** An RPC that lies. */
 export interface Liar {
   rule: (call: Call) => Promise<Fault>
-  /** For so many milliseconds it is as a node that was restored from a backup: it knows nothing of the last ledgers. */
+  /** Answers for so many milliseconds as a node restored from a backup, which knows nothing of the last ledgers. */
   restore(milliseconds: number): void
 }
 
@@ -97,7 +97,7 @@ export function openLiar(random: Random, percent: number, count: () => void): Li
       return told
     }
 
-  /** What a node says that lags by so many ledgers. */
+  /** The answer of a node that lags by so many ledgers. */
   function lag({ method, params }: Call, ledgers: number): Fault {
     if (method === 'sendTransaction') {
       count()

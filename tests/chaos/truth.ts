@@ -37,7 +37,7 @@ export async function findUntruths(pair: Pair, { told, signed, ends }: Happened,
   }
 
   const transfers = await db.query.transfers.findMany()
-  /** by payout, the payments on the ledger of every transfer that ever was to pay it */
+  /** for each payout, the payments on the ledger by every transfer that was recorded for it */
   const payments = new Map<string, string[]>()
   for (const transfer of transfers) {
     const envelopes = await findEnvelopes(db, transfer.id)

@@ -80,13 +80,13 @@ describe.each(drivers)('over %s', (_, location) => {
     await store.close()
     expect(await tables()).toContain('organisations')
     await client.query(RESET)
-    // `migrateStore` serves no request, and waits for it.
+    // `migrateStore` serves no requests, so it waits for the migration.
     await migrateStore({ ...location(), silenceMs: 500 })
     expect(await tables()).toContain('organisations')
     await client.query('DROP EVENT TRIGGER slow')
   })
 
-  test('a lock is waited for, not for ever, and the migration comes at a later use', async () => {
+  test('a lock is waited for only so long, and the migration is made at a later use', async () => {
     await client.query('BEGIN; CREATE TABLE organisations (id uuid)')
     const store = openStore(location())
     await expect(store.database()).rejects.toSatisfy(({ cause }) => sqlState(cause) === '55P03')

@@ -107,7 +107,7 @@ describe('an RPC of another network that could not be reached at boot', () => {
     expect(new Set(rpc.asked)).toEqual(new Set(['getNetwork']))
   })
 
-  test('is believed once it is the right one, and not asked again', async () => {
+  test('is asked for its name until it gives the right one, and then no more', async () => {
     rpc.passphrase = STANDALONE
     rpc.fault = 'json-rpc-error'
     rpc.asked = []

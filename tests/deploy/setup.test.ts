@@ -116,7 +116,7 @@ test('makes everything, tells no secret, and changes nothing when it is run agai
   )
 })
 
-test('a run that is killed in the middle is taken up with the same keys', async () => {
+test('a run that is killed in the middle is resumed with the same keys', async () => {
   const args = ['--deployment', `${devnet.url}/deployment.json`, '--channels', '2', '--env', file]
   for (const moment of ['registering', 'asking the faucet', 'making it spendable']) {
     const cut = start(args)

@@ -26,7 +26,7 @@ test('history forgets what is older than the retention window, hashes included',
   expect(history.find(hashOf(99))).toBeUndefined()
 })
 
-test('temporary entries go after their last ledger, unless they were given longer', () => {
+test('temporary entries are removed after their last ledger, unless their life was extended', () => {
   const entry = (name: string, liveUntil: number, durability = xdr.ContractDataDurability.temporary): StoredEntry => ({
     key: name,
     lastModified: 1,
@@ -102,7 +102,7 @@ test('a port that is taken is named, and nothing stays locked', async () => {
   await again.stop()
 })
 
-test('who asks while the ledger is opened gets an answer', async () => {
+test('a request that comes while the ledger is being opened is answered', async () => {
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as { port: number }

@@ -89,7 +89,7 @@ describe('a stand-in proof', () => {
 })
 
 describe('verdicts', () => {
-  it('are found once for each proof', () => {
+  it('are computed once for each proof', () => {
     const verify = vi.fn((_circuit: string, _inputs: Uint8Array, proof: Uint8Array) => proof[0] === 1)
     const remembering = rememberVerdicts(verify)
     for (const first of [1, 0, 1, 0]) {

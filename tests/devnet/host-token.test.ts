@@ -58,7 +58,7 @@ const transfer = (given: Partial<Parameters<typeof transferRequest>[1]> = {}) =>
   transferRequest(network, { from: employer, to: contractor, ...given })
 const withdrawal = (given: Partial<Parameters<typeof withdrawRequest>[1]> = {}) =>
   withdrawRequest(network, { from: employer, to: contractor, value: 250n, ...given })
-/** What becomes of a call in which some arguments are replaced. */
+/** The failure of a call in which some arguments are replaced. */
 const failureWith = (request: Request, replaced: Record<number, xdr.ScVal>, source = request.source) =>
   failure(network, { ...request, source, args: request.args.map((given, index) => replaced[index] ?? given) })
 

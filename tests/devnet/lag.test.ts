@@ -15,7 +15,7 @@ describe('a node that is two ledgers behind', () => {
   })
   afterEach(() => network.stop())
 
-  test('tells entries, history and simulations of then', async () => {
+  test('answers with the entries, history and simulations of that time', async () => {
     const { sequence } = await network.server.getLatestLedger()
     const before = (await network.account(payer)).balance
     const transaction = await network.build(payer, pay())

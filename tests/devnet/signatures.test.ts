@@ -109,7 +109,7 @@ test('an account can be made and act in one transaction', async () => {
   expect((await network.settle(transaction)).status).toBe('SUCCESS')
 })
 
-test('signers that went in the same ledger are missed at apply: fee and sequence number are gone', async () => {
+test('a signer that was removed in the same ledger is missed at apply: fee and sequence number are used up', async () => {
   await configure(signer(other, 1))
   const before = await network.account(account)
   const removal = await network.build(other, signer(other, 0))

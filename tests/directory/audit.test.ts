@@ -59,7 +59,7 @@ describe.each(['PostgreSQL', 'PGlite'])('the audit log on %s', (name) => {
     await expect(db.execute(statement)).rejects.toSatisfy((error) => sqlState(error) === '23000')
   })
 
-  test('forgets what is taken back with its transaction', async () => {
+  test('keeps no entry of a transaction that is rolled back', async () => {
     const db = await database()
     const undone = transact(db, async (tx) => {
       await recordAudit(tx, NOW, { ...entry, subject: 'undone' })

@@ -113,7 +113,7 @@ describe('POST /batches/{id}/instructions', () => {
     expect(batchWithPayoutsShape.strict().parse(batch)).toEqual(batch)
   })
 
-  test('each row stands alone, and says why it did not pass', async () => {
+  test('each instruction is taken or refused by itself, and a refused one says why', async () => {
     const ready = await ada.engage('ready')
     const again = await ada.engage('again')
     const foreign = await eve.engage('foreign')

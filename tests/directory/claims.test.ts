@@ -68,14 +68,14 @@ describe('which payout a transfer pays', () => {
     expect(claimed).toEqual([batches[0]?.payouts[1]?.id, batches[1]?.payouts[0]?.id, batches[2]?.payouts[0]?.id, null])
   })
 
-  test('not one of a batch that is not locked', async () => {
+  test('none of a batch that is not locked', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     await ada.prepare([payee], { draft: true })
     expect((await record(ada, payee)).payout).toBeNull()
   })
 
-  test('not one of another organisation that pays the same address', async () => {
+  test('none of another organisation that pays the same address', async () => {
     const [ada, eve] = [await employ(), await employ()]
     const payee = await ada.engage('payee')
     const same = await eve.engage('the same person', { address: payee.address })
@@ -283,7 +283,7 @@ describe('what becomes of a payout', () => {
     expect(await now()).toMatchObject({ status: 'failed', failedCount: 1, settledCount: 1 })
   })
 
-  test('of an unknown end: pending, with a reason, and no other transfer takes it', async () => {
+  test('whose transfer ends as unknown: it stays pending with a reason, and no other transfer claims it', async () => {
     const { ada, payee, now } = await setUp()
     const { id } = await record(ada, payee)
     const [envelope] = await findEnvelopes(service.db, id)
@@ -295,7 +295,7 @@ describe('what becomes of a payout', () => {
     expect((await record(ada, payee)).payout).toBeNull()
   })
 
-  test('twenty that settle one transfer at once: it counts once', async () => {
+  test('twenty settlements of its transfer at once: it counts once', async () => {
     const { ada, payee, now } = await setUp(2)
     const transfer = await record(ada, payee)
     await Promise.all(

@@ -115,14 +115,14 @@ describe('POST /contractors', () => {
     expect(fieldsOf(await list(), 'contractors', 'name')).toEqual(['Ann'])
   })
 
-  test('of 20 that are made at once with one email, one is', async () => {
+  test('of 20 requests at once with one email one succeeds', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => create({ name: `${n}`, email: 'a@b.example' })),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(19).fill(409)])
   })
 
-  test('one that is removed frees its email and address', async () => {
+  test('a removed contractor frees its email and address', async () => {
     const given = { name: 'Ann', email: 'a@b.example', address: accountOf(4) }
     const id = idOf(await create(given))
     await service.ask('DELETE', `/contractors/${id}`, { session })
@@ -197,7 +197,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await get(idOf(created))).body).toEqual(created.body)
   })
 
-  test('an email or address that another has', async () => {
+  test('an email or address that another contractor has is refused', async () => {
     await create({ name: 'Ann', email: 'a@b.example', address: accountOf(7) })
     const id = idOf(await create({ name: 'Bob', email: 'b@b.example' }))
     expect((await patch(id, { email: 'B@b.example' })).status).toBe(200)
@@ -226,7 +226,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
   })
 
-  test('somebody inactive stays so whatever the ledger says', async () => {
+  test('an inactive contractor stays inactive, whatever the ledger says', async () => {
     const address = accountOf(10)
     service.ledger.register(address, keyOf(10))
     const id = idOf(await create({ name: 'Ann' }))
@@ -234,7 +234,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await patch(id, { address })).body).toMatchObject({ status: 'inactive', pvk: keyOf(10) })
   })
 
-  test('one that is removed is gone from sight, and kept', async () => {
+  test('a removed contractor is no longer shown, and its record is kept', async () => {
     const id = idOf(await create({ name: 'Ann' }))
     const removed = await service.ask('DELETE', `/contractors/${id}`, { session })
     expect([removed.status, removed.body]).toEqual([200, { id }])
@@ -247,7 +247,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
   })
 })
 
-test('the audit log says who did what to which record, and repeats nothing of it', async () => {
+test('the audit log says who did what to which record, and repeats no personal data of it', async () => {
   const id = idOf(
     await create({ name: 'Ann Secretname', email: 'ann@secret.example', rate: { amount: '4242', currency: 'USDC' } }),
   )

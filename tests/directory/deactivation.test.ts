@@ -75,7 +75,7 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
   ['deactivating', (id) => service.ask('PATCH', `/contractors/${id}`, { session, body: { status: 'inactive' } })],
   ['removing', (id) => service.ask('DELETE', `/contractors/${id}`, { session })],
 ])('%s a contractor', (_name, act) => {
-  test('cancels what is not on its way, counts it no more, and leaves the rest', async () => {
+  test('cancels its payouts that are not on their way, takes them out of the counts, and leaves the rest', async () => {
     service.ledger.register(accountOf(13_000), keyOf(1))
     const id = idOf(
       await service.ask('POST', '/contractors', { session, body: { name: 'Ann', address: accountOf(13_000) } }),
@@ -102,7 +102,7 @@ describe.each<[string, (id: string) => Promise<{ status: number }>]>([
   })
 })
 
-test('whoever is active again finds its canceled payouts still canceled', async () => {
+test('payouts stay canceled when the contractor becomes active again', async () => {
   const id = idOf(await service.ask('POST', '/contractors', { session, body: { name: 'Ann' } }))
   await payInEveryStatus(id)
   for (const status of ['inactive', 'ready', 'inactive']) {

@@ -75,11 +75,11 @@ test('a row with a secret seed is an error, and the seed stands nowhere', async 
   expect(logged.join('\n')).not.toContain(seed)
 })
 
-test('no rows are two empty lists', async () => {
+test('an import without rows answers two empty lists', async () => {
   expect((await bring([])).body).toEqual({ imported: [], errors: [] })
 })
 
-test('of rows with one email or address the first counts; one that fails takes none', async () => {
+test('of rows with the same email or address the first counts; a row that fails claims neither', async () => {
   await service.ask('POST', '/contractors', {
     session,
     body: { name: 'Old', email: 'old@b.example', address: accountOf(3) },
@@ -150,7 +150,7 @@ describe('the largest body', () => {
     expect([more.status, more.body.error]).toEqual([400, error])
   })
 
-  test('is read in slices: others have their turn meanwhile', async () => {
+  test('is read in slices, so that other requests have their turn', async () => {
     let turns = 0
     const rows = Array.from({ length: 2_000 }, (_, index) => index)
     const slow = (row: number) => {
@@ -165,7 +165,7 @@ describe('the largest body', () => {
     expect(turns).toBeGreaterThan(0)
   })
 
-  test('one byte more than fits', async () => {
+  test('one byte over 256 KiB is refused', async () => {
     const text = JSON.stringify({ rows: [{ name: 'a' }] })
     const most = await service.ask('POST', '/contractors/bulk', { session, body: text.padEnd(LIMIT) })
     expect(most.status).toBe(200)
@@ -198,7 +198,7 @@ test('an organisation has at most 50,000 contractors', async () => {
   ).toBe(200)
 })
 
-test('while the ledger cannot be asked everybody is invited, and it is asked once', async () => {
+test('while the ledger is out of reach all contractors are invited, and it is asked once', async () => {
   service.ledger.fault = 'http-503'
   const rows = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, address: accountOf(20_000 + n) }))
   const answer = await bring(rows)

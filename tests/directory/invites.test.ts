@@ -56,7 +56,7 @@ describe('POST /contractors/{id}/invite', () => {
     expect(logged.join('\n')).not.toContain(token)
   })
 
-  test.each(['invited', 'onboarding', 'ready'])('works for somebody %s', async (status) => {
+  test.each(['invited', 'onboarding', 'ready'])('works for a contractor that is %s', async (status) => {
     const id = await create({ name: 'Ann' })
     await patch(id, { status })
     expect(await invite(id)).toHaveLength(70)
@@ -87,7 +87,7 @@ describe('POST /contractors/{id}/invite', () => {
 describe('POST /invites/{token}/accept', () => {
   test.each<[string, object, () => Promise<string>]>([
     ['an email, by a wallet', { email: 'hal@b.example' }, async () => (await newcomer()).session],
-    ['an email, by an unverified one', { email: 'hal@b.example' }, () => service.user('hal')],
+    ['an email, by a user without a verified one', { email: 'hal@b.example' }, () => service.user('hal')],
     ['an address, by another', { address: accountOf(98_000) }, async () => (await newcomer()).session],
     ['an address, by email', { address: accountOf(98_001) }, () => service.user('ida', 'ida@b.example')],
   ])('a record with %s is for somebody else', async (_, fields, signIn) => {
@@ -98,7 +98,7 @@ describe('POST /invites/{token}/accept', () => {
   test.each<[string, (address: string) => Promise<string>]>([
     ['the address', (address) => service.wallet(address)],
     ['the email', () => service.user('jo', 'JO@b.example')],
-  ])('a record with both is for whoever shows %s', async (_, signIn) => {
+  ])('a record with address and email is for a user who proves %s', async (_, signIn) => {
     const { address } = await newcomer()
     const token = await invite(await create({ name: 'Jo', address, email: 'jo@b.example' }))
     expect((await accept(await signIn(address), token)).status).toBe(200)
@@ -191,14 +191,14 @@ describe('POST /invites/{token}/accept', () => {
     expect(refused(await accept(session, token))).toEqual([404, 'invite not found'])
   })
 
-  test('the email in another spelling of its case voids nothing', async () => {
+  test('a change in the case of the email voids no invite', async () => {
     const id = await create({ name: 'Ann', email: 'old@b.example' })
     const token = await invite(id)
     await patch(id, { email: 'Old@B.example' })
     expect((await accept(await service.user('old', 'old@b.example'), token)).status).toBe(200)
   })
 
-  test('only the newest of several invites holds, and only once', async () => {
+  test('only the newest of several invites is valid, and only once', async () => {
     const [first, second] = [await newcomer(), await newcomer()]
     const id = await create({ name: 'Ann' })
     const old = await invite(id)
@@ -236,12 +236,12 @@ describe('the token', () => {
   const name = { contractor: '0f8fad5b-d9cb-469f-a165-70867728950e', version: 4_000_000_000 }
   const token = inviteToken(secret, name)
 
-  test('is read again, by the same secret alone', () => {
+  test('is read with the secret that made it, and with no other', () => {
     expect(readInviteToken(secret, token)).toEqual(name)
     expect(readInviteToken(new Uint8Array(32).fill(2), token)).toBeUndefined()
   })
 
-  test('is refused with any bit turned, and in any other spelling', () => {
+  test('is refused with any bit flipped, and in any other spelling', () => {
     const bytes = Buffer.from(token, 'base64url')
     for (let bit = 0; bit < bytes.length * 8; bit += 1) {
       const turned = Buffer.from(bytes)

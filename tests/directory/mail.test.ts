@@ -170,7 +170,7 @@ test('without an email nothing is sent', async () => {
   expect(letters).toEqual([])
 })
 
-test('a recipient whom the server refuses is 503, and the next try works', async () => {
+test('a recipient that the mail server refuses: 503, and the next try works', async () => {
   const id = await create({ name: 'Ann', email: 'refused@b.example' })
   refusal = new Error('<refused@b.example>: no such user here')
   const answer = await invite(id)
@@ -183,7 +183,7 @@ test('a recipient whom the server refuses is 503, and the next try works', async
   expect(letters.map(({ to }) => to)).toEqual([['refused@b.example']])
 })
 
-test('a server that is not there, or refuses the password, is 503 and tells nothing of it', async () => {
+test('a mail server that is not there, or refuses the password: unavailable, and the error does not say which', async () => {
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { to: 'a@b.example', subject: 's', text: 't', html: 'h' }
@@ -209,7 +209,7 @@ test('an organisation mails only so many invites in a day; its links still work,
     error: 'no more than 3 invites are mailed for an organisation in 24 hours',
     code: 'invite-limit',
   })
-  // The first of the three counts for the rest of its day.
+  // The first of the three mails counts until its 24 hours are over.
   expect(refused?.headers.get('retry-after')).toBe(String(86_400 - 1_800))
   expect((await invite(unmailed)).status).toBe(200)
   service.clock.now = new Date(NOW.getTime() + 86_400_000)

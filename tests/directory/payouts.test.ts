@@ -42,14 +42,14 @@ async function list(query = '', by: User = ada): Promise<string[]> {
 }
 const ids = (batch: BatchWithPayouts) => batch.payouts.map(({ id }) => id)
 
-test('all of them, newest first: by time, then the last made', async () => {
+test('the list has all payouts, newest first; of equal times the last made comes first', async () => {
   const newest = [...ids(second).toReversed(), ...ids(first).toReversed()]
   expect(await list()).toEqual(newest)
   const { body } = await ada.ask<{ payouts: Payout[] }>('GET', '/payouts')
   for (const payout of body.payouts) expect(payoutShape.strict().parse(payout)).toEqual(payout)
 })
 
-test('inside a batch they keep the order of their instructions, whatever their times', async () => {
+test('inside a batch payouts keep the order of their instructions, whatever their times', async () => {
   const { body } = await ada.ask<BatchWithPayouts>('GET', `/batches/${first.id}`)
   expect(ids(body)).toEqual(ids(first))
   expect(body.payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map(({ id }) => id))
@@ -126,7 +126,7 @@ describe('filters', () => {
   })
 
   test.each([`batchId=${NOBODY}`, `contractorId=${NOBODY}`, 'batchId=x', "contractorId=' OR true --", 'batchId=%00'])(
-    '%s: nothing has that id, so there is nothing',
+    '%s: no record has that id, so the list is empty',
     async (query) => {
       expect(await list(`?${query}`)).toEqual([])
     },
@@ -182,7 +182,7 @@ describe('who sees what', () => {
     return user
   }
 
-  test('a contractor sees what is made out to it, by whatever employer', async () => {
+  test('a contractor sees the payouts that are made out to it, of every employer', async () => {
     const mine = await eve.engage('also a payee of Ada')
     const others = await eve.engage('somebody else')
     const [payee] = payees
@@ -199,7 +199,7 @@ describe('who sees what', () => {
     expect(await list(page.link, user)).toEqual(all.slice(2))
   })
 
-  test('one who is both sees both, each payout once', async () => {
+  test('a user who is employer and contractor sees the payouts of both, each once', async () => {
     const walt = await employerNamed(service, 'walt')
     const self = await walt.engage('his own record')
     const made = await walt.prepare([self])

@@ -54,7 +54,7 @@ describe('DELETE /payouts/{id}', () => {
     ['draft', 'draft'],
     ['ready', 'ready'],
     ['failed', 'failed'],
-  ])('cancels one that is %s, and counts it no more', async (status, batchStatus) => {
+  ])('cancels a payout that is %s, and takes it out of the counts', async (status, batchStatus) => {
     const { batch, payout } = await payoutIn(status)
     expect(await cancel(payout)).toMatchObject({ status: 200, body: { id: payout } })
     const found = await find(batch)
@@ -65,7 +65,7 @@ describe('DELETE /payouts/{id}', () => {
     expect(entries.map(({ action }) => action)).toEqual(['payout.canceled'])
   })
 
-  test('ends one that is pending only when nothing can be learned of it any more', async () => {
+  test('cancels a pending payout whose outcome can no longer be known', async () => {
     const { batch, payout } = await payoutIn('pending', { error: 'what became of the transfer cannot be known' })
     expect((await cancel(payout)).status).toBe(200)
     expect(await find(batch)).toMatchObject({ status: 'failed', payoutCount: 0, failedCount: 0 })
@@ -75,7 +75,7 @@ describe('DELETE /payouts/{id}', () => {
     ['pending', 'payout is on its way'],
     ['paid', 'payout is paid'],
     ['canceled', 'payout is canceled'],
-  ])('not one that is %s: 409', async (status, error) => {
+  ])('refuses a payout that is %s: 409', async (status, error) => {
     const { batch, payout } = await payoutIn(status)
     const before = await find(batch)
     expect(await cancel(payout)).toMatchObject({ status: 409, body: { error } })
@@ -85,7 +85,7 @@ describe('DELETE /payouts/{id}', () => {
   test.each<['ready' | 'failed', 'started' | 'failed']>([
     ['ready', 'started'],
     ['failed', 'failed'],
-  ])('of one that is %s, all else being paid, the batch goes from %s to completed', async (status, from) => {
+  ])('of the only unpaid payout, which is %s, moves the batch from %s to completed', async (status, from) => {
     const [one, two] = [await engage(), await engage()]
     const { id, payouts: made } = await ada.prepare([one, two])
     const paid = { status: 'paid' as const, transfer: NOBODY, txHash: 'ab'.repeat(32), paidAt: new Date() }
@@ -100,7 +100,7 @@ describe('DELETE /payouts/{id}', () => {
     expect(BATCH_MOVES[from]).toContain('completed')
   })
 
-  test('twenty at once: it is canceled once', async () => {
+  test('twenty requests at once cancel the payout once', async () => {
     const { batch, payout } = await payoutIn('ready')
     const answers = await Promise.all(Array.from({ length: 20 }, () => cancel(payout)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array<number>(19).fill(409)])
@@ -114,7 +114,7 @@ describe('DELETE /payouts/{id}', () => {
 })
 
 describe('a contractor whose payout was canceled', () => {
-  test('is instructed again while the batch is a draft, once', async () => {
+  test('can be instructed again, once, while the batch is a draft', async () => {
     const { contractor, batch, payout } = await payoutIn('draft')
     await cancel(payout)
     const instructions = [1, 2].map((n) => ({ contractorId: contractor.id, encryptedAmount: `sealed ${n}` }))
@@ -127,7 +127,7 @@ describe('a contractor whose payout was canceled', () => {
 })
 
 describe('DELETE /batches/{id}', () => {
-  test.each([true, false])('of which nothing was sent is gone, with its payouts (draft: %s)', async (draft) => {
+  test.each([true, false])('removes a batch of which nothing was sent, with its payouts (draft: %s)', async (draft) => {
     const [one, two] = [await engage(), await engage()]
     const { id } = await ada.prepare([one, two], { draft })
     expect(await remove(id)).toMatchObject({ status: 200, body: { id } })
@@ -142,14 +142,14 @@ describe('DELETE /batches/{id}', () => {
     expect((await remove(id)).status).toBe(404)
   })
 
-  test.each<PayoutStatus>(['pending', 'paid', 'failed'])('not one with a payout that is %s: 409', async (status) => {
+  test.each<PayoutStatus>(['pending', 'paid', 'failed'])('refuses a batch with a %s payout: 409', async (status) => {
     const { batch } = await payoutIn(status)
     const before = await find(batch)
     expect(await remove(batch)).toMatchObject({ status: 409, body: { error: 'a payout of this batch has been sent' } })
     expect(await find(batch)).toEqual(before)
   })
 
-  test('nor one whose payout failed and was canceled then', async () => {
+  test('refuses a batch whose payout failed and was canceled afterwards', async () => {
     const { batch, payout } = await payoutIn('failed')
     await cancel(payout)
     expect((await remove(batch)).status).toBe(409)

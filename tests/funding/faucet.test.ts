@@ -50,7 +50,7 @@ test.each(['FAUCET_SEED', 'CONFIDENTIAL_TOKEN'])('501 without %s, even for a use
   await another.close()
 })
 
-test('not registered: 409, and the cool-down has not begun', async () => {
+test('an account that is not registered: 409, and the cool-down has not begun', async () => {
   const person = Keypair.random().publicKey()
   const session = await service.wallet(person)
   const refusal = {

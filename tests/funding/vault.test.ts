@@ -38,7 +38,7 @@ async function join(): Promise<Keypair> {
   return keypair
 }
 
-/** The token's instance names another asset contract, as if the token had been made over that. */
+/** Makes the token's instance name another asset contract, as if the token had been made over that. */
 const madeOver =
   (contract: string) =>
   ({ method }: { method: string }): Fault =>
@@ -63,7 +63,7 @@ function entriesOver(contract: string, result: Record<string, unknown>): unknown
   })
 }
 
-test('by default it is the token’s contract, which holds the sum of all confidential balances', async () => {
+test('by default the vault is the token’s contract, which holds the sum of all confidential balances', async () => {
   expect(await faucet.vault(session)).toEqual({
     status: 200,
     retryAfter: null,

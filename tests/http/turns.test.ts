@@ -141,7 +141,7 @@ test('a request without a body does not wait for a turn', async () => {
   await waiting
 })
 
-test('more than 32 MiB do not wait: 503, and later there is room again', async () => {
+test('at most 32 MiB of bodies wait: more get 503, and later there is room again', async () => {
   const mebibyte = 1024 * 1024
   const waiting = Array.from({ length: 32 }, () => takeTurn('body', mebibyte))
   const refused: Refusal = await takeTurn('body', 1).catch((error) => error)
@@ -150,7 +150,7 @@ test('more than 32 MiB do not wait: 503, and later there is room again', async (
   await takeTurn('body', mebibyte)
 })
 
-test('what is larger than all the room there is gets its turn where nobody waits', async () => {
+test('a body larger than all the room gets its turn when no other body waits', async () => {
   await takeTurn('body', 64 * 1024 * 1024)
 })
 
@@ -175,7 +175,7 @@ function sent(size: number, { isWhole }: { isWhole: boolean }): Request {
   } as RequestInit)
 }
 
-test('of bodies that never end the oldest are given up, beyond 64 MiB, and one that comes whole is read', async () => {
+test('beyond 64 MiB of bodies that never end the oldest are given up, and a whole one is read', async () => {
   const size = MEBIBYTE / 4
   const given: number[] = []
   const halves = Array.from({ length: 300 }, (_, index) =>

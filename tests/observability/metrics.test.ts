@@ -23,7 +23,7 @@ test('families from elsewhere stand beside what the process counts', async () =>
   expect(types.has('payroll_http_requests_total')).toBe(true)
 })
 
-test('a label keeps quotes, backslashes and line ends to itself', async () => {
+test('quotes, backslashes and line ends in a label are escaped', async () => {
   const labels = { route: '"} 1\nforged 2 \\' }
   const text = await exposeMetrics([{ name: 'a', help: 'A.', type: 'gauge', samples: [{ labels, value: 0.5 }] }])
   expect(text).toContain('a{route="\\"} 1\\nforged 2 \\\\"} 0.5\n')

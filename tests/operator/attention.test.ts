@@ -130,7 +130,7 @@ test('everything that failed, stands still or is open for too long is listed onc
   expect(olderFailedBatches).toBe(1)
 })
 
-test('what is told as late has the same mark in every list', async () => {
+test('a batch or transfer that is late has the same mark in every list', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const marked = batches.filter((batch) => batchState(batch, NOW) === 'still').map(({ name }) => name)
   expect(marked).toEqual(['Still'])
@@ -143,13 +143,13 @@ test('what is told as late has the same mark in every list', async () => {
   expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, still: 1 }])
 })
 
-test.each(['Still', 'Open', 'Failed'])('the page of a batch says of it what the overview says: %s', async (name) => {
+test.each(['Still', 'Open', 'Failed'])('the page of a batch says the same of it as the overview: %s', async (name) => {
   const { batches } = await listMovingBatches(db, 100)
   const { items } = await readAttention(db, batches, NOW)
   const told = items.find(({ batch: of }) => of?.name === name)
   const line = await findBatchLine(db, told?.batch?.id ?? '')
   const own = await readAttention(db, line ? [line] : [], NOW, line?.id)
-  // On its own page it is told for as long as it lasts.
+  // The batch's own page shows it for as long as it lasts.
   expect(own.items).toEqual([{ ...told, until: undefined }])
 })
 
@@ -171,7 +171,7 @@ test('a payout that failed says why once, and names what stands on the ledger, o
   ])
 })
 
-test('the traffic of a day has 24 hours, that of a month 30 days; what expired has failed', async () => {
+test('the traffic of a day has 24 hours, that of a month 30 days; an expired transfer counts as failed', async () => {
   const day = await readTraffic(db, NOW, '24h')
   expect(day.parts).toHaveLength(24)
   expect(day.parts.at(-1)).toMatchObject({ at: new Date('2026-11-20T12:00:00Z'), succeeded: 1, failed: 0, open: 1 })

@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** What a proxy passes on that names itself, and not what the browser has asked for: nginx does, unless told otherwise. */
+/** The headers of a proxy that sends its own name as the Host, as nginx does by default. */
 const BEHIND_A_PROXY = { Host: 'upstream', 'X-Forwarded-Host': 'another', 'X-Forwarded-Proto': 'http' }
 
 const send = (path: string, fields: Record<string, string>, headers: Record<string, string>) =>

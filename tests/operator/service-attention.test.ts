@@ -76,7 +76,7 @@ test.each<[Record<string, string>, what: string, remedy: string]>([
   ).toMatchObject([{ what, remedy }])
 })
 
-test('names variables that are read', () => {
+test('names only variables that the service reads', () => {
   const named = linesOf({ ...PREVIEW, SPONSOR_SEED: '' }).flatMap((line) => line.replace(/.* Set /, '').split(', '))
   expect(named.filter((name) => !VARIABLE_NAMES.some((known) => known === name))).toEqual([])
 })

@@ -8,7 +8,7 @@ import { openRelayService, type RelayService } from './relay-service.ts'
 let fixture: RelayService
 let bumpTo: (channel: number, sequence: bigint) => Promise<void>
 beforeAll(async () => {
-  // Two that are fit; then one without an account, one unregistered, one without a balance, one whose numbers are used up.
+  // Two channels are fit. The others lack an account, a registration, a balance, or unused sequence numbers.
   fixture = await openRelayService({ channels: 6, prepared: 2 })
   const [, , , unregistered, empty, burned] = fixture.channels
   if (!unregistered || !empty || !burned) throw new Error('a channel is missing')

@@ -82,7 +82,7 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
     const message = `Route ${method}:${path} not found`
     expect(await get(path, method)).toEqual({ status: 404, body: { statusCode: 404, error: 'Not Found', message } })
   }
-  // What is no URL ends the request, and not the process. fetch would mend it.
+  // A path that is no URL fails the request and not the process. fetch would correct it, so it is not used here.
   for (const path of ['//', '/\\', '//health']) {
     const [answer] = (await once(ask({ port, path }), 'response')) as [IncomingMessage]
     answer.resume()

@@ -31,7 +31,7 @@ export interface ItemFixture {
   sign(item: Item, name: string): Promise<Item>
   /** Records the item's transfer as the sponsor does: the item is confirmed in the same SQL transaction. */
   bind(item: Item): Promise<void>
-  /** gives the item's transfer this status; `applied` is the inner hash that stands on the ledger, by default the item's */
+  /** gives the item's transfer this status; `applied` is the inner hash on the ledger, by default the item's own */
   end(item: Item, status: TransferStatus, applied?: string): Promise<void>
   statusOf(item: ItemId): Promise<Item['status'] | undefined>
   jobOf(id: string): Promise<typeof batchJobs.$inferSelect | undefined>

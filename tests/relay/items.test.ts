@@ -39,7 +39,7 @@ test('the table of moves names every status, and nothing leads out of the final 
 })
 
 describe('a channel', () => {
-  test('may have enough for an item while a relay that runs has announced it, unless it was tried', async () => {
+  test('may have enough for an item while a running relay announces it, unless the item has tried it', async () => {
     await makeChannels('A', 'B')
     const isAble = (unable: string[], now = LATER) =>
       isAnyAble({ database: async () => db, token: 'token', now: () => now }, unable)
@@ -274,7 +274,7 @@ test('an item that has ended stays as it is', async () => {
   expect(await jobOf(item.job)).toMatchObject({ status: 'completed', error: null, endedAt: LATER })
 })
 
-test('an item of which history cannot tell ends, and its job says so', async () => {
+test('an item whose outcome can no longer be known ends as unknown, and its job fails', async () => {
   await makeChannels('A')
   const item = await sign(await take(await makeItem(), 'A'), 'lost')
   await bind(item)

@@ -20,7 +20,7 @@ async function signLost(name: string): Promise<Item> {
   return await sign(await take(await makeItem('a key that is lost'), 'A'), name)
 }
 
-/** The chores of a relay, or a service, of another key, so long after the item was queued. */
+/** Runs the chores as a relay or service with another key, so long after the item was queued. */
 const doChores = (after: number) => resumeItems({ ...fixture.holding('A'), now: () => new Date(NOW.getTime() + after) })
 
 const stateOf = async (item: Item) => {

@@ -41,14 +41,14 @@ const rowOf = async (hash: string) => (await findTransferOfHash(fixture.db, hash
 const ask = (channel: number, signedXDR: string, more: Partial<ChannelTransfer> = {}) =>
   sponsorChannel(context, { channel: addressOf(channel), quotaAccount, confirm, signedXDR, ...more })
 
-test('a channel’s transfer is nobody’s but the relay’s: on POST /transfer it is refused', async () => {
+test('a channel’s transfer is refused on POST /transfer: only the relay may have it paid', async () => {
   const { signedXdr, hash } = await transferOf(0)
   const asked = sponsorTransfer(context, { payer: addressOf(0), signedXDR: signedXdr })
   await expect(asked).rejects.toMatchObject({ code: 'own-address' })
   expect(await rowOf(hash)).toBeUndefined()
 })
 
-test('the relay has it paid as this channel, and not as another', async () => {
+test('the relay can have it paid as this channel, and not as another', async () => {
   const { signedXdr, hash } = await transferOf(0)
   await expect(ask(1, signedXdr)).rejects.toMatchObject({ code: 'source-mismatch' })
   const outcome = await ask(0, signedXdr)

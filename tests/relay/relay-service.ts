@@ -88,7 +88,7 @@ export async function openRelayService(
   const relay = await composeRelay(running)
   const closing = given.closeMs === 0 ? setInterval(service.ledger.devnet.closeLedger, 100) : undefined
   try {
-    // Ledger, service and relay share one thread: with twenty channels at once a busy machine answers later than a call waits.
+    // Ledger, service and relay share one thread, which could not answer twenty channels at once in time.
     for (let first = 0; first < prepared; first += PREPARED_AT_ONCE) {
       const some = relay.channels.slice(first, Math.min(first + PREPARED_AT_ONCE, prepared))
       await prepareChannels({ relay: { ...relay, channels: some }, faucet: running.faucet, say: () => undefined })

@@ -109,7 +109,7 @@ describe('the environment goes before what is embedded', () => {
     expect(pick(compose())).not.toEqual(expected)
   })
 
-  test('testnet has its own passphrase and RPC, and looks once a second', () => {
+  test('testnet has its own passphrase and RPC, and is polled once a second', () => {
     const { network } = compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET }, {})
     expect(network).toEqual({
       name: 'testnet',
@@ -129,7 +129,7 @@ describe('what is missing', () => {
     expect(refusedVariable({ SESSION_SECRET: SECRET }, {})).toBe('STELLAR_RPC_URL')
   })
 
-  test('a faucet without a token, or a token without a faucet, is none; a vault needs the token to know the asset', () => {
+  test('a faucet needs both its seed and the token; a vault needs the token to know the asset', () => {
     const testnet = (more: Record<string, string>) =>
       compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET, ...more }, {})
     expect(testnet({ FAUCET_SEED: keypair(1).secret() }).faucet).toBeUndefined()
@@ -138,7 +138,7 @@ describe('what is missing', () => {
     expect(testnet({ BRIDGE_VAULT_ADDRESS: token }).vault).toBeUndefined()
   })
 
-  test('keys turn their feature off', () => {
+  test('a missing key turns its feature off', () => {
     const settings = compose({ STELLAR_NETWORK: 'testnet', SESSION_SECRET: SECRET }, {})
     expect([settings.sponsor, settings.provider, settings.faucet, settings.vault]).toEqual(Array(4).fill(undefined))
   })
@@ -155,7 +155,7 @@ describe('the SEP-10 signer', () => {
     expect(signerOf(`${SECRET}.`).publicKey()).not.toBe(signerOf(SECRET).publicKey())
   })
 
-  test('is no other key, and does not give the secret away', () => {
+  test('is not the sponsor’s key, and not the bytes of the secret', () => {
     const raw = 'x'.repeat(32)
     const signer = signerOf(raw)
     expect(signer.publicKey()).not.toBe(compose({ SESSION_SECRET: raw }).sponsor?.keypair.publicKey())

@@ -155,7 +155,7 @@ describe('readRecord', () => {
     expect(record).toMatchObject({ succeeded: true, hash: innerHash, feeCharged: 0n })
   })
 
-  test('a deposit pays for itself, and the service for it', () => {
+  test('a deposit stands under its own hash, and the service pays its fee', () => {
     const record = readRecord(found('SUCCESS', plainResult('success'), alone), { ...expected, sponsor: null })
     expect(record).toMatchObject({ succeeded: true, hash: innerHash, feeCharged: 4_321n })
   })

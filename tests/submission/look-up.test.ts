@@ -100,7 +100,7 @@ describe('lookUpHashes', () => {
     expect((await lookUpHashes(network, recorded))[1]?.found).toMatchObject({ hash: innerHash, feeCharged: 0n })
   })
 
-  test('a contradiction on either hash, or silence on one, is no answer', async () => {
+  test('a contradiction on either hash, or silence on one, is unavailable', async () => {
     script({ outer: [found(bumped, feeBumpResult(innerHash, 'trapped'))], inner: [missing()] })
     await expectUnavailable(() => lookUpHashes(network, recorded))
     script({ outer: [missing()], inner: [found(signedTransfer({ tx: { seqNum: 9n } }), plainResult('success'))] })
@@ -193,7 +193,7 @@ describe('walkLedgers', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('what is ours and cannot be read, or contradicts itself, is known to be unknown', async () => {
+  test('a record of ours that cannot be read, or contradicts itself, is logged and comes as null', async () => {
     serve([
       ours(first.outerHash, first.bumped, 'garbage!'),
       ours(second.outerHash, second.bumped, feeBumpResult(second.innerHash, 'trapped')),

@@ -4,8 +4,8 @@ import { requireDocumented } from './documented.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * What goes with a request: a session, and a body that is sent as JSON unless it is text or bytes. `meanwhile` happens
- * when the service begins to read the body, before any of it comes.
+ * What goes with a request: a session, and a body that is sent as JSON unless it is text or bytes. `meanwhile` runs when
+ * the service begins to read the body, before any of it comes.
  */
 export interface Sent {
   session?: string | undefined

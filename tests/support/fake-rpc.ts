@@ -3,7 +3,7 @@ import { Keypair, rpc, StrKey, xdr } from '@stellar/stellar-sdk'
 import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { readBody, serveLocally } from './local-server.ts'
 
-/** What the fake RPC does in place of an answer. `headless` is a JSON-RPC result without a ledger number. */
+/** A fault of the fake RPC in place of an answer. `headless` is a JSON-RPC result without a ledger number. */
 export type RpcFault = 'http-503' | 'json-rpc-error' | 'hang' | 'hang-up' | 'headless' | 'wrong-entry' | 'wrong-type'
 
 /** An RPC over HTTP that knows what a test has given it, and can fail in every way that one does. */
@@ -24,7 +24,7 @@ export interface FakeRpc {
   fault: RpcFault | ((method: string) => RpcFault | undefined) | undefined
   /** given in place of every result, if it is set */
   result: unknown
-  /** how many calls there were of anything but the network's name; may be set */
+  /** the calls so far, except for the network's name; a test may reset it */
   calls: number
   /** the methods asked for, in order */
   asked: string[]

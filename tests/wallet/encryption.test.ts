@@ -116,7 +116,7 @@ describe('a transfer', () => {
     }
   })
 
-  test('is understood under the names of the older variants too', () => {
+  test('is decrypted under the field names of the older variants, too', () => {
     const older = rename(payload, {
       r_e_point: 'r_e',
       v_tilde_aud_r: 'v_aud_r',
