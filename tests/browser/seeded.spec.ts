@@ -144,6 +144,52 @@ test('the links of its items lead to when a batch last moved, and to what failed
   await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*to G/)
 })
 
+for (const size of [DESKTOP, PHONE]) {
+  test(`the labels of a chart's time stand beneath their bars, ${size.width} pixels`, async ({ page }) => {
+    await page.setViewportSize(size)
+    for (const path of ['/overview', '/overview?range=30d']) {
+      await visit(page, program, path)
+      for (const title of [/^Transfers per /, /^Settlement time$/]) {
+        const chart = page.locator('section').filter({ has: page.getByRole('heading', { name: title }) })
+        const { labels, places } = await chart.evaluate(readAxis)
+        expect(labels.length, path).toBeGreaterThanOrEqual(4)
+        for (const { text, middle } of labels) {
+          const place = text === 'now' ? places.at(-1) : places.find(({ from }) => from === text)
+          expect(Math.abs(middle - (place?.middle ?? Number.NaN)), `${path} ${text}`).toBeLessThan(1)
+        }
+      }
+      const chart = page.locator('section').filter({ has: page.getByRole('heading', { name: /^Transfers per / }) })
+      const { bars, places } = await chart.evaluate(readAxis)
+      const counted = places.filter(({ isEmpty }) => !isEmpty)
+      expect(bars.length, path).toBeGreaterThan(0)
+      expect(bars).toHaveLength(counted.length)
+      for (const [index, bar] of bars.entries()) {
+        expect(Math.abs(bar - (counted[index]?.middle ?? Number.NaN)), path).toBeLessThan(1)
+      }
+    }
+  })
+}
+
+/** Where on the screen the labels, the parts and the bars of a chart have their middles; its table names the parts. */
+function readAxis(chart: Element) {
+  const middleOf = (one: Element) => {
+    const { left, width } = one.getBoundingClientRect()
+    return left + width / 2
+  }
+  const drawing = chart.querySelector('svg[preserveAspectRatio]')?.getBoundingClientRect() ?? new DOMRect()
+  const rows = [...chart.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))
+  const places = rows.map(([from, ...counts], index) => ({
+    from,
+    isEmpty: counts.every((count) => count === '0'),
+    middle: drawing.left + (drawing.width * (index + 0.5)) / rows.length,
+  }))
+  return {
+    labels: [...chart.querySelectorAll('[data-part]')].map((one) => ({ text: one.textContent, middle: middleOf(one) })),
+    places,
+    bars: [...new Set([...chart.querySelectorAll('svg[preserveAspectRatio] rect')].map(middleOf))],
+  }
+}
+
 test('what open bids hold is told, and the accounts of the day add up', async ({ page }) => {
   await visit(page, program)
   const main = page.getByRole('main')

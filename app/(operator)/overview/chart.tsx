@@ -6,6 +6,9 @@ import { dayOf } from '../figures.tsx'
 export const PART = 10
 export const HEIGHT = 100
 
+/** How many parts lie between two labels of the axis: six hours, and a week. */
+const LABEL_EVERY = { '24h': 6, '30d': 7 } as const satisfies Record<Range, number>
+
 /** What a colour in the drawing stands for. */
 export interface LegendEntry {
   word: string
@@ -27,6 +30,8 @@ interface ChartProps {
   /** SVG, as many parts wide and HEIGHT high */
   drawing: ReactNode
   legend: readonly LegendEntry[]
+  /** what the figures leave out */
+  note?: ReactNode
   /** the same as a table: heads, and a row for each part */
   heads: readonly string[]
   rows: readonly (readonly string[])[]
@@ -34,7 +39,7 @@ interface ChartProps {
 
 /** A small chart whose figures are shown under the pointer, and as a table beneath. */
 export function Chart(props: ChartProps) {
-  const { title, summary, range, top, zero, starts, drawing, legend, heads, rows } = props
+  const { title, summary, range, top, zero, starts, drawing, legend, note, heads, rows } = props
   const { parts } = RANGES[range]
   if (props.isEmpty) {
     return (
@@ -82,14 +87,15 @@ export function Chart(props: ChartProps) {
               ))}
             </div>
           </div>
-          <div className="flex justify-between pt-1">
-            {[0, 1, 2, 3].map((quarter) => (
-              <span key={quarter}>{labelOf(starts[Math.round((quarter * parts) / 4)], range)}</span>
+          <div className="relative mt-1 h-4">
+            UTC
+            {[3, 2, 1, 0].map((back) => (
+              <AxisLabel key={back} part={parts - 1 - back * LABEL_EVERY[range]} {...{ starts, range }} />
             ))}
-            <span>now, UTC</span>
           </div>
         </div>
       </div>
+      {note && <p className="mt-2 text-xs text-faint">{note}</p>}
       <details className="mt-2 text-[0.8125rem]">
         <summary className="w-fit rounded text-faint hover:text-ink">As a table</summary>
         <div className="mt-2">
@@ -124,6 +130,20 @@ export function Chart(props: ChartProps) {
 export function labelOf(at: Date | undefined, range: Range): string {
   if (at === undefined) return ''
   return range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at)
+}
+
+/** The beginning of a part, in the middle beneath it; the last part is still going on. */
+function AxisLabel({ part, starts, range }: { part: number; starts: readonly Date[]; range: Range }) {
+  const { parts } = RANGES[range]
+  return (
+    <span
+      data-part={part}
+      className="absolute -translate-x-1/2 whitespace-nowrap"
+      style={{ left: `${(100 * (part + 0.5)) / parts}%` }}
+    >
+      {part === parts - 1 ? 'now' : labelOf(starts[part], range)}
+    </span>
+  )
 }
 
 /** The values of one part, shown beside it while the pointer is over it: the legend and the sentence stay to be read. */

@@ -1,5 +1,7 @@
+import Link from 'next/link'
 import { RANGES, type Traffic, type TrafficPart } from '#lib/operator/traffic.ts'
 import { groupDigits } from '../figures.tsx'
+import { stackHeights } from './bar.ts'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
 
 const LEGEND = [
@@ -26,6 +28,15 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
       zero="0"
       starts={parts.map(({ at }) => at)}
       legend={LEGEND}
+      note={
+        <>
+          What the relay never sent is not counted here: see{' '}
+          <Link href="/jobs" prefetch={false} className="underline underline-offset-4 hover:text-ink">
+            Jobs
+          </Link>
+          .
+        </>
+      }
       drawing={parts.map((part, position) => (
         <Bar key={part.at.getTime()} part={part} left={position * PART} most={most} />
       ))}
@@ -43,19 +54,15 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
 const allOf = ({ succeeded, failed, open }: TrafficPart) => succeeded + failed + open
 
 function Bar({ part, left, most }: { part: TrafficPart; left: number; most: number }) {
-  const high = (count: number) => (HEIGHT * count) / most
-  const [succeeded, open, failed] = LEGEND
-  const stack = [
-    [part.succeeded, succeeded],
-    [part.open, open],
-    [part.failed, failed],
-  ] as const
+  // In the order of the legend.
+  const heights = stackHeights([part.succeeded, part.open, part.failed], HEIGHT / most)
   let top = HEIGHT
   return (
     <g>
-      {stack.map(([count, { word, fill }]) => {
-        top -= high(count)
-        return count > 0 && <rect key={word} x={left + 1.5} width={PART - 3} y={top} height={high(count)} fill={fill} />
+      {LEGEND.map(({ word, fill }, position) => {
+        const height = heights[position] ?? 0
+        top -= height
+        return height > 0 && <rect key={word} x={left + 1.5} width={PART - 3} y={top} height={height} fill={fill} />
       })}
     </g>
   )

@@ -1,0 +1,14 @@
+/** A segment of this height is seen: 3 pixels of the drawing, which is 112 pixels and 100 units high. */
+export const LEAST_SEEN = 3
+
+/**
+ * The heights of the segments of a bar. One failure among thousands has to be seen: each segment that counts something
+ * gets LEAST_SEEN first, and they share what is left of the bar in proportion.
+ * @param unit height of a count of one
+ */
+export function stackHeights(counts: readonly number[], unit: number): number[] {
+  const all = counts.reduce((sum, count) => sum + count, 0)
+  const least = counts.filter((count) => count > 0).length * LEAST_SEEN
+  const rest = Math.max(0, all * unit - least)
+  return counts.map((count) => (count === 0 ? 0 : LEAST_SEEN + (rest * count) / all))
+}
