@@ -66,10 +66,14 @@ const statusOf = async (name: string) => {
   return contractors.find((contractor) => contractor.name === name)
 }
 
+/** What is said of an invite only until it is accepted. */
+const ASKED = /You are asked to be paid|can be accepted once|If you did not expect this/
+
 test('a contractor accepts by email, and is told what happens next', async ({ page }) => {
   await page.goto(await invite({ name: 'Ada Lovelace', email: 'ada@example.com' }))
   await expect(page.getByRole('heading', { level: 1, name: `${COMPANY} invites you` })).toBeVisible()
-  await expect(page.getByText(/accepted once, until \d{4}-\d\d-\d\d, \d\d:\d\d UTC/)).toBeVisible()
+  await expect(page.getByRole('main')).toContainText(ASKED)
+  await expect(page.getByText(/accepted once, until \d+ \w{3} \d{4}, \d\d:\d\d UTC/)).toBeVisible()
   await page.getByRole('textbox', { name: 'Accept with your email' }).fill('bob@example.com')
   await page.keyboard.press('Enter')
   await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for somebody else')
@@ -77,6 +81,8 @@ test('a contractor accepts by email, and is told what happens next', async ({ pa
   await page.getByRole('button', { name: 'Accept by email' }).click()
   await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeFocused()
   await expect(page.getByRole('main')).toContainText('Register your account')
+  await expect(page.getByRole('main')).toContainText('Enter the account’s address there')
+  await expect(page.getByRole('main')).not.toContainText(ASKED)
   await expect(page.getByRole('main')).toContainText('GET /api/payouts')
   expect(await findBarriers(page)).toEqual([])
   expect((await statusOf('Ada Lovelace'))?.status).toBe('onboarding')
@@ -92,6 +98,7 @@ test('a contractor accepts by wallet, whose account becomes the one that is paid
   await page.goto(await invite({ name: 'Grace Hopper' }))
   await page.getByRole('button', { name: 'Accept with Freighter' }).click()
   await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeVisible()
+  await expect(page.getByRole('main')).not.toContainText('Enter the account’s address')
   expect(await statusOf('Grace Hopper')).toMatchObject({ status: 'onboarding', address: key.publicKey() })
   expect(payee?.address).not.toBe(key.publicKey())
 })

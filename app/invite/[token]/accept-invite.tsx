@@ -1,7 +1,7 @@
 'use client'
 
-import { type FormEvent, useState } from 'react'
-import { AcceptedInvite } from './accepted-invite.tsx'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { AcceptedInvite, type Way } from './accepted-invite.tsx'
 import { acceptInvite, beginProviderSignIn, signInByEmail } from './invite-requests.ts'
 import { NoWallet, signInWithFreighter } from './wallet-sign-in.ts'
 
@@ -14,18 +14,17 @@ export interface AcceptInviteProps {
   /** the confidential token that an account has to be registered with */
   contract: string | undefined
   isLocal: boolean
+  /** what is said of the invite until it is accepted */
+  children: ReactNode
 }
-
-/** What a contractor accepts by: what is said of it stands where it was begun. */
-type Way = 'email' | 'wallet'
 
 type State =
   | { name: 'open'; by: Way; problem: string; lacksWallet: boolean }
   | { name: 'working'; by: Way; words: string }
-  | { name: 'accepted'; status: string }
+  | { name: 'accepted'; by: Way; status: string }
 
 /** Accepts the invite by a session of an email or of a wallet, and says what happens next. */
-export function AcceptInvite({ token, email, problem, contract, isLocal }: AcceptInviteProps) {
+export function AcceptInvite({ token, email, problem, contract, isLocal, children }: AcceptInviteProps) {
   const [state, setState] = useState<State>({ name: 'open', by: 'email', problem, lacksWallet: false })
 
   const accept = async (by: Way, words: string, signIn: () => Promise<string>) => {
@@ -33,7 +32,7 @@ export function AcceptInvite({ token, email, problem, contract, isLocal }: Accep
     try {
       const session = await signIn()
       setState({ name: 'working', by, words: 'Accepting the invite …' })
-      setState({ name: 'accepted', status: await acceptInvite(token, session) })
+      setState({ name: 'accepted', by, status: await acceptInvite(token, session) })
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
       setState({ name: 'open', by, problem, lacksWallet: error instanceof NoWallet })
@@ -55,70 +54,76 @@ export function AcceptInvite({ token, email, problem, contract, isLocal }: Accep
   }
 
   if (state.name === 'accepted') {
-    return <AcceptedInvite status={state.status} contract={contract} isLocal={isLocal} />
+    return <AcceptedInvite status={state.status} by={state.by} contract={contract} isLocal={isLocal} />
   }
   const isWorking = state.name === 'working'
   return (
-    <div className="mt-6 space-y-6">
-      {email === 'form' && (
-        <form onSubmit={submitEmail}>
-          <label htmlFor="email" className="mb-1.5 block font-medium">
-            Accept with your email
-          </label>
-          <div className="flex flex-wrap gap-2">
-            <input
-              id="email"
-              name="email"
-              type="email"
-              required
-              autoComplete="email"
-              placeholder="you@example.com"
-              className="min-w-0 flex-1 basis-52 rounded-md border border-edge bg-surface px-3 py-2 text-base placeholder:text-faint"
-            />
-            <button type="submit" disabled={isWorking} className={PRIMARY}>
-              Accept by email
+    <>
+      {children}
+      <div className="mt-6 space-y-6">
+        {email === 'form' && (
+          <form onSubmit={submitEmail}>
+            <label htmlFor="email" className="mb-1.5 block font-medium">
+              Accept with your email
+            </label>
+            <div className="flex flex-wrap gap-2">
+              <input
+                id="email"
+                name="email"
+                type="email"
+                required
+                autoComplete="email"
+                placeholder="you@example.com"
+                className="min-w-0 flex-1 basis-52 rounded-md border border-edge bg-surface px-3 py-2 text-base placeholder:text-faint"
+              />
+              <button type="submit" disabled={isWorking} className={PRIMARY}>
+                Accept by email
+              </button>
+            </div>
+            <Progress state={state} of="email" />
+            <p className="mt-1.5 text-[0.8125rem] text-faint">
+              This is a test network: its identity provider believes every address.
+            </p>
+          </form>
+        )}
+        {email === 'provider' && (
+          <div>
+            <p className="mb-1.5 font-medium">Accept with your email</p>
+            <button type="button" disabled={isWorking} className={PRIMARY} onClick={goToProvider}>
+              Sign in with your email
             </button>
+            <Progress state={state} of="email" />
+            <p className="mt-1.5 text-[0.8125rem] text-faint">
+              You sign in at the identity provider of this service, and come back with the invite accepted.
+            </p>
           </div>
-          <Progress state={state} of="email" />
-          <p className="mt-1.5 text-[0.8125rem] text-faint">
-            This is a test network: its identity provider believes every address.
+        )}
+        {email === 'application' && (
+          <p className="text-soft">
+            With an email: sign in to the application that your employer uses. It shows this invite, and you accept it
+            there.
           </p>
-        </form>
-      )}
-      {email === 'provider' && (
+        )}
         <div>
-          <p className="mb-1.5 font-medium">Accept with your email</p>
-          <button type="button" disabled={isWorking} className={PRIMARY} onClick={goToProvider}>
-            Sign in with your email
+          <p className="mb-1.5 font-medium">Accept with your wallet</p>
+          <button
+            type="button"
+            disabled={isWorking}
+            className={email === 'form' || email === 'provider' ? SECONDARY : PRIMARY}
+            onClick={() => accept('wallet', 'Waiting for the wallet …', signInWithFreighter)}
+          >
+            Accept with Freighter
           </button>
-          <Progress state={state} of="email" />
+          <Progress state={state} of="wallet" />
           <p className="mt-1.5 text-[0.8125rem] text-faint">
-            You sign in at the identity provider of this service, and come back with the invite accepted.
+            The wallet signs a challenge that moves nothing. Its account becomes the one that you are paid to.
           </p>
         </div>
-      )}
-      {email === 'application' && (
-        <p className="text-soft">
-          With an email: sign in to the application that your employer uses. It shows this invite, and you accept it
-          there.
-        </p>
-      )}
-      <div>
-        <p className="mb-1.5 font-medium">Accept with your wallet</p>
-        <button
-          type="button"
-          disabled={isWorking}
-          className={email === 'form' || email === 'provider' ? SECONDARY : PRIMARY}
-          onClick={() => accept('wallet', 'Waiting for the wallet …', signInWithFreighter)}
-        >
-          Accept with Freighter
-        </button>
-        <Progress state={state} of="wallet" />
-        <p className="mt-1.5 text-[0.8125rem] text-faint">
-          The wallet signs a challenge that moves nothing. Its account becomes the one that you are paid to.
-        </p>
       </div>
-    </div>
+      <p className="mt-8 border-t border-line pt-4 text-[0.8125rem] text-faint">
+        If you did not expect this, close the page: nothing happens unless you accept.
+      </p>
+    </>
   )
 }
 
@@ -149,6 +154,6 @@ function Progress({ state, of }: { state: Exclude<State, { name: 'accepted' }>; 
   )
 }
 
-const BUTTON = 'rounded-md px-4 py-2 font-medium transition-colors disabled:opacity-60'
-const PRIMARY = `${BUTTON} bg-accent text-on-accent hover:bg-accent-strong`
-const SECONDARY = `${BUTTON} border border-edge bg-surface hover:border-accent hover:text-accent`
+const BUTTON = 'rounded-md px-4 py-2 font-medium transition-colors disabled:bg-line disabled:text-ink'
+const PRIMARY = `${BUTTON} bg-accent text-on-accent enabled:hover:bg-accent-strong`
+const SECONDARY = `${BUTTON} border border-edge bg-surface enabled:hover:border-accent enabled:hover:text-accent`

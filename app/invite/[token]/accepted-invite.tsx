@@ -5,15 +5,19 @@ import { Command } from '#app/(operator)/copy-button.tsx'
 import { CopyListener } from '#app/(operator)/copy-listener.tsx'
 import { Hash } from '#app/(operator)/hash.tsx'
 
+/** What a contractor accepts by. */
+export type Way = 'email' | 'wallet'
+
 interface AcceptedInviteProps {
   /** the status of the contractor's record now */
   status: string
+  by: Way
   contract: string | undefined
   isLocal: boolean
 }
 
 /** What happens once an invite is accepted. */
-export function AcceptedInvite({ status, contract, isLocal }: AcceptedInviteProps) {
+export function AcceptedInvite({ status, by, contract, isLocal }: AcceptedInviteProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   // The form that had the focus is gone.
   useEffect(() => heading.current?.focus(), [])
@@ -34,8 +38,9 @@ export function AcceptedInvite({ status, contract, isLocal }: AcceptedInviteProp
                 <Hash value={contract} />
               </>
             )}
-            , in the application that your employer uses. If you accepted by email, enter the account’s address there,
-            too. Then your employer sees by itself when you can be paid.
+            {' in the application that your employer uses. '}
+            {by === 'email' && 'Enter the account’s address there, too. '}
+            Then your employer sees by itself when you can be paid.
           </li>
         )}
         <li>

@@ -1,6 +1,7 @@
 import type { Metadata } from 'next'
 import { notFound, redirect } from 'next/navigation'
 import { connection } from 'next/server'
+import { dayOf } from '#app/(operator)/figures.tsx'
 import { readQuery } from '#app/(operator)/query.ts'
 import { hasStarted } from '#app/(operator)/require-operator.ts'
 import { findOpenInvite } from '#lib/directory/invites/invites.ts'
@@ -27,37 +28,36 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   const { token } = await params
   const invite = await findOpenInvite({ db: await database(), settings, now: now() }, token)
   if (!invite) notFound()
-  const end = invite.expiresAt.toISOString()
+  const { expiresAt } = invite
+  const end = expiresAt.toISOString()
   const { provider, testIssuer, network } = settings
   const { problem } = await readQuery(searchParams)
   return (
     <InviteCard title={`${invite.company ?? 'An employer'} invites you`}>
-      <p className="text-base text-soft">
-        You are asked to be paid as a contractor. What you are paid stays between you and your employer: the amount is
-        encrypted on the ledger.
-      </p>
-      {invite.company === undefined && (
-        <p className="mt-3 text-soft">
-          The employer has not given the service its name. Accept only if you know who has sent you this link.
-        </p>
-      )}
-      <p className="mt-3 text-soft">
-        The invite can be accepted once, until{' '}
-        <time dateTime={end} className="font-medium text-ink">
-          {end.slice(0, 10)}, {end.slice(11, 16)} UTC
-        </time>
-        .
-      </p>
       <AcceptInvite
         token={token}
         email={testIssuer ? 'form' : provider?.clientId ? 'provider' : provider ? 'application' : 'none'}
         problem={problem === undefined ? '' : (PROBLEMS[problem] ?? 'It did not work: try again.')}
         contract={settings.token}
         isLocal={network.name === 'local'}
-      />
-      <p className="mt-8 border-t border-line pt-4 text-[0.8125rem] text-faint">
-        If you did not expect this, close the page: nothing happens unless you accept.
-      </p>
+      >
+        <p className="text-base text-soft">
+          You are asked to be paid as a contractor. What you are paid stays between you and your employer: the amount is
+          encrypted on the ledger.
+        </p>
+        {invite.company === undefined && (
+          <p className="mt-3 text-soft">
+            The employer has not given the service its name. Accept only if you know who has sent you this link.
+          </p>
+        )}
+        <p className="mt-3 text-soft">
+          The invite can be accepted once, until{' '}
+          <time dateTime={end} className="font-medium text-ink">
+            {dayOf(expiresAt)} {expiresAt.getUTCFullYear()}, {end.slice(11, 16)} UTC
+          </time>
+          .
+        </p>
+      </AcceptInvite>
     </InviteCard>
   )
 }

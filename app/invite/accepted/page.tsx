@@ -24,7 +24,12 @@ export default async function AcceptedPage({ searchParams }: PageProps<'/invite/
   }
   return (
     <InviteCard title="Your invite">
-      <AcceptedInvite status={status} contract={settings.token} isLocal={settings.network.name === 'local'} />
+      <AcceptedInvite
+        status={status}
+        by="email"
+        contract={settings.token}
+        isLocal={settings.network.name === 'local'}
+      />
     </InviteCard>
   )
 }
