@@ -1,5 +1,6 @@
 import { and, count, desc, eq, max, or, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { lastProgress } from './batches.ts'
 import { batchLimit } from './lateness.ts'
@@ -19,6 +20,7 @@ export interface OrganisationLine {
   /** batches that are being paid, and how many of them stand still */
   started: number
   still: number
+  /** by a payout or by a transfer of the relay */
   lastPaidAt: Date | null
 }
 
@@ -44,16 +46,17 @@ export async function listOrganisations(
       .limit(limit)
       .offset(offset)
     const ids = shown.map(({ id }) => id)
-    const [users, staff, work] = await Promise.all([
+    const [users, staff, work, relayed] = await Promise.all([
       findUsers(db, ids),
       contractorsOf(db, ids),
       batchesOf(db, ids, now),
+      relayPaymentsOf(db, ids),
     ])
     return shown.map((organisation) => ({
       ...organisation,
       users: users.get(organisation.id) ?? [],
       contractors: staff.get(organisation.id)?.count ?? 0,
-      lastPaidAt: staff.get(organisation.id)?.lastPaidAt ?? null,
+      lastPaidAt: latest(staff.get(organisation.id)?.lastPaidAt, relayed.get(organisation.id)),
       batches: work.get(organisation.id)?.count ?? 0,
       started: work.get(organisation.id)?.started ?? 0,
       still: work.get(organisation.id)?.still ?? 0,
@@ -85,5 +88,20 @@ async function batchesOf(db: Database, ids: string[], now: Date) {
     .groupBy(batches.organisation)
   return new Map(rows.map((row) => [row.organisation, row]))
 }
+
+/** When a transfer of the relay last paid for each organisation. */
+async function relayPaymentsOf(db: Database, ids: string[]) {
+  const rows = await db
+    .select({ organisation: identities.organisation, at: max(batchItems.settledAt) })
+    .from(identities)
+    .innerJoin(batchJobs, and(eq(batchJobs.userKind, identities.kind), eq(batchJobs.userSub, identities.sub)))
+    .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
+    .where(and(sql`${identities.organisation} = any(${asArray(ids)})`, eq(batchItems.status, 'paid')))
+    .groupBy(identities.organisation)
+  return new Map(rows.map(({ organisation, at }) => [organisation, at]))
+}
+
+const latest = (one: Date | null = null, other: Date | null = null) =>
+  one === null || (other !== null && other > one) ? other : one
 
 const asArray = (ids: readonly string[]) => sql`${`{${ids.join(',')}}`}::uuid[]`

@@ -170,6 +170,14 @@ describe('a search finds', () => {
     ])
   })
 
+  test('an organisation that only the relay paid for, which is a payment too', async () => {
+    const { rows } = await listOrganisations(db, { q: '', page: 1 }, NOW)
+    expect(rows.map(({ name, lastPaidAt }) => [name, lastPaidAt])).toEqual([
+      ['Northwind', NOW],
+      ['Contoso_100%', null],
+    ])
+  })
+
   test.each([
     ['the client’s', 'a', 77],
     ['the sponsor’s', 'b', 77],
