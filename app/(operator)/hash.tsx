@@ -4,11 +4,12 @@ import { CopyButton } from './copy-button.tsx'
 /**
  * A hash, an address or an id. The page holds the whole of it as one word, so that a double click selects it and a
  * search in the page finds it; style shows its ends. A tap shows all of it.
+ * @param isWhole all of it is shown at once
  */
-export function Hash({ value, href }: { value: string; href?: string }) {
+export function Hash({ value, href, isWhole }: { value: string; href?: string; isWhole?: boolean }) {
   const short = <Ends value={value} />
   return (
-    <span className="hash">
+    <span className="hash" data-whole={isWhole || undefined}>
       {href === undefined ? short : <Leading href={href}>{short}</Leading>}
       <CopyButton value={value} />
     </span>

@@ -178,13 +178,13 @@ test('a hash leads to the page of its transaction, and an address is copied whol
   // It is shown whole then.
   expect(await code.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true)
   await page.locator('td a[href^="/ledger/"]').filter({ visible: true }).first().click()
-  await expect(page.getByRole('heading', { level: 1, name: 'A transaction' })).toBeVisible()
+  await expect(page.getByRole('heading', { level: 1, name: 'Transaction' })).toBeVisible()
   const main = page.getByRole('main')
   await expect(main).toContainText('Succeeded')
   await expect(main).toContainText('confidential_transfer')
   await expect(main).toContainText('(fee bump)')
   await page.goto(`${program.base}/ledger/${'0'.repeat(64)}`)
-  await expect(main).toContainText('The ledger does not know this transaction')
+  await expect(main).toContainText('The RPC has no record of it')
 })
 
 test('everything can be reached by keyboard', async ({ page }) => {

@@ -16,7 +16,7 @@ import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
 import { Empty } from '../../table.tsx'
 
-export const metadata: Metadata = { title: 'A transaction' }
+export const metadata: Metadata = { title: 'Transaction' }
 
 /** One transaction of the ledger, for networks that have no explorer. */
 export default async function TransactionPage({ params }: PageProps<'/ledger/[hash]'>) {
@@ -33,7 +33,7 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
   return (
     <Frame
       here="/transfers"
-      title="A transaction"
+      title="Transaction"
       network={name}
       above={
         transfers?.total
@@ -48,12 +48,14 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
         </Empty>
       ) : 'oldestLedger' in found ? (
         <Empty>
-          <strong>The ledger does not know this transaction</strong>
+          <strong>This transaction was not found</strong>
           <p>
-            <span className="font-mono text-xs [overflow-wrap:anywhere]">{hash}</span> never got there
+            <Hash value={hash} isWhole />
+          </p>
+          <p>
+            The RPC has no record of it.
             {found.oldestLedger > 1 &&
-              `, or it is older than ledger ${groupDigits(found.oldestLedger)}, with which the history of the RPC begins`}
-            .
+              ` It may be older than ledger ${groupDigits(found.oldestLedger)}, the oldest that the RPC keeps.`}
           </p>
         </Empty>
       ) : (
@@ -84,7 +86,7 @@ function Facts({ hash, found, network, now }: FactsProps) {
   const facts: [string, ReactNode][] = [
     ['Result', <Status key="result" of="transfer" is={found.succeeded ? 'succeeded' : 'failed'} />],
     ...(why ? [['Why', why] as [string, ReactNode]] : []),
-    ['Hash', <Hash key="hash" value={hash} />],
+    ['Hash', <Hash key="hash" value={hash} isWhole />],
     ['Ledger', groupDigits(found.ledger)],
     ['Closed', <Moment key="closed" at={found.closedAt} now={now} />],
     ['Source', <Address key="source" value={found.source} network={network} />],
