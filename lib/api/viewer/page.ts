@@ -57,7 +57,10 @@ function pageText(version: string, issuer: string | undefined): string {
   </head>
   <body data-issuer="${issuer ?? ''}">
     <div>
-      <header><h1 class="page-title">API reference</h1></header>${issuer === undefined ? '' : testing}
+      <header>
+        <p class="way-back"><a href="/">Confidential payroll</a></p>
+        <h1 class="page-title">API reference</h1>
+      </header>${issuer === undefined ? '' : testing}
       <div id="viewer"></div>
       <noscript><p>The reference needs JavaScript. The document itself is at <a href="/api/openapi.json">/api/openapi.json</a>.</p></noscript>
     </div>
