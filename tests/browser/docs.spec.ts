@@ -60,6 +60,9 @@ test('axe finds nothing, and a phone shows it all, light and dark', async ({ pag
   await routeOf(page, 'createContractor').locator('.opblock-summary-control').click()
   await expect(routeOf(page, 'createContractor').getByRole('button', { name: 'Execute' })).toBeVisible()
   expect(await findFaults(page, DESKTOP, PHONE)).toEqual([])
+  await page.setViewportSize(PHONE)
+  for (const { summary } of OPERATIONS) await expect(page.getByText(summary, { exact: true }).first()).toBeVisible()
+  await expect(page.getByRole('link', { name: 'Confidential payroll' })).toHaveAttribute('href', '/')
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
     const isDark = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme.includes('dark'))
