@@ -52,7 +52,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
         )}
         <p className="mt-3 text-soft">
           The invite can be accepted once, until{' '}
-          <time dateTime={end} className="font-medium text-ink">
+          <time dateTime={end} className="font-medium whitespace-nowrap text-ink">
             {dayOf(expiresAt)} {expiresAt.getUTCFullYear()}, {end.slice(11, 16)} UTC
           </time>
           .
