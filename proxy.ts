@@ -7,13 +7,14 @@ import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { takeTurn } from '#lib/http/turns.ts'
 
 /**
- * Gives every page its policy, with a nonce of its own, which Next puts on the scripts that it writes. Writing a page takes
- * milliseconds, so pages begin one in each turn, and what costs little is served in between. One client gets only so many.
+ * Gives every page a Content-Security-Policy with a nonce of its own, which Next puts on its scripts. Rendering a page takes
+ * milliseconds, so one page begins per turn of the event loop, and cheap requests are served in between. Each client may ask
+ * for only so many.
  */
 export async function proxy(request: NextRequest): Promise<NextResponse> {
   const refused = await admitPage(request).catch(presentRefusal)
   if (refused) {
-    // A client that asks again at once would fill each turn with refusals.
+    // Refusals wait for a turn, too: a client that asks again at once would otherwise keep the process busy with them.
     await takeTurn('refusal')
     return refused
   }
@@ -22,13 +23,13 @@ export async function proxy(request: NextRequest): Promise<NextResponse> {
   headers.set('Content-Security-Policy', policy)
   const response = NextResponse.next({ request: { headers } })
   response.headers.set('Content-Security-Policy', policy)
-  // Where a variable is wrong or missing the pages say which, and need no address for it.
+  // Where a variable is wrong or missing, PUBLIC_URL is not known, and the pages only say which variable it is.
   requireHttps(response.headers, validEnvironment()?.PUBLIC_URL)
   return response
 }
 
 /**
- * Lets a client have a page, or says why not. Next reads the body of any other request before it asks: pages take none.
+ * Answers requests that no page takes; undefined where a page may answer. Pages take no body, so GET and HEAD suffice.
  * @throws Refusal `rate-limited`, `busy`
  */
 async function admitPage({ method, headers }: NextRequest): Promise<NextResponse | undefined> {
@@ -44,8 +45,10 @@ function presentRefusal(thrown: unknown): NextResponse {
   return new NextResponse(`${thrown.message}\n`, { status: statusOf(thrown.code), headers })
 }
 
-// Next cuts the bodies of what it asks about off without a word, so the interface and the targets of forms are left out.
-// The viewer of /docs has a policy of its own. Each is named to its end: what is not there is a page.
+// Next silently truncates the bodies of requests that it passes to this file, so the API and the targets of forms are
+// left
+// out. So is the viewer of /docs, which has a policy of its own. Paths are matched to their end: every other path is a
+// page.
 export const config = {
   matcher:
     '/((?!api(?:/|$)|docs/?$|docs/[^/]+/[^/]+/?$|_next/static/|\\.well-known/stellar\\.toml$|icon\\.svg$|sign-in/password/?$|sign-out/?$|invite/email/?$|invite/sign-in/?$).*)',

@@ -8,7 +8,7 @@ const BUSY_MS = 2_000
 const IDLE_MS = 15_000
 /** Ages and ledger numbers move without a record that changes: the page is read again after this time at the latest. */
 const RENEW_MS = 60_000
-/** An answer that takes longer does not come: what is on the page is old. */
+/** After this time without an answer the service counts as out of reach, and the page as out of date. */
 const TIMEOUT_MS = 10_000
 const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
 

@@ -1,6 +1,6 @@
 /**
- * The names of the operator's cookies. The prefix binds them to this very host over https; on a host that has no https,
- * which several services may share, the port tells them apart.
+ * The names of the operator's cookies. Over https the prefix binds them to this very host. Without https there is no such
+ * prefix, and the name holds the port, since several services on one host share their cookies.
  */
 export function operatorCookies(publicUrl: string): { session: string; browser: string; secure: boolean } {
   const { protocol, port } = new URL(publicUrl)

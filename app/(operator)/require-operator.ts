@@ -15,7 +15,10 @@ export async function requireOperator(here: string): Promise<Service> {
   return running
 }
 
-/** A deployment that lacks a variable has pages and no service: the first page says what is missing. */
+/**
+ * Whether the service runs. A deployment that lacks a variable serves its pages without it; the first one says what is
+ * missing.
+ */
 export async function hasStarted(): Promise<boolean> {
   try {
     await service()

@@ -4,7 +4,7 @@ import { resource } from '#lib/api/resource.ts'
 import { referencePage } from '#lib/api/viewer/page.ts'
 import { service } from '#lib/server/services.ts'
 
-/** The reference of the interface: a viewer for the OpenAPI document, from our own origin. */
+/** The API reference: a viewer of the OpenAPI document, served from this service's own origin. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   // A deployment that lacks a variable has no document to show: the first page says what is missing.
   { GET: async (request) => ((await hasStarted()) ? referencePage(request, await service()) : seeOther('/')) },

@@ -12,12 +12,12 @@ const MINUTES_10 = 600
 /** Over https the prefix binds it to this very host (RFC 6265bis §4.1.3.2). */
 const nameOf = (publicUrl: string) => (publicUrl.startsWith('https:') ? '__Host-invite' : 'invite')
 
-/** Has the browser keep a sign-in that it goes away for. */
+/** Has the browser keep the sign-in in a cookie while it is at the identity provider. */
 export async function keepSignIn(publicUrl: string, pending: InviteSignIn): Promise<void> {
   await write(publicUrl, JSON.stringify(pending), MINUTES_10)
 }
 
-/** The sign-in that this browser went away for, once. */
+/** The sign-in that the browser kept, which can be taken once; undefined without one. */
 export async function takeSignIn(publicUrl: string): Promise<InviteSignIn | undefined> {
   const kept = (await cookies()).get(nameOf(publicUrl))?.value
   await write(publicUrl, '', 0)

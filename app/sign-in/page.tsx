@@ -8,7 +8,7 @@ import { service } from '#lib/server/services.ts'
 
 export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }
 
-/** The way into the dashboard. */
+/** Where the operator signs in to the dashboard. */
 export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>) {
   await connection()
   if (!(await hasStarted())) redirect('/')
@@ -30,7 +30,7 @@ export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>
   )
 }
 
-/** What the field is marked for; a hint, or word that one is signed out, is no alarm. */
+/** The problems that mark the field as wrong. A hint, or the notice of having signed out, is no alarm. */
 const PROBLEMS: ReadonlySet<string> = new Set(['wrong', 'wait', 'unavailable'])
 
 function SignInForm({ message, isWrong, to }: { message: string; isWrong: boolean; to: string }) {

@@ -7,7 +7,7 @@ interface Command<Options extends ParseArgsOptionsConfig> {
   usage: string
   options: Options
   run(values: Values<Options>, positionals: string[]): Promise<void> | void
-  /** what is printed of a failure that is no ConfigurationError; by default its message */
+  /** what is printed for an error that is no ConfigurationError; by default its message */
   explain?: (error: unknown) => unknown
 }
 

@@ -6,8 +6,8 @@ import { schema } from '#lib/db/schema.ts'
 import { TEMPLATES, templateName } from '#lib/db/template.ts'
 
 /**
- * Makes an embedded database that is migrated and has nothing in it, unless it is there; those of other versions go. To
- * make one takes PGlite seconds and hundreds of megabytes; to copy and open one takes less than a second.
+ * Makes a migrated, empty database for the embedded default to copy, unless there is one; removes those of other versions.
+ * Making one takes PGlite seconds and hundreds of megabytes; copying and opening one takes less than a second.
  */
 export async function makeTemplate(folder = TEMPLATES): Promise<void> {
   const name = templateName()

@@ -25,7 +25,7 @@ import { endow, enrol, openTestNetwork } from './participants.ts'
 import { answers, type Serving, startServing } from './serve.ts'
 import { connectWallet, readSponsorAddress, sponsorTransfer } from './wallet-session.ts'
 
-/** What the relay pays on top, from channels of its own, oldest contractor first. */
+/** What the relay pays on top, in test USDC from its own channels, to the contractors in their order. */
 const BONUSES = ['100', '80.5', '120.25', '75', '60.0000001']
 
 /** Who is paid what, in test USDC. */
@@ -163,7 +163,10 @@ async function demonstrate(isOnce: boolean): Promise<void> {
   say(`The dashboard is at ${base}/overview, its password ${await dashboardPassword()}`)
 }
 
-/** The one given, or the one that an embedded database makes of its keys. */
+/**
+ * What to print as the password: which variable holds it, or the password that the service derives from its embedded
+ * keys.
+ */
 async function dashboardPassword(): Promise<string> {
   const { OPERATOR_PASSWORD, DATABASE_URL, DATA_DIR } = environment()
   if (OPERATOR_PASSWORD) return 'that of OPERATOR_PASSWORD'

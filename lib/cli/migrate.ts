@@ -10,7 +10,8 @@ Applies the migrations that the PostgreSQL of DATABASE_URL lacks. A build on Ver
 await runCommand({
   usage: USAGE,
   options: {},
-  // What a driver throws may hold the URL, and drizzle's message the query: what is wrong is neither.
+  // A driver's error may hold the URL with its password, and drizzle's the whole query. Only the innermost reason is
+  // shown.
   explain: (error) => `not migrated: ${innermostReason(error)}`,
   run: async () => {
     const { DATABASE_URL } = environment()

@@ -45,7 +45,7 @@ export async function openTestNetwork(url: string, prover?: Prover): Promise<Tes
   return network
 }
 
-/** The network did not take a transaction: nothing of it can happen any more. */
+/** The network refused to take a transaction, so it will never be applied. */
 class NotTaken extends Error {
   constructor(status: string) {
     super(`the network answered ${status}`)

@@ -13,7 +13,7 @@ import { startService } from '#lib/server/start.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { NOTHING, opens } from '#lib/wallet/commitment.ts'
 
-/** What is wanted, and what there is of it. */
+/** What `npm run setup` is to provide, and what exists of it already. */
 export interface Provisioning {
   document: DeploymentDocument
   /** the text of the environment file so far, and its name for messages */
@@ -28,13 +28,13 @@ export interface Provisioning {
   say(line: string): void
 }
 
-/** Any account that is there will do: the sponsor pays for what it sends. */
+/** In stroops. An account with any XLM will do, since the sponsor pays the fees of a channel's transfers. */
 const THERE = 1n
 
 /**
- * Makes the relay's channels fit as far as that can be done from here: accounts always; registered and funded where
- * there is a prover and a faucet. Without a database of the service's, one that is thrown away keeps the steps, and
- * channels that are funded are left alone, since their balances are known to the service's database only.
+ * Prepares the relay's channels as far as possible: makes their accounts always, and registers and funds them where there is
+ * a prover and a faucet. Without the service's database a temporary one records the steps. Then channels that are funded
+ * already are left alone, since only the service's database knows their balances.
  */
 export async function provisionChannels(
   given: Pick<Provisioning, 'document' | 'channels' | 'say'> & {
@@ -66,7 +66,7 @@ export async function provisionChannels(
   const unfit = seeds.filter((_, index) => !fit.has(addresses[index] ?? ''))
   if (unfit.length === 0) return
   const directory = mkdtempSync(join(tmpdir(), 'payroll-setup-'))
-  // Without jobs no relay starts beside an embedded database.
+  // With batch jobs off, `startService` starts no relay of its own beside this one.
   const off = { BATCH_ENABLED: false, CHANNEL_SEEDS: unfit }
   const place = { DATABASE_URL: given.databaseUrl, DATA_DIR: directory }
   const service = await startService({ ...environment, ...off, ...place })
@@ -87,7 +87,7 @@ export async function provisionChannels(
   }
 }
 
-/** Those that are registered, and have merged what they were given. */
+/** The channels that need nothing more: registered, with a spendable balance, and nothing left to merge. */
 async function findFit({ network }: Funder, { token }: DeployedToken, addresses: string[]): Promise<Set<string>> {
   const accounts = await readConfidentialAccounts(network.server, token, addresses)
   const fit = [...accounts].filter(

@@ -13,14 +13,20 @@ import { formatUnits } from '#lib/text/money.ts'
 import { type Provisioning, provisionChannels } from './provision-channels.ts'
 
 const XLM = 10_000_000n
-/** Filled up below this: a day's budget for fees, and fees for the faucet and each channel. */
+/**
+ * Friendbot fills up an account that has less, in stroops: the sponsor pays a day's fees, the faucet those of its
+ * grants.
+ */
 const SPONSOR_XLM = 1_000n * XLM
 const FAUCET_XLM = 100n * XLM
-/** Of a faucet that gives XLM: what friendbot fills up lasts for many. */
+/**
+ * A faucet that gives XLM is filled up below `least` (stroops), and gives `amount` XLM, so that it lasts for many
+ * grants.
+ */
 const NATIVE_FAUCET = { least: 2_000n * XLM, amount: '100' }
-/** Of the confidential token, as lib/wallet speaks it. */
+/** The version of the confidential token's interface that lib/wallet implements. */
 const INTERFACE = '0.8.0'
-/** What the embedded ledger goes by, and `local` stands for. */
+/** The default passphrase of the embedded ledger, and so of the network `local`. */
 const LOCAL_PASSPHRASE = 'Standalone Network ; February 2017'
 
 /**
@@ -72,7 +78,10 @@ export async function provision(wanted: Provisioning): Promise<string> {
   return text
 }
 
-/** A faucet that mints gives freely; half of what another has is for the channels. */
+/**
+ * What each channel is given, in base units. A faucet that cannot mint spends at most half of its funds (`held`) on
+ * all of them.
+ */
 function shareOf(held: bigint | undefined, channels: number): bigint {
   if (held === undefined || channels === 0) return CHANNEL_FUNDS
   const share = held / BigInt(2 * channels)
@@ -110,7 +119,7 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
   return channels === 0 ? sections : [...sections, ...composeRelaySections(wanted, kept, !('none' in faucet))]
 }
 
-/** What a relay proves with. */
+/** The variables that choose a relay's prover. */
 const PROVER_VARIABLES = ['PROVER_CIRCUITS', 'PROVER_CRS', 'RELAY_PROVER'] as const
 
 function composeRelaySections(

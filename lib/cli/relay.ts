@@ -10,8 +10,8 @@ Runs a relay beside a service that has the same database, until SIGTERM. It pays
 of CHANNEL_SEEDS. docs/configuration.md says what else it needs; npm run setup makes all of it.`
 
 /**
- * A relay has no sessions, and need not know the secret that they are signed with.
- * @throws ConfigurationError: what is embedded belongs to the service, which runs a relay of its own
+ * The configuration of a relay that runs beside a service. It has no sessions, so their secret may be a random one.
+ * @throws ConfigurationError where database or ledger would be embedded: then the service runs a relay itself
  */
 function besideService(configuration: Environment): Environment {
   const { DATABASE_URL, STELLAR_NETWORK, STELLAR_RPC_URL, SESSION_SECRET } = configuration

@@ -27,7 +27,7 @@ the service first; a PostgreSQL (DATABASE_URL) can be filled while it runs.
   --help     this text
 `
 
-/** Seeds are for looking at: a network that others use is left alone. */
+/** Made-up records must never mix with those of a shared network or of a deployment. */
 function requireLocal({ STELLAR_NETWORK, VERCEL }: Environment): void {
   if (STELLAR_NETWORK !== 'local' || VERCEL) {
     throw new Error('Only a local service can be seeded: STELLAR_NETWORK must be local.')
@@ -64,7 +64,7 @@ async function seed(given: string): Promise<void> {
   }
 }
 
-/** Writes everything, in the order in which one refers to the other. */
+/** Writes all rows. A row that others refer to comes before them. */
 async function insertRecords(tx: Database, records: Records, now: Date): Promise<void> {
   const moved = records.transfers.map((transfer, index) => {
     const ledger = transfer.hash ? 1_000 + index : null
@@ -89,7 +89,7 @@ async function insertRecords(tx: Database, records: Records, now: Date): Promise
   for (const { write } of events.toSorted((one, other) => one.at.getTime() - other.at.getTime())) await write(tx)
 }
 
-/** An open transfer can never be decided here: the ledger never saw it, and its time has not passed. */
+/** How far ahead the maxTime of an open transfer lies. The ledger never saw it, so a nearer one would let it expire. */
 const FAR_MS = 365 * 86_400_000
 
 /** What was signed for a transfer. There is nothing to send: the ledger has never heard of it. */

@@ -14,8 +14,8 @@ export interface Serving {
 const START_DEADLINE_MS = 300_000
 
 /**
- * As `npm start` and the image set them. To compile PGlite takes V8 half a gigabyte for a moment: glibc keeps 80 MB of it
- * for good, unless it is told to give memory back.
+ * Variables that `npm start` and the image set, too. Compiling PGlite takes V8 half a gigabyte for a moment, of which glibc
+ * keeps 80 MB for good unless these tell it to give memory back.
  */
 export const MEMORY = { MALLOC_ARENA_MAX: '2', MALLOC_TRIM_THRESHOLD_: '131072' }
 

@@ -57,8 +57,8 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
 }
 
 /**
- * Runs a command that makes a proof. A fault of the configuration is found before the network is asked. What is said of
- * proofs goes to standard error, apart from the answer.
+ * Runs a command that makes a proof. A fault of the configuration is found before the network is asked. Messages about
+ * proofs go to standard error, so that standard output holds the answer alone.
  */
 async function proving(given: Given, command: (network: TestNetwork) => Promise<string>): Promise<string> {
   const prover = await loadProver(proverSettings(environment()), console.error)

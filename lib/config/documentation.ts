@@ -11,7 +11,7 @@ interface Described {
   example: string
 }
 
-/** What compose.yaml reads from the same file, and the service does not. */
+/** The variables of .env that compose.yaml reads, and the service does not. */
 const COMPOSE: [string, Described[]] = [
   'compose.yaml',
   [

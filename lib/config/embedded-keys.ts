@@ -31,7 +31,7 @@ const KEYS = z.object({
 export type EmbeddedKeys = z.output<typeof KEYS>
 
 /**
- * Reads the keys kept in `directory`, or makes them at the first start. The file is for this user's eyes only, and
+ * Reads the keys kept in `directory`, or makes them at the first start. Only its owner may read the file. It is
  * written aside and renamed, so that a crash leaves all of it or nothing. The caller holds the directory's lock.
  * @throws ConfigurationError when the file is there but cannot be used: new keys would lose what the old ones own
  */

@@ -29,7 +29,7 @@ const HOME_DOMAIN_BYTES = 59
 /** The passphrase of Stellar's main network, where this service must never run. */
 const PUBLIC_PASSPHRASE = 'Public Global Stellar Network ; September 2015'
 
-/** What is read to know something else by, and then done with. */
+/** Variables that only decide PUBLIC_URL and DATABASE_URL, and are left out of the result. */
 type Raw = 'VERCEL_PROJECT_PRODUCTION_URL' | 'VERCEL_ENV' | 'VERCEL_BRANCH_URL' | 'VERCEL_URL' | 'POSTGRES_URL'
 
 /** The validated environment: plain values, defaults filled in, keys that were not given still absent. */
@@ -109,7 +109,7 @@ function checkMail({ SMTP_URL, MAIL_FROM }: Variables): void {
   if (MAIL_FROM && !SMTP_URL) throw new ConfigurationError('SMTP_URL', 'is needed beside MAIL_FROM')
 }
 
-/** What is sealed to another key no relay could open. */
+/** With two keys that do not belong together, no relay could open the amounts that the service has sealed. */
 function checkRelay({ RELAY_PUBLIC_KEY: known, RELAY_PRIVATE_KEY: own }: Variables): void {
   if (known && own && (known.x !== own.x || known.y !== own.y)) {
     throw new ConfigurationError('RELAY_PUBLIC_KEY', 'is not that of RELAY_PRIVATE_KEY')
@@ -142,7 +142,9 @@ export const isSet = (name: string): boolean => Boolean(given()[name])
 
 const given = (): Record<string, string | undefined> => process.env
 
-/** A wrong or missing variable, also one that another bundle of this process has thrown. */
+/**
+ * Whether a variable is wrong or missing. A build may bundle the class twice, so its name tells, and not `instanceof`.
+ */
 export const isConfigurationError = (error: unknown): error is ConfigurationError =>
   error instanceof Error && error.name === 'ConfigurationError'
 
@@ -154,7 +156,10 @@ export function environment(): Environment {
   return known
 }
 
-/** The same for what is answered without it, too; undefined where a variable is wrong or missing. */
+/**
+ * The environment of this process, or undefined where a variable is wrong or missing: for answers that are given even
+ * then.
+ */
 export function validEnvironment(): Environment | undefined {
   try {
     return environment()

@@ -11,7 +11,7 @@ export const LEDGER = {
     example: 'testnet',
   }),
   STELLAR_RPC_URL: webUrl.optional().meta({
-    about: 'A Stellar RPC of that network.',
+    about: 'The URL of a Stellar RPC of the network that `STELLAR_NETWORK` names.',
     unset: 'the embedded one; for `testnet` its public one',
     example: 'https://soroban-testnet.stellar.org',
   }),
@@ -21,7 +21,7 @@ export const LEDGER = {
     example: EXAMPLE_TOKEN,
   }),
   BRIDGE_VAULT_ADDRESS: address.optional().meta({
-    about: 'Whose balance `GET /api/funding/vault` shows (G… or C…).',
+    about: 'The address (G… or C…) whose balance `GET /api/funding/vault` shows.',
     unset: '`CONFIDENTIAL_TOKEN`, which holds what all confidential balances stand for',
     example: EXAMPLE_TOKEN,
   }),
@@ -72,7 +72,7 @@ export const FAUCET = {
     unset: 'the embedded ledger’s issuer; elsewhere there is no faucet',
   }),
   FAUCET_AMOUNT: amount.default(1_000_0000000n).meta({
-    about: 'What an account is given at once, in units of the asset.',
+    about: 'How much one grant gives an account, in units of the asset.',
     default: '1000',
   }),
   FAUCET_COOLDOWN: count(0, 31_536_000).default(3600).meta({
@@ -87,18 +87,20 @@ export const RELAY = {
     example: 'true',
   }),
   RELAY_PUBLIC_KEY: relayKey(parsePublicRelayKey, 'not a P-256 public key as a JWK').optional().meta({
-    about: 'What amounts are sealed to: a P-256 public key as a JWK. The service needs it.',
+    about: 'The key that amounts are sealed to: a P-256 public key as a JWK. The service needs it.',
     unset: 'the public half of `RELAY_PRIVATE_KEY`',
   }),
   RELAY_PRIVATE_KEY: relayKey(parsePrivateRelayKey, 'not a P-256 private key as a JWK').optional().meta({
-    about: 'What opens the amounts: the private key as a JWK. Relays need it, and nothing else does.',
+    about: 'The key that opens the amounts: the private key as a JWK. Only relays need it.',
     unset: 'made and kept, if the ledger is embedded',
   }),
   CHANNEL_SEEDS: list.pipe(z.array(seed)).default([]).meta({
     about: 'The seeds of the accounts that pay the items of jobs, separated by commas. Each pays one item at a time.',
     default: 'three, made and kept, if the ledger is embedded; elsewhere relays need them',
   }),
-  RELAY_PORT: count(0, 65_535).default(3100).meta({ about: 'Where a relay shows its health and what it is.' }),
+  RELAY_PORT: count(0, 65_535)
+    .default(3100)
+    .meta({ about: 'The port on which a relay answers `/health` and its discovery document.' }),
   PROVER_CIRCUITS: text.optional().meta({
     about:
       'The folder of the circuits that relays and the wallet command prove with: `<name>.json` and `<name>.vk` for each of `register`, `transfer` and `withdraw`.',
@@ -116,7 +118,8 @@ export const RELAY = {
     example: '2',
   }),
   RELAY_PROVER: text.optional().meta({
-    about: 'A module that proves in place of all this: a package, or a file (`./…`), that exports `prover`.',
+    about:
+      'A module that makes the proofs in place of the service’s own prover: a package, or a file (`./…`), that exports `prover`.',
     unset: 'the service’s own prover',
     example: './prover.ts',
   }),
@@ -141,7 +144,7 @@ export const EMBEDDED_LEDGER = {
     }),
   DEVNET_PROOFS: z.enum(['real', 'stand-in'], 'neither real nor stand-in').default('real').meta({
     about:
-      'What it takes for a proof: `real` ones, or a `stand-in`, which takes no time and does not show that a balance covers an amount.',
+      'Which proofs it accepts: `real` ones, or a `stand-in`, which takes no time and does not show that a balance covers an amount.',
   }),
   DEVNET_PASSPHRASE: text.default('Standalone Network ; February 2017').meta({
     about: 'The passphrase of the embedded ledger, or of the local network that `STELLAR_RPC_URL` names.',

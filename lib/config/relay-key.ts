@@ -6,9 +6,9 @@ const EC = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordina
 /** A P-256 private key as a JWK. */
 export const PRIVATE_RELAY_KEY = EC.extend({ d: coordinate })
 
-/** What amounts are sealed to: a P-256 key as a JWK, without further fields. */
+/** The key that amounts are sealed to: a P-256 public key as a JWK, without further fields. */
 export type PublicRelayKey = z.output<typeof EC>
-/** What opens them; relays alone have it. */
+/** The key that opens the amounts. Only relays have it. */
 export type PrivateRelayKey = z.output<typeof PRIVATE_RELAY_KEY>
 
 /** The JWK that `text` is, or undefined. */
@@ -20,7 +20,7 @@ export function publicHalf({ kty, crv, x, y }: PrivateRelayKey): PublicRelayKey 
   return { kty, crv, x, y }
 }
 
-/** A new key of its own. */
+/** A new random key. */
 export function generateRelayKey(): PrivateRelayKey {
   return PRIVATE_RELAY_KEY.parse(
     generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }),

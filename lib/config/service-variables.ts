@@ -23,7 +23,7 @@ export const PLACE = {
     example: 'https://payroll.example.com',
   }),
   FRONTEND_URL: page.optional().meta({
-    about: 'Where the payroll frontend is. Links in invites lead to its `/invite/` pages.',
+    about: 'The address of the payroll frontend. Links in invites lead to its `/invite/` pages.',
     unset: '`PUBLIC_URL`, which has a small page of its own',
     example: 'https://pay.example.com',
   }),
@@ -47,8 +47,15 @@ export const PLACE = {
 
 /** Vercel sets these in builds and in functions. */
 export const VERCEL = {
-  VERCEL: text.optional().meta({ about: 'Says that this is Vercel.', example: '1' }),
-  VERCEL_ENV: text.optional().meta({ about: 'What sort of deployment it is.', example: 'production' }),
+  VERCEL: text
+    .optional()
+    .meta({ about: 'Set on Vercel: the service then expects no disk and no lasting process.', example: '1' }),
+  VERCEL_ENV: text
+    .optional()
+    .meta({
+      about: 'The environment of the deployment: `production`, `preview` or `development`.',
+      example: 'production',
+    }),
   VERCEL_PROJECT_PRODUCTION_URL: host.optional().meta({
     about: 'The host of production.',
     example: 'payroll.vercel.app',

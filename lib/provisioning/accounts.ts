@@ -3,7 +3,7 @@ import { readAccount } from '#lib/stellar/account.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import type { Network } from '#lib/stellar/network.ts'
 
-/** Looks for what friendbot has sent, in case the RPC is behind. */
+/** How often the balance is read after friendbot has answered, since the RPC may lag. */
 const ATTEMPTS = 30
 
 /** A network with its friendbot, if it has one. */
@@ -18,7 +18,7 @@ export async function readXlm({ network }: Pick<Funder, 'network'>, address: str
 }
 
 /**
- * Has friendbot fill an account up that is not there, or has less than `least` (stroops). Whether it had to.
+ * Has friendbot fund an account that does not exist, or has less than `least` (stroops). Resolves to whether it had to.
  * @throws Refusal `not-wired` where the network has no friendbot; `unavailable`
  */
 export async function ensureXlm(funder: Funder, address: string, least: bigint): Promise<boolean> {
@@ -27,7 +27,8 @@ export async function ensureXlm(funder: Funder, address: string, least: bigint):
   if (!funder.friendbotUrl) {
     throw new Refusal('not-wired', `the network has no friendbot: give XLM to ${address} yourself`)
   }
-  // Two that ask for one account at the same time: friendbot refuses one of them, and the account is filled all the same.
+  // When two processes ask for one account at the same time, friendbot refuses one of them, and funds the account all
+  // the same.
   const refusal = await requestFriendbot(funder.friendbotUrl, address).then(
     () => undefined,
     (error: unknown) => error,

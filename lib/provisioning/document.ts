@@ -10,7 +10,7 @@ const url = z
   .refine((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'is no http(s) URL')
   .transform((value) => value.replace(/\/+$/, ''))
 
-/** What is not named here, a secret of the auditor's above all, is not taken over. */
+/** Fields that are not named here are dropped, above all the auditor's secret. */
 const DOCUMENT = z.object({
   network: z.string().default(''),
   rpcUrl: url,
@@ -43,7 +43,7 @@ const DOCUMENT = z.object({
  */
 export type DeploymentDocument = Omit<z.output<typeof DOCUMENT>, 'network'> & { network: 'local' | 'testnet' }
 
-/** More than any of them has. */
+/** More than any deployment document has. */
 const MOST_BYTES = 100_000
 
 /**
@@ -81,7 +81,7 @@ export function readDocument(text: string): DeploymentDocument {
   }
   const isTestnet = document.passphrase === Networks.TESTNET
   if (document.network === 'testnet' && !isTestnet) throw wrong('network and passphrase contradict each other')
-  // An embedded ledger may go by the passphrase of testnet, and is a local one all the same.
+  // An embedded ledger may have the passphrase of testnet, and is a local network all the same.
   return { ...document, network: isTestnet && document.network !== 'local' ? 'testnet' : 'local' }
 }
 

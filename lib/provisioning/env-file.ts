@@ -50,7 +50,7 @@ export function readEnvFile(file: string): string {
   return existsSync(file) ? readFileSync(file, 'utf8') : ''
 }
 
-/** Puts `text` into `file`, all of it or nothing, for its owner's eyes alone. */
+/** Writes `text` into `file`, all of it or nothing. Only the file's owner may read it. */
 export function writeEnvFile(file: string, text: string): void {
   if (existsSync(file) && readFileSync(file, 'utf8') === text) {
     if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)
@@ -63,7 +63,7 @@ export function writeEnvFile(file: string, text: string): void {
 }
 
 /**
- * From where to where the text sets a variable, `export` in front of it and a comment behind it left out. Of several
+ * The part of the text that sets a variable, without `export` in front of it and without a comment behind it. Of several
  * lines the last one counts.
  */
 function findLine(text: string, name: string): { start: number; end: number } | undefined {

@@ -8,7 +8,7 @@ import { simulateCall } from '#lib/wallet/transaction.ts'
 import { readXlm } from './accounts.ts'
 import type { DeployedToken } from './token.ts'
 
-/** Whose money the faucet gives: `issuer` mints, `holder` and `native` (XLM) have what they have. */
+/** Where the faucet's money comes from: `issuer` mints it, `holder` and `native` (XLM) give of their own balance. */
 type FaucetKind = 'issuer' | 'holder' | 'native'
 
 /** The key of the faucet, or in `none` the reason why there is no faucet. */
@@ -53,7 +53,7 @@ export async function readFaucetFunds(
 
 /**
  * Has the ledger simulate what a deposit does with the asset, a transfer from the faucet to the token, signed by the
- * faucet: it fails for frozen accounts and contracts, too.
+ * faucet. This finds frozen accounts and contracts, too.
  * @throws ConfigurationError when it would fail; Refusal `unavailable`
  */
 export async function tryFaucet(

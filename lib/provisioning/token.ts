@@ -19,7 +19,7 @@ export interface DeployedToken {
 const NETWORK = z.object({ passphrase: z.string(), friendbotUrl: z.string().optional() })
 
 /**
- * Holds a deployment document to the ledger: that the RPC is of its network, that its token is there and is a
+ * Checks a deployment document against the ledger: that the RPC is of its network, that its token is there and is a
  * confidential token, and that asset, verifier and auditor are those of the token.
  * @throws ConfigurationError for a document that is wrong; Refusal `unavailable`
  */

@@ -18,7 +18,7 @@ export interface ConfidentialAccount {
 }
 
 /**
- * The confidential accounts of these addresses (G… or C…), by address; who is not registered is missing from the map.
+ * The confidential accounts of these addresses (G… or C…), by address; one that is not registered is missing from the map.
  * Refusal `not-wired` if the contract keeps something else under their keys.
  */
 export async function readConfidentialAccounts(

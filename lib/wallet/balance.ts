@@ -20,10 +20,13 @@ export interface SyncedBalance extends Balance {
 /** The balance of a freshly registered account. */
 export const EMPTY: Balance = { spendable: NOTHING, receiving: NOTHING }
 
-/** Who can read an account. */
+/** An address and its viewing keys: enough to read an account, not to spend. */
 type Viewer = Pick<Holder, 'address'> & { keys: Pick<Holder['keys'], 'vk'> }
 
-/** Looks at ledger and events until they agree; more often than this they will not, unless something is missing. */
+/**
+ * The account may change between reading its events and its entry, so both are read again. If they still disagree
+ * after this many rounds, events are missing.
+ */
 const ROUNDS = 5
 
 /**

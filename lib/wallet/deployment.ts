@@ -12,7 +12,7 @@ export interface TokenOnNetwork {
   now?: () => number
 }
 
-/** The same with all that the wallet needs. Nothing in lib/wallet is bound to one. */
+/** A token with all that the wallet needs. Every function is given one, so that one process can work with several. */
 export interface Deployment extends TokenOnNetwork {
   /** Contract strkey of the registry of auditors that the token was made with. */
   auditor: string

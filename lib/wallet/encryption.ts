@@ -31,7 +31,7 @@ interface Spend {
  * Everything that a transfer publishes except its proof, constraints T1 to T_a9 of the protocol. `viewingKey` is the
  * recipient's and `auditorRecipient` that of the recipient's auditor, 64 bytes each.
  *
- * Refusal `malformed` for an amount out of range or for a key that is none, `refused` if the balance does not cover it.
+ * Refusal `malformed` for an amount out of range or for a key that is not valid, `refused` if the balance does not cover it.
  */
 export function encryptTransfer(
   transfer: Spend & { viewingKey: Uint8Array; auditorRecipient: Uint8Array },

@@ -6,7 +6,7 @@ const EXTENSION_BYTES = 52
 const EXTENSION_FEE = 100n
 
 /**
- * Mends what simulation measures for the very first transaction of an account that also touches that account (a deposit
+ * Corrects what simulation measures for the very first transaction of an account that also touches that account (a deposit
  * by an issuer, or of the native asset): by the time it applies, using the sequence number has made the entry larger
  * than what was simulated, and the call would fail with resource_limit_exceeded.
  */

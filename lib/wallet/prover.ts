@@ -2,7 +2,7 @@
 export interface Prover {
   /** Rejects when the statement is false or the prover is out of reach; the wallet lets that error through. */
   prove(statement: Statement): Promise<Uint8Array>
-  /** The keys under which its proofs hold, where it knows them. */
+  /** The verification keys of its circuits, if it knows them. */
   readonly verificationKeys?: Readonly<Record<Statement['circuit'], Uint8Array>>
 }
 

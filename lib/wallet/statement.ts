@@ -30,7 +30,7 @@ const TRANSFERRED = [
 
 const WITHDRAWN = ['c_spend_new', 'sigma', 'b_tilde', 'r_e_point', 'b_tilde_aud_s', 'r_tilde_aud_s']
 
-/** What a proof is about, as the network's verifier takes it. */
+/** The public inputs of a proof as bytes, in the order that the network's verifier expects. */
 export function publicInputs(statement: Statement): Uint8Array {
   const token = encodeField(addressToField(statement.token))
   switch (statement.circuit) {

@@ -31,7 +31,7 @@ export async function requireSameKeys(network: TokenOnNetwork, verifier: string,
   throw new ConfigurationError('PROVER_CIRCUITS', reason)
 }
 
-/** The error of a verifier that has no key of a number. */
+/** The contract error of a verifier that has no key for a circuit's number. */
 const NO_KEY = 3401
 
 /** A verification key of the network's verifier; empty if it has none. */
@@ -39,7 +39,7 @@ async function readVerificationKey(network: TokenOnNetwork, verifier: string, ci
   try {
     const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
     const answer = simulation.result?.retval
-    // An RPC that answers without sense says nothing of the key.
+    // An answer of another type tells nothing about the key, so it counts as no answer.
     if (answer?.type !== 'scvBytes') throw new Refusal('unavailable', 'the ledger cannot be reached')
     return answer.bytes.toBytes()
   } catch (error) {

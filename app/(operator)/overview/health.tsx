@@ -11,7 +11,7 @@ interface HealthProps {
   startsRelay: boolean
 }
 
-/** What the service stands on, and whether it is there. */
+/** The parts that the service depends on, and whether each can be reached. */
 export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
   const { database, ledger, sponsor, relay } = ready
   const lights: [string, Light][] = [

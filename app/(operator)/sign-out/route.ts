@@ -15,7 +15,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       if (!(await readOperator())) return seeOther(signInAddress('/overview'))
       const jar = await cookies()
       const { session, secure } = operatorCookies(publicUrl)
-      // A browser keeps a cookie of this prefix unless it is taken away on the terms on which it was set.
+      // A browser deletes a cookie with this prefix only if the attributes are those with which it was set.
       jar.set(session, '', { httpOnly: true, sameSite: 'lax', secure, path: '/', maxAge: 0 })
       return seeOther('/sign-in?problem=out')
     },

@@ -5,7 +5,7 @@ export class NoWallet extends Error {}
 
 /** Signs in with the account of the Freighter extension (SEP-10); resolves to the session. */
 export async function signInWithFreighter(): Promise<string> {
-  // It touches the window when it loads, so that the server must not.
+  // The library uses `window` as soon as it is loaded, so the server must not load it.
   const { isConnected, requestAccess, signTransaction } = await import('@stellar/freighter-api')
   if (!(await isConnected()).isConnected) {
     throw new NoWallet('This browser has no Freighter, which is the wallet that this page works with.')

@@ -1,7 +1,7 @@
 import { databaseFailure } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 
-/** What the page is to be told, as part of its query, of a sign-in that failed. Throws what is no refusal. */
+/** The query that tells the sign-in page why a sign-in failed. Throws every error that is no refusal. */
 export function problemOf(error: unknown): string {
   const failure = databaseFailure(error)
   if (!(failure instanceof Refusal)) throw error

@@ -15,7 +15,10 @@ import { problemOf } from './problem.ts'
 
 const form = z.object({ password: z.string().default(''), to: z.string().default('') })
 
-/** Lets the operator in who gives the password, and says on the page why not otherwise. A form's target, no script's. */
+/**
+ * Signs in the operator who gives the password, or leads back to the page, which says why not. Forms post here, not
+ * scripts.
+ */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
@@ -27,7 +30,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const jar = await cookies()
       const from = { browser: jar.get(names.browser)?.value, client: clientOf(request.headers) }
       const isDrawn = drawTry()
-      // A client that tries again at once would fill each turn with redirections.
+      // Refusals wait for a turn: a client that tries again at once would otherwise keep the process busy with them.
       const refuse = async (problem: string, back = '/overview') => {
         await takeTurn('refusal')
         return seeOther(`/sign-in?${problem}&to=${encodeURIComponent(back)}`)
@@ -56,7 +59,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   { readers: 'ourselves' },
 )
 
-/** Only a page of the operator's: a link cannot lead elsewhere after the sign-in. */
+/** Whether `address` is a page of the dashboard, so that a crafted link cannot lead to another site after the sign-in. */
 function isOwnPage(address: string): boolean {
   return /^\/(overview|batches|transfers|contractors|jobs|audit)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(address)
 }

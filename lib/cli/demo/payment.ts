@@ -49,7 +49,7 @@ export async function nativeBalance(network: TestNetwork, { address }: Holder): 
   return (await network.rpc.getAccountEntry(address)).balance
 }
 
-/** What an account was paid and has, in base units: only the holder's viewing secret tells. */
+/** The confidential balance of an account, received and spendable, in base units. Only its viewing secret decrypts it. */
 export async function decryptedBalance(network: TestNetwork, holder: Holder): Promise<bigint> {
   const balance = await syncBalance(network, holder)
   return balance.receiving.value + balance.spendable.value

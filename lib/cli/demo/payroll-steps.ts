@@ -27,7 +27,7 @@ export async function importAndInvite(
   )
 }
 
-/** A contractor signs in with the own wallet and accepts. Resolves to the status of the record. */
+/** Signs in with the contractor's wallet and accepts the invite. Resolves to the status of the contractor's record. */
 export async function acceptInvite(base: string, wallet: Keypair, token: string): Promise<string> {
   const client = await connectWallet(base, wallet)
   return (await take(client.POST('/invites/{token}/accept', { params: { path: { token } } }))).status

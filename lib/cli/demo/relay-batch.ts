@@ -21,7 +21,7 @@ export async function awaitRelay(base: string, say: (line: string) => void): Pro
 
 const PROGRESS = z.object({ progress: z.string(), left: z.string().optional() })
 
-/** Says what a line of the service's log tells of a proof that its relay makes. */
+/** Prints the progress of a relay's proof, if this line of the service's log reports any. */
 export function sayProgress(line: string, say: (line: string) => void): void {
   if (!line.includes('"progress"')) return
   const { progress, left } = PROGRESS.parse(JSON.parse(line))

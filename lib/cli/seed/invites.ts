@@ -15,7 +15,7 @@ export interface SeededInvite {
 
 const SETTINGS = { invites: { secret: Buffer.alloc(32), page: '', daily: 0 }, mail: undefined }
 
-/** Without a token no address is looked up. */
+/** No token is configured here, so that no address is looked up on a ledger. */
 const ACCOUNTS = {
   network: { server: { getLedgerEntries: () => Promise.reject(new Error('no ledger')) } },
   token: undefined,

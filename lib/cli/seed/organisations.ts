@@ -39,7 +39,7 @@ export function makeOrganisation(
       id: source.uuid(),
       organisation: id,
       name: called,
-      // It is accepted below.
+      // Its invite, below, is accepted, which makes it `onboarding`.
       status: status === 'onboarding' ? 'invited' : status,
       email,
       emailFolded: email,

@@ -117,7 +117,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
   if (status === 'completed' || status === 'failed') tell(ended, `batch.${status}`)
 }
 
-/** A transfer as it stands in the database. Its number and its ledger follow from its place among all. */
+/** The row of a transfer. `insertRecords` sets its sequence number and its ledger, by its place among all. */
 function addTransfer(
   records: Records,
   { source, sponsor }: Seeding,

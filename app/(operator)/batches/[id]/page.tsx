@@ -78,7 +78,7 @@ type Db = Parameters<typeof findBatchLine>[0]
 
 async function read(db: Db, { submission, now }: Service, id: string, request: ListRequest) {
   const known = await findBatchLine(db, id)
-  // A reading refreshes open transfers, here as in the API: where no process lasts, nothing else would.
+  // Reading a batch refreshes its open transfers, as in the API. On serverless hosts nothing else would.
   if (known?.status === 'started') await refreshTransfers(db, submission, [known.organisation])
   const batch = known?.status === 'started' ? await findBatchLine(db, id) : known
   if (!batch) return { attention: [] }

@@ -2,8 +2,8 @@ import { resource, routeNotFound } from '#lib/api/resource.ts'
 import { viewerFile } from '#lib/api/viewer/files.ts'
 
 /**
- * The scripts and styles of the viewer. Their path carries a version, so that browsers keep them. Next answers the other
- * methods, without a body: what is said of these paths in next.config.ts (gzip) would not be true of it.
+ * The scripts and styles of the viewer. Their path carries a version, so that browsers keep them. Other methods are left to
+ * Next, which answers without a body: next.config.ts declares these paths gzip, and a JSON refusal would not be.
  */
 export const { GET } = resource<RouteContext<'/docs/[version]/[file]'>>(
   {
