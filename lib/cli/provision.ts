@@ -44,7 +44,7 @@ export async function provision(wanted: Provisioning): Promise<string> {
   say(`token    ${deployed.token}, over ${asset.isNative() ? 'XLM' : `${asset.getCode()}:${asset.getIssuer()}`}`)
   if (document.interface && document.interface !== INTERFACE) {
     say(
-      `         of interface ${document.interface}: the relay speaks ${INTERFACE}, and may not be understood; all else does not mind`,
+      `         of interface ${document.interface}: relays need ${INTERFACE} and may fail with it; everything else works`,
     )
   }
   const kept = readVariables(wanted.kept)

@@ -50,12 +50,10 @@ export const VERCEL = {
   VERCEL: text
     .optional()
     .meta({ about: 'Set on Vercel: the service then expects no disk and no lasting process.', example: '1' }),
-  VERCEL_ENV: text
-    .optional()
-    .meta({
-      about: 'The environment of the deployment: `production`, `preview` or `development`.',
-      example: 'production',
-    }),
+  VERCEL_ENV: text.optional().meta({
+    about: 'The environment of the deployment: `production`, `preview` or `development`.',
+    example: 'production',
+  }),
   VERCEL_PROJECT_PRODUCTION_URL: host.optional().meta({
     about: 'The host of production.',
     example: 'payroll.vercel.app',

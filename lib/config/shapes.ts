@@ -18,7 +18,7 @@ export const stroops = text.regex(/^\d{1,18}$/, 'not a whole number of stroops')
 export const amount = text
   .regex(/^\d{1,12}(\.\d{1,7})?$/, 'not a decimal of at most seven places')
   .transform(parseUnits)
-  .refine((units) => units > 0n, 'nothing at all')
+  .refine((units) => units > 0n, 'not more than zero')
 export const list = text
   .transform((value) =>
     value
@@ -26,7 +26,7 @@ export const list = text
       .map((item) => item.trim())
       .filter(Boolean),
   )
-  .refine((items) => items.length > 0, 'a list with nothing in it')
+  .refine((items) => items.length > 0, 'an empty list')
 export const webUrl = text
   .refine((value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol), 'not an http(s) URL')
   .transform((value) => value.replace(/\/+$/, ''))

@@ -41,7 +41,7 @@ export function databaseFailure(error: unknown): unknown {
   return isUnreachable(error) ? unreachable(error) : error
 }
 
-/** Why something failed, in one line: the innermost cause, without what was asked. For the screen of a command. */
+/** Why something failed, in one line for the terminal: the message of the innermost cause, which holds no query. */
 export function innermostReason(error: unknown): string {
   let failure = error
   while (failure instanceof Error && failure.cause !== undefined) failure = failure.cause

@@ -50,7 +50,7 @@ export async function isMigrated(db: Database): Promise<boolean> {
 }
 
 /**
- * Applies what is missing in one transaction, all or nothing.
+ * Applies the missing migrations in one transaction: all of them or none.
  * @throws the error of the statement that failed
  */
 export async function migrate(db: Database): Promise<void> {

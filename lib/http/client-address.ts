@@ -17,7 +17,7 @@ const REQUEST_STARTS = 'http.server.request.start'
 /**
  * Writes the client's address into every request that an HTTP server of this process receives. Ends the connection of a
  * request that is sent too slowly, since it holds memory, or whose body nothing reads. Next has no setting for either.
- * @param proxies how many proxies in front are the operator's: each has appended to `X-Forwarded-For` whom it saw
+ * @param proxies how many proxies of the operator's stand in front; each appends its own client to `X-Forwarded-For`
  */
 export function watchClients(proxies: number, patience = PATIENCE): () => void {
   let isTold = false

@@ -43,7 +43,10 @@ export function requireRequestLeft(headers: Headers, kind: Kind, now = performan
   throw new Refusal('rate-limited', 'too many requests from this address', { retryAfter: wait })
 }
 
-/** Counts one request of `client`, who may make so many each second. Answers 0, or the seconds until it has one left. Pure but for `allowances`. */
+/**
+ * Counts one request of `client`. Answers 0 if it is allowed, or the seconds until one is. Changes nothing but
+ * `allowances`.
+ */
 export function takeRequest(
   allowances: Map<string, Allowance>,
   client: string,

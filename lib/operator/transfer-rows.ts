@@ -3,7 +3,7 @@ import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { envelopes, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 
-/** The table of transfers, and what its statuses mean on the dashboard. No other file of the dashboard knows either. */
+/** The table of transfers, for all queries of the dashboard, with the parts that they share. */
 export const transferRows = transfers
 
 /** What was signed for transfers. */

@@ -34,7 +34,7 @@ export async function checkDeployment(network: Network, document: DeploymentDocu
   })
   if (underlying && underlying !== asset.contract) throw foreign('contracts.underlying', asset.contract)
   if (asset.asset.contractId(passphrase) !== asset.contract)
-    throw wrong('contracts.underlying: names an asset not its own')
+    throw wrong('contracts.underlying: is not the contract of the asset that it names')
   checkAsset(document, asset)
   checkSetting(instance, 'Verifier', 'contracts.verifier', verifier)
   const registry = checkSetting(instance, 'Auditor', 'contracts.auditor', auditor)

@@ -24,7 +24,7 @@ export const readinessShape = z.object({
 })
 export type Readiness = z.output<typeof readinessShape>
 
-/** The least that the sponsor should have left, in stroops: a hundred of the dearest transfers. */
+/** The sponsor's balance is low when it covers fewer than this many transfers of the highest fee. */
 const LOW_FLOAT_TRANSFERS = 100n
 
 const CACHE_MS = 5_000

@@ -16,7 +16,7 @@ export interface Service {
   database(): Promise<Database>
   /** where confidential accounts are looked up */
   confidentialAccounts: ConfidentialAccounts
-  /** sends what is recorded, and finds out what becomes of it; needs no key */
+  /** sends recorded envelopes, and finds out how their transfers end; needs no key */
   submission: Submission
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined

@@ -25,7 +25,7 @@ export interface RunningService extends Service {
   close(): Promise<void>
 }
 
-/** How long the end of the process waits for what is open. */
+/** How long the process, before it exits, waits for the service to close. */
 const CLOSE_DEADLINE_MS = 3_000
 
 /**

@@ -10,7 +10,7 @@ import { newTracked, type Outcome, perform, renew, type Tracked, waitFor } from 
 import { openTracking } from './tracking.ts'
 import { type Books, findEnvelopes, type RecordedTransfer, setOf } from './transfers.ts'
 
-/** Sends what was recorded, and finds out what becomes of it. One per process; it needs no key. */
+/** Sends recorded envelopes, and finds out how their transfers end. Each process has one; it needs no key. */
 export interface Submission {
   network: Network
   /** reads accounts, many in one call where many are asked for at once */
@@ -34,7 +34,7 @@ export interface Submission {
 /** Up to this many are looked up one by one; more are found by walking the ledgers. */
 const FEW = 5
 
-/** A walk begins at most this many ledgers back, and at most so many are looked up one by one at a time. */
+/** A walk begins at most LONGEST_WALK ledgers back. One poll looks at most MOST transfers up one by one. */
 const LONGEST_WALK = 20
 const MOST = 25
 

@@ -20,7 +20,8 @@ export interface PendingSignIn {
 const TIMEOUT_MS = 5_000
 
 /**
- * Begins a sign-in: the address at the provider that the browser goes to, and what it keeps meanwhile.
+ * Begins a sign-in: resolves to the address at the provider for the browser to go to (`location`), and to the secrets that
+ * the browser keeps until it returns.
  * @throws Refusal `unavailable`
  */
 export async function beginSignIn(client: BrowserClient): Promise<PendingSignIn & { location: string }> {

@@ -36,6 +36,6 @@ export interface Seeding {
   /** of the relay */
   channels: readonly string[]
   now: Date
-  /** so many further contractors and small batches */
+  /** how many more contractors and small batches to make */
   more: number
 }
