@@ -14,7 +14,7 @@ import { readBearer } from '#lib/http/bearer.ts'
 import type { RefusalCode } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 
-/** A user of the directory, and the way to that. */
+/** A session, the user that it belongs to, and the database that the user was found in. */
 interface KnownUser {
   session: Session
   db: Database
@@ -29,7 +29,7 @@ interface KnownOf {
   /** the same, looked up in the directory once configuration and body are good */
   user: KnownUser
   employer: KnownUser & { employer: Employer }
-  /** an employer, or a user who becomes one by making a first record, once that is good */
+  /** an employer, or a user who becomes one by a first record, once the request is found good */
   founder: KnownUser & { employer: Employer }
   /** an employer, or the user that the contractor record `id` is linked to */
   participant: KnownUser
@@ -41,7 +41,7 @@ interface KnownOf {
 export type CallerName = keyof KnownOf
 export type Known<Caller extends CallerName> = KnownOf[Caller]
 
-/** The callers whom a role admits: they are looked up before anything else is decided. */
+/** The callers that need a role: they are looked up before the rest of the request is judged. */
 const ROLES = {
   employer: (user: User) => ({ employer: requireEmployer(user) }),
   founder: (user: User) => requireNoMereContractor(user),
@@ -51,7 +51,10 @@ const ROLES = {
 const SESSION: readonly RefusalCode[] = ['bearer-missing', 'bearer-invalid', 'session-expired']
 const ROLE: readonly RefusalCode[] = ['employer-required', 'provider-mismatch']
 
-/** How a sort of caller shows itself to the document: its security scheme, and the refusals that it implies. */
+/**
+ * What the OpenAPI document says of each sort of caller: its security scheme, its role, and the refusals that it
+ * implies.
+ */
 export const CALLERS = {
   anybody: { scheme: undefined, refusals: [] },
   session: { scheme: 'session', refusals: SESSION },
@@ -85,7 +88,7 @@ const MACHINES = {
 const isRole = (caller: CallerName): caller is keyof typeof ROLES => caller in ROLES
 
 /**
- * Who sends `request`, as far as a token and a role tell.
+ * Identifies the sender of `request` by its token, and requires the caller's role if it has one.
  * @throws Refusal 401; 403 for the wrong role
  */
 export async function identify(
@@ -113,8 +116,8 @@ async function lookUp(service: Service, session: Session, named?: string): Promi
 }
 
 /**
- * What is still to be done about a caller when all else that the request says is good: one whom no role admits is looked
- * up, and a founder gets an organisation.
+ * Completes `identify` once configuration and body are good: a `user` is looked up, and a `founder` gets an
+ * organisation.
  * @throws Refusal 403 when the sub belongs to a user of another identity provider
  */
 export async function admit(caller: CallerName, service: Service, known: object): Promise<object> {

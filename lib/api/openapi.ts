@@ -35,7 +35,7 @@ const SECURITY_SCHEMES = {
   scheduler: { type: 'http', scheme: 'bearer', description: 'CRON_SECRET, as the operator has set it.' },
 } as const
 
-/** The document of some operations, made of the schemas that requests are parsed with. */
+/** The OpenAPI document of `operations`, made from the schemas that requests are parsed with. */
 export function openApiDocument(operations: readonly Operation[], baseUrl: string) {
   return createDocument(
     {
@@ -79,7 +79,7 @@ function presentPaths(operations: readonly Operation[]) {
   return paths
 }
 
-/** The document leaves out what the validator says of a type by itself, where the format says it to a reader. */
+/** Removes the patterns and limits that the validator adds to a type, where the format or the type says enough. */
 function simplify({ jsonSchema }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
   // In a query everything is text; type and range say what it must look like.

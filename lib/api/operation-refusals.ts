@@ -22,7 +22,7 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
   return new Map([...byStatus].sort(([one], [other]) => one - other).map(([status, list]) => [status, list.sort()]))
 }
 
-/** The status of a code, where an operation with a fixed failure turns what is not its caller's doing into 500. */
+/** The status of a code in an operation: one with a fixed `failure` answers 500 in place of 503. */
 function statusWithin({ failure }: Operation, code: RefusalCode): number {
   const status = statusOf(code)
   return failure !== undefined && status === 503 ? 500 : status
@@ -43,7 +43,7 @@ interface Described {
 const isRestricted = ({ type, description: _, 'x-extension': __, ...limits }: Described) =>
   type !== 'string' || Object.keys(limits).length > 0
 
-/** The codes of the fields of a body or a query that `counts`. */
+/** The codes by which fields of a body or a query can be refused. Only fields for which `counts` holds are read. */
 function fieldCodes({ schema }: Asked<z.ZodType>, counts = (_: Described) => true): RefusalCode[] {
   return codesWithin(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Described, counts)
 }

@@ -21,7 +21,7 @@ export const GROUPS = {
 /** A method and a path below the base address, with `{name}` for a parameter: `GET /batches/{id}`. */
 type Route = `${Method} /${string}`
 
-/** The names of its parameters. */
+/** The names of the parameters in a route. */
 type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParameterNames<Rest>
   : never
@@ -29,7 +29,7 @@ type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}
 /** A body or a query: the schema that the request is parsed with, and an example that names every field. */
 export interface Asked<Schema extends z.ZodType> {
   schema: Schema
-  /** what the document shows where the schema leaves some fields to the verb */
+  /** the schema for the document, if the one above leaves some fields for the verb to parse */
   documented?: z.ZodType
   example: Record<string, unknown>
   /** whether the body may come as a form, too */
@@ -47,7 +47,7 @@ export interface Answered<Shape extends z.ZodType> {
   paged?: true
 }
 
-/** An answer that is more than its body. */
+/** An answer with a status or headers of its own. */
 export class Answer<Body> {
   readonly body: Body
   readonly status: number
@@ -100,7 +100,7 @@ interface Told<Path extends Route> {
   parameters?: Record<ParameterNames<Path>, { description: string; example: string }>
   /** the codes that the caller, body and query do not imply */
   refusals?: readonly RefusalCode[]
-  /** the message of the 500, and of everything else that would be one or a 503 */
+  /** the fixed message of every failure: what would be a 500 or a 503 is answered as a 500 with it */
   failure?: string
   /** whose pages may read the answers, in place of those that CORS_ORIGINS names */
   readers?: 'everybody'
@@ -132,7 +132,7 @@ interface Declaration<
 
 type AnyDeclaration = Declaration<Route, CallerName, z.ZodType, z.ZodType, z.ZodType, unknown>
 
-/** A declaration whose own types are checked already. */
+/** A declaration as the list of all operations holds it: its own types have been checked, and are widened here. */
 export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' | 'requires' | 'handle'> {
   method: Method
   path: string

@@ -50,7 +50,7 @@ export const OPERATIONS: readonly Operation[] = [
 
 const prepared = new Map<string, Prepared>()
 
-/** The document as it is sent: to write it takes milliseconds, and everybody gets the same bytes. */
+/** The document as it is sent. It is kept, because writing it takes milliseconds and all readers get the same bytes. */
 function preparedDocument(baseUrl: string): Prepared {
   const document = prepared.get(baseUrl) ?? prepare(JSON.stringify(interfaceDocument(baseUrl)), 'application/json')
   prepared.set(baseUrl, document)

@@ -8,7 +8,9 @@ import { refreshTransfers } from '#lib/submission/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { answerPage, inGroup, operation } from './operation.ts'
 
-/** Refreshes the open transfers of everybody whose payouts the user sees. An employer mostly has none, and is known to. */
+/**
+ * Refreshes the open transfers behind the payouts that the user sees. Skipped for an employer who has no open transfer.
+ */
 export async function refreshTransfersOf({
   service,
   db,

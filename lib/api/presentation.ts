@@ -92,7 +92,7 @@ function pathSchema(parameters: Record<string, { description: string; example: s
   return z.object(Object.fromEntries(fields))
 }
 
-/** An operation that is never done says so where tools look for its success. */
+/** The answer of an operation that always refuses. It stands where tools look for the success. */
 const NEVER_DONE: ZodOpenApiResponseObject = {
   description: 'Every answer is a refusal',
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } },
@@ -110,7 +110,7 @@ function presentResponses(operation: Operation) {
   ])
 }
 
-/** An answer under whose status there are refusals, too. */
+/** Adds to an answer the refusals that share its status. */
 function orRefusal(other: Answered<z.ZodType>, codes: readonly RefusalCode[]): Answered<z.ZodType> {
   if (codes.length === 0) return other
   const schema = z.union([other.schema, refusalShape.extend({ code: z.enum(codes) })])

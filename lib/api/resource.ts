@@ -11,8 +11,8 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
 
 /**
- * Answers a request with what becomes the JSON body of a 200, or with a whole Response, which is given more headers: those
- * of Response.redirect() and of fetch() cannot be. Throws Refusal.
+ * Resolves to the JSON body of a 200, or to a whole Response. Headers are added to that Response, so it must not be one
+ * of Response.redirect() or fetch(), whose headers cannot change. Throws Refusal.
  */
 export type Handler<Context> = (request: Request, context: Context) => Promise<unknown>
 
@@ -22,16 +22,16 @@ export interface ResourceOptions {
    * reach included. Without it a bug is 500 `internal error` and an unreachable dependency 503.
    */
   failure?: string
-  /** The path as measurements name it, with `{name}` for a parameter. What has none is not measured. */
+  /** The path as the metrics name it, with `{name}` for a parameter. Without it requests are not measured. */
   route?: string
   /** Whose pages may read the answers. Default: `configured` */
   readers?: Readers
 }
 
 /**
- * The handlers of one route: what is given, OPTIONS for CORS preflight, and a JSON 404 with Allow for the methods
- * that are not there. It is the only place of the transport that catches: it logs, maps a Refusal to its status,
- * and hides everything else behind a fixed 500.
+ * The handlers of one route: the given ones, OPTIONS for CORS preflight, and a JSON 404 with Allow for the other
+ * methods. Only here does the transport catch errors: it logs, maps a Refusal to its status, and hides every other
+ * error behind a fixed 500.
  */
 export function resource<Context = unknown>(
   handlers: Partial<Record<Method, Handler<Context>>>,
@@ -78,14 +78,14 @@ export function resource<Context = unknown>(
   }
 }
 
-/** Counts a request and how long it took. `route` is a closed set, since clients could make up paths. */
+/** Counts a request and how long it took, by route and not by path: clients can make up any number of paths. */
 function measure(method: string, route: string, status: number, seconds: number): void {
   const { requests, requestSeconds } = metrics()
   requests.inc({ method, route, status: String(status) })
   requestSeconds.observe({ method, route }, seconds)
 }
 
-/** What a caller may name a request by: anything else could break a line of a log or the header itself. */
+/** The request ids that a caller may choose: any other text could break a line of the log or the header itself. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
 /** The id of a request, for the answer and for every log line: the caller's own if it is fit, else a new one. */
@@ -100,8 +100,8 @@ async function answered<Context>(handler: Handler<Context>, request: Request, co
 }
 
 /**
- * The path as the log may show it: our names, ids and hashes are in lower case, and everything else may be an
- * invite's token, a seed or a session.
+ * The path as the log may show it. Route names, ids and hashes are in lower case. Any other segment is hidden, because
+ * it may be an invite's token, a seed or a session.
  */
 function loggedPath(request: Request): string {
   const segments = new URL(request.url).pathname.split('/')
@@ -112,7 +112,7 @@ function presentFailure(request: Request, thrown: unknown, options: ResourceOpti
   const failure = databaseFailure(thrown)
   const refusal = failure instanceof Refusal ? failure : undefined
   const status = refusal ? statusOf(refusal.code) : 500
-  // Refusals that have a cause say less to the caller than to the log; one that is the caller's own doing says a line.
+  // The cause of a refusal is for the log alone: all of it for a 5xx, its first line if the caller is at fault.
   if (status >= 500 && (!refusal || refusal.cause !== undefined)) {
     log('error', 'failure', { path: loggedPath(request), failure: describeFailure(thrown) })
   } else if (refusal?.cause !== undefined) {

@@ -27,7 +27,7 @@ export function routes(path: string, operations: readonly Operation[]) {
 /** Refuses in the order: 401, 403 for a role, 501, then 413, 415 and 400, then what the handler finds. */
 function handlerOf(operation: Operation): Handler<unknown> {
   return async (request, context) => {
-    // Before anything is read or computed for a client that asks without end.
+    // The limit comes first, so that a client that asks without end costs as little as possible.
     if (operation.refusals?.includes('rate-limited')) requireRequestLeft(request.headers, 'session')
     const running = await configuredService()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}

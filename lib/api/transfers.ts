@@ -50,7 +50,7 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
     failure: 'transfer failed',
     handle: async ({ service, ready: payer, body }) => {
       const { submission, sponsor, settings } = service
-      // What is wrong with the transaction itself is told while the database is away, too.
+      // A fault of the transaction itself is refused even while the database cannot be reached.
       decodeOwn(submission.network.passphrase, { payer, signedXDR: body.signedXDR })
       const context = { db: await service.database(), submission, sponsor, patience: settings.transferWait }
       return await sponsorTransfer(context, { payer, ...body })

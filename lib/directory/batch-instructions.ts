@@ -28,13 +28,13 @@ type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
 
 const sealedText = plainText('encryptedAmount', 4096)
 
-/** An amount that cannot be sealed text is an error of its row, and the other rows still become payouts. */
+/** Any value passes here: a bad amount is an error of its own row, and the other rows still become payouts. */
 const encryptedAmount = z.unknown().optional().meta({
   type: 'string',
   description: 'opaque to the service, 1 to 4096 characters; without a good one the row is an error',
 })
 
-/** More than the largest body holds of those that can become payouts: the longer lists are not parsed row by row. */
+/** No body holds more good instructions than this, so a longer list is refused before its rows are parsed. */
 const MOST_INSTRUCTIONS = 4_000
 
 export const newInstructions = z.object({
@@ -101,7 +101,7 @@ export async function instructBatch(
 
 type Payee = Pick<typeof contractors.$inferSelect, 'id' | 'status' | 'address'>
 
-/** The employer's contractors that are named. Locked, so that none is deactivated or removed before its payout is there. */
+/** Locks the employer's contractors that are named: none is deactivated or removed before its payout exists. */
 async function holdPayees(
   tx: Database,
   { organisation }: Employer,
@@ -120,7 +120,7 @@ async function holdPayees(
   return new Map(found.map((payee) => [payee.id, payee]))
 }
 
-/** Why an amount is not sealed text, if it is not. */
+/** What is wrong with an amount; undefined if nothing is. */
 function problemOf(encryptedAmount: unknown): InstructionReason | undefined {
   const { error } = sealedText.safeParse(encryptedAmount)
   return (
@@ -128,14 +128,17 @@ function problemOf(encryptedAmount: unknown): InstructionReason | undefined {
   )
 }
 
-/** What speaks against the payee; whether it is in the batch already the unique constraint says. */
+/** What speaks against the payee. The unique constraint finds out whether the contractor is in the batch already. */
 function judge({ contractorId }: Instruction, payees: ReadonlyMap<string, Payee>): InstructionReason | undefined {
   const payee = payees.get(contractorId)
   if (!payee) return 'contractor not found'
   return payee.status === 'ready' ? undefined : 'contractor is not ready'
 }
 
-/** In the order given, which becomes the order inside the batch; of two for one contractor the first. */
+/**
+ * Inserts in the order given, which becomes the order inside the batch. Of two for one contractor the first is
+ * inserted.
+ */
 async function insertPayouts(tx: Database, rows: readonly (typeof payouts.$inferInsert)[]) {
   const made = []
   for (const part of partsOf(rows)) {

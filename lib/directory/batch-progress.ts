@@ -3,7 +3,7 @@ import { type BatchStatus, batches, type PayoutStatus } from '#drizzle/schema/di
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 
-/** From each status of a batch, the statuses that it may go to. */
+/** The statuses to which a batch may move, from each status. */
 export const BATCH_MOVES = {
   draft: ['ready'],
   ready: ['started'],
@@ -13,7 +13,7 @@ export const BATCH_MOVES = {
   completed: [],
 } as const satisfies Record<BatchStatus, readonly BatchStatus[]>
 
-/** From each status of a payout, the statuses that it may go to. */
+/** The statuses to which a payout may move, from each status. */
 export const PAYOUT_MOVES = {
   draft: ['ready', 'canceled'],
   ready: ['pending', 'canceled'],
@@ -28,9 +28,9 @@ export const PAYOUT_MOVES = {
 /**
  * A batch whose row this SQL transaction has locked.
  *
- * Everything that moves payouts takes its locks in this order, several of a kind by id, so that no two wait for each
- * other: transfer, contractor, batch, payout, quota of the account, everybody's quota, float. A payout moves only
- * under the lock of its batch.
+ * Every SQL transaction that moves payouts takes its locks in this order, several of a kind by id, so that no two wait
+ * for each other: transfer, contractor, batch, payout, quota of the account, everybody's quota, float. A payout moves
+ * only under the lock of its batch.
  */
 interface HeldBatch {
   id: string
@@ -48,7 +48,7 @@ export async function holdBatches(tx: Database, condition: SQL | undefined): Pro
     .for('no key update')
 }
 
-/** What a move of one payout means to its batch. */
+/** How much the move of one payout changes the counters of its batch. */
 interface PayoutCounts {
   payouts?: number
   settled?: number
@@ -58,9 +58,10 @@ interface PayoutCounts {
 }
 
 /**
- * Moves the counters of held batches, each by the same, and the status that follows from them: `started` with the first
- * payout sent, `completed` when all that is not canceled is paid, `failed` when nothing is left to wait for and something
- * failed or all was canceled, and `started` again when what failed is sent anew.
+ * Adds the same numbers to the counters of all held batches, and sets the status that follows from the counters:
+ * `started` with the first payout sent, `completed` when every payout that is not canceled is paid, `failed` when no
+ * payout is left to wait for and some have failed or all are canceled, and `started` again when a failed payout is sent
+ * again.
  */
 export async function countPayouts(
   tx: Database,

@@ -94,13 +94,14 @@ export async function listBatches(
   return { items: items.map(presentBatch), ...page }
 }
 
-/** What reading an employer's batches takes. */
+/** What the verbs that read an employer's batches work with. */
 type ReadContext = Pick<EmployerContext, 'db'> & { employer: Pick<Employer, 'organisation'> }
 
 const IN_ORDER = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
 
 /**
- * A batch and a page of its payouts, in the order of their instructions. A batch can have as many as there are contractors.
+ * A batch and a page of its payouts, in the order of their instructions. A batch can have as many as there are
+ * contractors.
  * @throws Refusal `batch-not-found`
  */
 export async function findBatch(
@@ -139,8 +140,8 @@ const progressOf = preparedOnce((db) => {
 })
 
 /**
- * Closes a batch to instructions: it and its payouts are `ready` to be sent. A batch that is ready is answered as it
- * is, so that the call may be repeated.
+ * Closes a batch to instructions: it and its payouts become `ready` to be sent. A batch that is `ready` already is
+ * returned unchanged, so that the call may be repeated.
  * @throws Refusal `batch-not-found`; `batch-locked` once it has started
  */
 export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {
@@ -166,17 +167,17 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
   })
 }
 
-/** A batch leaves these with its first payout that is sent, and never comes back. */
+/** A batch leaves these two statuses when its first payout is sent, and never returns to them. */
 const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'ready'
 
 /**
- * Removes a batch of which nothing was ever sent, with its payouts.
+ * Removes a batch and its payouts, none of which was ever sent.
  * @throws Refusal `batch-not-found`; `batch-sent` once a payout of it has been sent
  */
 export async function removeBatch({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw batchNotFound()
   return await transactFor(db, employer.organisation, async (tx) => {
-    // Under this lock no payout of the batch is claimed.
+    // While this lock is held, no transfer can claim a payout of the batch.
     const [held] = await holdBatches(tx, ownBatch(employer, id))
     if (!held) throw batchNotFound()
     if (!isUnsent(held.status)) throw new Refusal('batch-sent', 'a payout of this batch has been sent')

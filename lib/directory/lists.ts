@@ -15,7 +15,9 @@ import {
   rowsToRead,
 } from '#lib/http/paging.ts'
 
-/** The query of a list whose records have one of `statuses`. `q` is a part of a text that a record has. */
+/**
+ * The query of a list: a page, and filters by status and by a text `q`. `texts` names the fields that `q` is sought in.
+ */
 export function listQuery<const Statuses extends readonly [string, ...string[]]>(statuses: Statuses, texts: string) {
   return pageQuery.extend({
     status: z
@@ -31,7 +33,7 @@ export function listQuery<const Statuses extends readonly [string, ...string[]]>
   })
 }
 
-/** The condition that one of `columns` has `text` in it, in any case. Nothing in it is a wildcard. */
+/** The condition that one of `columns` contains `text`, in upper or lower case. `text` has no wildcards. */
 export function contains(text: string | undefined, columns: readonly AnyColumn[]): SQL | undefined {
   if (text === undefined) return undefined
   const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
@@ -61,17 +63,22 @@ export function openList<Columns extends Listed>(
     return rowsOf(db, columns, query, `newest_${getTableName(table)}`)
   })
 
-  /** Those for which `condition` holds, after `page.after`; `owner` takes turns with other owners. */
+  /** The records for which `condition` holds, after `page.after`. Reads for different owners take turns. */
   const readMatching = (db: Database, owner: string | undefined, condition: SQL | undefined, page: PageRequest) =>
     rowsOf(db, columns, select(db, and(condition, afterPosition(columns, page)), rowsToRead(page))).execute(owner)
 
-  /** Those of an organisation for which `filter` holds. Frontends mostly ask for the first page without a filter. */
+  /**
+   * An organisation's records for which `filter` holds. The first page without a filter is asked for most: it is
+   * prepared.
+   */
   const readOwn = (db: Database, organisation: string, filter: SQL | undefined, page: PageRequest) =>
     filter || page.after
       ? readMatching(db, organisation, and(isOwn(organisation), filter), page)
       : firstPage(db).execute(organisation, { organisation, rows: rowsToRead(page) })
 
-  /** A page of those, and how many there are on all pages where that is asked for; `counter` has it without a filter. */
+  /**
+   * A page of `readOwn`, with the total if that is asked for. Without a filter the column `counter` holds the total.
+   */
   async function readCounted(
     db: Database,
     organisation: string,

@@ -37,7 +37,7 @@ export const meShape = z.object({
 })
 export type Me = z.output<typeof meShape>
 
-/** Who the user is. With several contractor records it is the newest that is shown. */
+/** Who the user is. Of several contractor records it shows the newest. */
 export async function describeMe(context: UserContext & InviteContext): Promise<Me> {
   const { db, user, settings } = context
   const { identity, organisation } = user
@@ -60,7 +60,7 @@ export async function describeMe(context: UserContext & InviteContext): Promise<
   }
 }
 
-/** Names the user's organisation, or founds one of that name. */
+/** Renames the user's organisation, or founds one with that name. */
 export async function nameOwnOrganisation(context: UserContext, name: string): Promise<User> {
   const { db, user, now } = context
   const { identity } = user
@@ -99,9 +99,9 @@ export async function verifyJoined(settings: SessionSettings, token: string, now
 }
 
 /**
- * Brings a second identity of the same person, proved by a session of it, into the user's organisation. An
- * identity that has joined already stays: the call may be repeated. A contractor who has no organisation founds one: without it, who came by email
- * could never prove an account.
+ * Brings a second identity of the same person, proved by a session of it, into the user's organisation. The call may be
+ * repeated: an identity that has joined already stays. A contractor without an organisation founds one by this, since a
+ * contractor who signed in by email could not prove an account otherwise.
  * @throws Refusal `organisation-in-use` when the other identity's organisation has records
  */
 export async function joinIdentity(context: UserContext, joined: Session): Promise<User> {

@@ -12,12 +12,14 @@ export interface Organisation {
   name: string
 }
 
-/** The name of an organisation until its employer sets one: the ends of its founder's sub. */
+/**
+ * The name of an organisation until its employer sets one: its founder's sub, with the middle of a long one cut out.
+ */
 function defaultName(sub: string): string {
   return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
 }
 
-/** The name that its users have given an organisation; undefined while it has only that of its founder's sub. */
+/** The name that its users have given an organisation; undefined while it has its default name. */
 export async function givenName(db: Database, organisation: string): Promise<string | undefined> {
   const rows = await db
     .select({ name: organisations.name, sub: identities.sub })
@@ -29,8 +31,8 @@ export async function givenName(db: Database, organisation: string): Promise<str
 }
 
 /**
- * The organisation of `identity`, founded now if it has none. Two requests that found at once get the same one: the
- * row of the identity is locked, and must be there.
+ * The organisation of `identity`, founded now if it has none. Of two simultaneous requests one founds it and both get
+ * it, because the row of the identity is locked. That row must exist.
  */
 export async function foundOrganisation(
   tx: Database,
@@ -52,7 +54,7 @@ export async function foundOrganisation(
   return founded
 }
 
-/** The condition for an organisation without records that anybody could see: neither contractors nor batches. */
+/** The condition that an organisation has neither contractors nor batches. Removed contractors do not count. */
 export const isEmpty = (organisation: string) =>
   and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
@@ -85,8 +87,9 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
 const DISSOLVED = 'your organisation is not there any more'
 
 /**
- * Requires that who makes a record still belongs to its organisation. It runs under a lock of the organisation's row:
- * `leaveEmptyOrganisation` waits for that and then finds the record, or has made this one wait.
+ * Requires that the maker of a record still belongs to the record's organisation. The caller has locked the
+ * organisation's row, which `leaveEmptyOrganisation` locks too: that one sees the new record, or this check sees that
+ * the maker has left.
  * @throws Refusal `organisation-dissolved`
  */
 export async function requireMember(
@@ -117,8 +120,8 @@ export async function organisationOf(tx: Database, identity: IdentityName): Prom
 }
 
 /**
- * Holds the rows of identities, so that what they belong to does not change meanwhile: always in the same order, so that two
- * who lock the same ones do not wait for each other.
+ * Locks the rows of identities, so that their organisations do not change meanwhile. The order is always the same, so
+ * that no two transactions wait for each other.
  */
 export async function lockIdentities(tx: Database, ...several: readonly IdentityName[]): Promise<void> {
   const nameOf = ({ kind, sub }: IdentityName) => `${kind}:${sub}`

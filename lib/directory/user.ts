@@ -18,23 +18,25 @@ interface LinkedRecord {
   status: ContractorStatus
 }
 
-/** A signed-in user and its roles: employer with an organisation, contractor with linked records (newest first). */
+/**
+ * A signed-in user. With an organisation it is an employer, with linked records (newest first) a contractor; or both.
+ */
 export interface User {
   identity: Identity
   organisation: Organisation | undefined
   records: LinkedRecord[]
   /** whether a transfer of its own organisation is not decided yet */
   hasOpenTransfers: boolean
-  /** whether a record that is linked to no user has its address or its email: mostly none has */
+  /** whether an unlinked contractor record has its address or its email; without one there is no invite to find */
   mayBeInvited: boolean
-  /** how far the batch has come that its request names, if that is its own */
+  /** the progress of the batch that the request names; null if it names none, or none of the user's own */
   batch: Pick<typeof batches.$inferSelect, keyof typeof PROGRESS> | null
 }
 
 const { status, settledCount, failedCount, payoutCount } = batches
 const PROGRESS = { status, settledCount, failedCount, payoutCount }
 
-/** Who writes to the directory, and whose part of it. */
+/** An employer: the organisation whose records it may change, and the actor that the audit log names. */
 export interface Employer {
   organisation: string
   actor: Actor
@@ -54,7 +56,7 @@ export interface UserContext {
   now: Date
 }
 
-/** What of the service it takes to know a user by a request. */
+/** The parts of the service that a sign-in needs. */
 interface SessionContext {
   settings: { sessions: SessionSettings }
   database(): Promise<Database>
@@ -62,8 +64,8 @@ interface SessionContext {
 }
 
 /**
- * The answer of a sign-in, once its user is admitted. Signing in founds the organisation, also for a user whose
- * invite or record is gone.
+ * Admits the user of a sign-in, and returns the sign-in's answer unchanged. A user who is no contractor, has no open
+ * invite and no organisation gets one: the invite or the record of an earlier sign-in may be gone.
  */
 export async function admitSession<Answer extends { session: string }>(
   context: SessionContext,
@@ -81,7 +83,7 @@ export async function admitSession<Answer extends { session: string }>(
 /**
  * The user that `identity` is. A new user is recorded, and gets an organisation unless there is an invite to be a
  * contractor in another.
- * @param named the id that the request names, of a record of any kind
+ * @param named the id that the request's path names; if it is a batch of the user's own, its progress comes along
  */
 export async function admitUser(
   { db, now }: Omit<UserContext, 'user'>,
@@ -102,7 +104,7 @@ export async function admitUser(
   })
 }
 
-/** The user, unless it has never been here or its verified email is news. */
+/** The user; undefined if it is new, or if its verified email has changed. */
 async function findUser(db: Database, identity: Identity, named = ''): Promise<User | undefined> {
   const { kind, sub } = identity
   const [row] = await lookUp(db).execute({ kind, sub, named: isId(named) ? named : null })
@@ -119,8 +121,8 @@ async function findUser(db: Database, identity: Identity, named = ''): Promise<U
 }
 
 /**
- * Identity, organisation and linked records, newest first: one statement, since nearly every request begins with it. What
- * is polled most, the progress of a batch, comes along.
+ * Identity, organisation and linked records, newest first, in one statement, since nearly every request begins with it.
+ * Clients poll the progress of a batch most, so it comes along.
  */
 const lookUp = preparedOnce((db) => {
   const linked = db
@@ -149,7 +151,7 @@ const lookUp = preparedOnce((db) => {
           sql`${contractors.status} <> 'inactive'`,
         ),
       )
-  // Polling refreshes open transfers, and mostly there are none: to know that costs no statement of its own.
+  // A poll refreshes open transfers. Mostly there are none, and this tells so without a statement of its own.
   const open = db
     .select({ one: sql`1` })
     .from(transfers)
@@ -189,8 +191,8 @@ export function requireNoMereContractor(user: User): void {
 }
 
 /**
- * The employer that makes a record. A user without a link becomes one by it, so that an unwanted invite shuts no user
- * out.
+ * The employer that makes a record. A user without a linked record becomes an employer by it, so that an unwanted
+ * invite keeps no user from that.
  * @throws Refusal `employer-required`
  */
 export async function becomeEmployer({ db, user, now }: UserContext): Promise<Employer> {
@@ -210,7 +212,7 @@ function providerFields(identity: Identity) {
   return identity.kind === 'idp' ? { issuer: identity.issuer, email: emailOf(identity) ?? null } : {}
 }
 
-/** The accounts of the ledger that the user has signed in with: its own, first, and those joined to it. */
+/** The ledger accounts that the user has signed in with: its own comes first, then those joined to its organisation. */
 export async function provenAccounts(db: Database, { identity, organisation }: User): Promise<string[]> {
   const own = identity.kind === 'ledger' ? [identity.sub] : []
   if (!organisation) return own

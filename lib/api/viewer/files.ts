@@ -8,8 +8,8 @@ const SCRIPT = 'text/javascript; charset=utf-8'
 const STYLE = 'text/css; charset=utf-8'
 
 /**
- * Where each file is: Swagger UI's own, and what it needs here. The build carries them (next.config.ts). The large ones
- * are compressed once; Next takes Content-Encoding from its configuration only, which names the same files.
+ * The files of the viewer: Swagger UI's own, and those that adapt it. The build includes them (next.config.ts). The
+ * large ones are compressed once. Next takes Content-Encoding from its configuration only, which names the same files.
  */
 const FILES = [
   { name: 'swagger-ui.css', path: 'node_modules/swagger-ui-dist/swagger-ui.css', type: STYLE, compressed: true },
@@ -50,7 +50,7 @@ async function readViewer(): Promise<Viewer> {
   return { version: digest.digest('hex').slice(0, 16), files }
 }
 
-/** A file of the viewer, under the version of today; undefined for another name. */
+/** A file of the viewer, or a redirect to its current version; undefined for an unknown name. */
 export async function viewerFile(request: Request, version: string, name: string): Promise<Response | undefined> {
   const viewer = await loadViewer()
   const file = viewer.files.get(name)

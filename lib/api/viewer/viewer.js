@@ -25,7 +25,7 @@ const REGIONS = [
   ['.scheme-container', 'Server and authorization'],
 ]
 
-/** Names and levels that Swagger UI leaves out, for those who do not see the page. */
+/** Adds the names and heading levels that screen readers need and Swagger UI leaves out. */
 function label() {
   for (const [part, name] of REGIONS) {
     const region = viewer.querySelector(part)

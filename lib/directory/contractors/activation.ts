@@ -11,15 +11,15 @@ const WAITING = ['invited', 'onboarding'] as const
 
 const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
 
-/** What a chore or a read works with that activates. */
+/** What activation works with, in a chore or before a read. */
 interface ActivationContext extends LedgerContext {
   db: Database
   now: Date
 }
 
 /**
- * Activates those of the employer's contractors `ids` whose address has been registered since. Asks the ledger first, and
- * changes nothing while it cannot be asked.
+ * Activates those of the employer's contractors `ids` whose address has been registered since. Asks the ledger first,
+ * and changes nothing while it cannot be asked.
  */
 export async function activateContractors(
   context: EmployerContext & LedgerContext,
@@ -34,15 +34,15 @@ export async function activateContractors(
 }
 
 const READER: Actor = { kind: 'service', sub: 'registration check' }
-/** As many as a list shows at once; the chore finds the others. */
+/** As many contractors as a list shows at once; the chore checks the others. */
 const CHECKED_AT_ONCE = 1_000
 const CHECKED_EVERY_MS = 30_000
 
 /**
- * Activates who waits in an organisation, before its contractors are read. The ledger is asked at most once in 30
- * seconds for an organisation, by all processes together: a process records the time before it asks. While a transaction
- * holds the organisation, this read does not wait: the next one asks.
- * @param read.contractor the one that is read, if it is one: it is looked up also where many newer ones wait
+ * Activates an organisation's waiting contractors before they are read. All processes together ask the ledger at most
+ * once in 30 seconds for an organisation: a process records the time before it asks. If a transaction has locked the
+ * organisation, this read does not wait for it, and a later read asks.
+ * @param read.contractor the contractor that is read, if only one is: it is checked even if many newer ones wait
  */
 export async function activateBeforeReading(
   context: ActivationContext,
@@ -82,7 +82,7 @@ const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
 const ROWS_AT_ONCE = 200
 
 /**
- * Looks up everybody who waits for a registration, 200 at a time, and activates who has it. Resolves to how many.
+ * Looks up all waiting contractors, 200 at a time, and activates those with a registered address. Resolves to how many.
  * @throws Refusal `unavailable` while the ledger cannot be asked
  */
 export async function sweepRegistrations(context: ActivationContext): Promise<number> {
@@ -128,8 +128,8 @@ async function findCandidates(
 }
 
 /**
- * Activates the registered candidates in one transaction of a few statements. It leaves alone a contractor that has another
- * address by now or has stopped waiting. Resolves to how many there were.
+ * Activates the registered candidates in one transaction of a few statements. It leaves alone a contractor that has
+ * another address by now or has stopped waiting. Resolves to how many there were.
  */
 async function activate(
   { db, now }: ActivationContext,
@@ -140,7 +140,7 @@ async function activate(
   const registered = candidates.filter(({ address }) => found.get(address))
   if (registered.length === 0) return 0
   return await transact(db, async (tx) => {
-    // In the order of ids, as everybody who locks several contractors does.
+    // Every transaction locks contractors in the order of ids, so that no two wait for each other.
     const held = await tx
       .select({ id: contractors.id, address: contractors.address })
       .from(contractors)

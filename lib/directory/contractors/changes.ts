@@ -12,11 +12,11 @@ import { findViewingKeys, type LedgerContext, type ViewingKeys } from './registr
 import { CONTRACTOR_COLUMNS, type Contractor, type ContractorChanges, presentContractor } from './schema.ts'
 
 /**
- * Changes what `changes` names. A contractor may change the address of its own record to an account that it has proven
- * to own, its employer everything.
- * Deactivating cancels its `draft` and `ready` payouts.
+ * Changes the fields that `changes` names. The employer may change all of them, a contractor only the address of its
+ * own record, to an account that it has proven to own. Deactivating a contractor cancels its `draft` and `ready`
+ * payouts.
  * @throws Refusal `contractor-not-found`; `employer-required` or `account-unproven` for a contractor; `email-taken`,
- * `address-taken`
+ *   `address-taken`
  */
 export async function changeContractor(
   { db, accounts, user, now }: UserContext & LedgerContext,
@@ -42,7 +42,7 @@ export async function changeContractor(
 }
 
 /**
- * Removes a contractor from everybody's sight. Its payouts stay; those that are `draft` or `ready` are canceled.
+ * Marks a contractor as deleted: no list or look-up shows it. Its payouts stay; `draft` and `ready` ones are canceled.
  * @throws Refusal `contractor-not-found`
  */
 export async function removeContractor({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
@@ -62,8 +62,9 @@ export async function removeContractor({ db, employer, now }: EmployerContext, i
 type Row = typeof contractors.$inferSelect
 
 /**
- * The organisation of a contractor that the user may see.
- * @throws Refusal `contractor-not-found`, `employer-required`: before the ledger is asked on behalf of the user
+ * The organisation of a contractor that the user may see. It runs first: a user without access must not have the ledger
+ * asked.
+ * @throws Refusal `contractor-not-found`, `employer-required`
  */
 async function requireVisible(db: Database, user: User, id: string): Promise<string> {
   const columns = { organisation: contractors.organisation }
@@ -73,8 +74,8 @@ async function requireVisible(db: Database, user: User, id: string): Promise<str
 }
 
 /**
- * What a contractor may change of its own record. If it could set any address, the conflict of two records with one
- * address would tell which accounts its employer pays.
+ * Requires that a contractor changes only the address of its own record, to an account of its own. If it could set any
+ * address, the refusal `address-taken` would tell which accounts its employer pays.
  */
 async function requireOwnChange(tx: Database, user: User, row: Row, changes: ContractorChanges): Promise<void> {
   if (fieldsOf(changes).some((field) => field !== 'address')) {
@@ -90,7 +91,7 @@ function fieldsOf(changes: ContractorChanges): string[] {
   return Object.entries(changes).flatMap(([field, value]) => (value === undefined ? [] : field))
 }
 
-/** Name, email and rate. A link that was mailed to another email is void, and so is that of an inactive contractor. */
+/** Name, email and rate. Invite links become void when the email changes, or the contractor becomes inactive. */
 function plainFields(row: Row, { name, email, rate, status }: ContractorChanges): Partial<Row> {
   const folded = email ? foldEmail(email) : null
   const isVoid = (email !== undefined && folded !== row.emailFolded) || status === 'inactive'
@@ -103,9 +104,9 @@ function plainFields(row: Row, { name, email, rate, status }: ContractorChanges)
 }
 
 /**
- * Address, viewing key and status. When the change gives an address, the ledger decides the status: a waiting contractor
- * becomes ready with a registered address, and a ready one waits again with an unregistered one. A status that
- * the change gives stands as asked.
+ * Address, viewing key and status. When the change gives an address, the ledger decides the status: a waiting
+ * contractor becomes ready with a registered address, and a ready one waits again with an unregistered one. A status
+ * that the change gives stands as asked.
  */
 function placeOf(
   row: Row,
@@ -114,7 +115,7 @@ function placeOf(
 ): Partial<Row> & { status: ContractorStatus } {
   if (address === undefined) return { status: status ?? row.status }
   const pvk = found.get(address ?? '') ?? null
-  // The ledger could not be asked, or says what it said before.
+  // The address is the same, and no registration was found: the ledger may have been out of reach, so nothing changes.
   if (pvk === null && address === row.address) return { status: status ?? row.status }
   return { address, pvk, status: status ?? statusWith(pvk !== null, row) }
 }

@@ -17,7 +17,7 @@ const LIST = openList(contractors, { ...CONTRACTOR_COLUMNS, sequence: contractor
   and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt)),
 )
 
-/** The contractors of an employer, newest first. Who waits and has registered meanwhile is ready. */
+/** The contractors of an employer, newest first. Those that have registered since the last read are activated first. */
 export async function listContractors(
   context: EmployerContext & LedgerContext,
   query: z.output<typeof contractorsQuery>,
@@ -35,7 +35,7 @@ export async function listContractors(
 }
 
 /**
- * The contractor `id`, for its employer and for the user that it is.
+ * The contractor `id`, for its employer or for the user who is linked to it.
  * @throws Refusal `contractor-not-found`; `employer-required` for a user who is neither an employer nor this contractor
  */
 export async function findContractor(context: UserContext & LedgerContext, id: string): Promise<Contractor> {
@@ -53,8 +53,8 @@ export async function findContractor(context: UserContext & LedgerContext, id: s
 }
 
 /**
- * Whether `user` has anything to do with contractors: as an employer, or with `id` as its own record. It says nothing of
- * whether the record is there.
+ * Requires an employer, or a user to whom the record `id` is linked. An employer passes whether or not the record
+ * exists.
  * @throws Refusal `employer-required`
  */
 export function requireAccess(user: User, id: string): void {
@@ -62,8 +62,8 @@ export function requireAccess(user: User, id: string): void {
 }
 
 /**
- * The condition for the record `id`, if `user` may see it. Whether it is the user's own is asked of the record as it is
- * now: a body may take minutes to come, and a user who is no longer linked by then must not move the address.
+ * The condition for the record `id`, if `user` may see it. It tests the link in the database again: a body may take
+ * minutes to arrive, and a user who is no longer linked by then must not change the address.
  */
 export function visibleTo(user: User, id: string): SQL | undefined {
   requireAccess(user, id)

@@ -14,14 +14,14 @@ import { CONTRACTOR_COLUMNS, type Contractor, type NewContractor, presentContrac
 /** How many contractors an organisation has at most. */
 const CAPACITY = 50_000
 
-/** What says so where there is no room. */
+/** Why a contractor cannot be added: messages for a refusal, and for a row of an import. */
 export const FULL = 'an organisation has at most 50,000 contractors; remove some first'
 export const SAME_EMAIL = 'another contractor has this email'
 export const SAME_ADDRESS = 'another contractor has this address'
 
 /**
- * Makes a contractor, `ready` if the address is registered with the confidential token. While the ledger cannot be
- * asked it is `invited` all the same.
+ * Makes a contractor: `ready` if the address is registered with the confidential token, else `invited`. It is `invited`
+ * also while the ledger cannot be asked.
  * @throws Refusal `email-taken`, `address-taken`, `contractors-full`, `organisation-dissolved`
  */
 export async function createContractor(
@@ -43,8 +43,8 @@ export async function createContractor(
 }
 
 /**
- * For how many more contractors an organisation has room. Who makes contractors of one organisation at the same time takes
- * turns, so that all of them together find no more room than there is.
+ * How many more contractors an organisation may have. Locks the organisation, so that simultaneous requests take turns
+ * and cannot exceed the capacity together.
  * @throws Refusal `organisation-dissolved`
  */
 export async function roomFor(tx: Database, employer: Employer): Promise<number> {
@@ -57,7 +57,9 @@ export async function roomFor(tx: Database, employer: Employer): Promise<number>
   return Math.max(0, CAPACITY - (there?.contractors ?? 0))
 }
 
-/** The row of a new contractor. Its invite stands from the start: who signs in with its email or address sees it. */
+/**
+ * The row of a new contractor. Its invite is open from the start, for the user who signs in with its email or address.
+ */
 export function contractorRowOf(
   { organisation }: Employer,
   { name, email, address, rate }: NewContractor,
@@ -81,14 +83,14 @@ export function contractorRowOf(
   }
 }
 
-/** How the audit log tells of a new contractor. */
+/** The entry of the audit log for a new contractor. */
 export function creationOf(employer: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
   return { ...employer, action: 'contractor.created', subject: id, detail: { status } } as const
 }
 
 /**
- * Refuses a write that has failed: of two contractors with one email or address the second is a conflict, and so is one for
- * an organisation that was dissolved a moment ago.
+ * Turns a failed write into its refusal: another contractor has the email or the address, or the organisation was
+ * dissolved a moment ago. Any other error is thrown again.
  */
 export function refuseConflict(error: unknown): never {
   const constraint = violatedConstraint(error)

@@ -66,7 +66,7 @@ function parseRow(value: unknown, row: number): GoodRow | { row: number; given?:
 
 type Draft = ReturnType<typeof contractorRowOf>
 
-/** Inserts rows until there is no room for more; those that were inserted, by id. One that clashes is left out. */
+/** Inserts rows until `room` is used up, and leaves out those that clash. Resolves to the inserted rows by id. */
 async function insertUpTo(tx: Database, drafts: readonly Draft[], room: number): Promise<Map<string, ContractorRow>> {
   const made = new Map<string, ContractorRow>()
   for (let next = 0; next < drafts.length && made.size < room; ) {
@@ -78,7 +78,9 @@ async function insertUpTo(tx: Database, drafts: readonly Draft[], room: number):
   return made
 }
 
-/** Why rows were not inserted: a contractor or an earlier row has the email or the address, or there is no room. */
+/**
+ * Why rows were not inserted, by id: another contractor or an earlier row has the email or address, or no room is left.
+ */
 async function findReasons(
   tx: Database,
   { organisation }: Employer,
@@ -104,10 +106,10 @@ async function findReasons(
   return reasons
 }
 
-/** How long the process may be held before others have their turn, in milliseconds. */
+/** How long a conversion may hold the process before other requests have their turn (ms). */
 const SLICE_MS = 10
 
-/** `items.map(convert)`, in slices, so that a long list does not keep everybody else waiting. */
+/** `items.map(convert)`, in slices, so that a long list does not keep other requests waiting. */
 export async function mapInSlices<Item, Result>(
   items: readonly Item[],
   convert: (item: Item, index: number) => Result,

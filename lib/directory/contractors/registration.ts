@@ -3,7 +3,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { type FoundAccount, findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
 
-/** Where confidential accounts are looked up; without a token there is nothing to be registered with. */
+/** Where confidential accounts are looked up. Without a token no address counts as registered. */
 export interface ConfidentialAccounts {
   network: { server: EntryReader }
   token: string | undefined
@@ -15,9 +15,8 @@ export interface LedgerContext {
 }
 
 /**
- * The public viewing keys, 128 hex digits, of those of some addresses that are registered. An archived registration
- * counts: the next call that touches it restores it (CAP-66). Null: there is an entry, but not such as a confidential token
- * keeps.
+ * The public viewing key (128 hex digits) of each address that is registered. An archived registration counts: the next
+ * call that touches it restores it (CAP-66). Null: there is an entry, but not one that a confidential token writes.
  */
 export type ViewingKeys = ReadonlyMap<string, string | null>
 
@@ -35,8 +34,8 @@ export async function lookUpViewingKeys(
 }
 
 /**
- * Looks up registrations for a caller who goes on without the ledger: while it cannot be asked, no address counts as
- * registered, and the next look-up finds it.
+ * Looks up registrations for a caller that goes on without the ledger: while it cannot be asked, no address counts as
+ * registered, and a later look-up finds the registration.
  */
 export async function findViewingKeys(
   accounts: ConfidentialAccounts,

@@ -29,7 +29,7 @@ const rateField = z.object(
   'rate must be an object of amount and currency',
 )
 
-/** A field that may be left out. What a CSV or a form says of nothing, `""` and null, leaves it out, too. */
+/** A field that may be left out. An empty string and null count as absent, because CSV files and forms send them. */
 function optional<Field extends z.ZodType>(field: Field) {
   const orNothing = (given: unknown) => (given === '' || given === null ? undefined : given)
   return z.preprocess(orNothing, field.optional()).optional()
@@ -86,7 +86,7 @@ function plainDecimal(amount: number | string): string {
   return typeof amount === 'string' ? amount : amount.toFixed(7).replace(/\.?0+$/, '')
 }
 
-/** A contractor as the interface shows it. What is not known is left out. */
+/** A contractor as the interface shows it. Unknown fields are left out. */
 export const contractorShape = z.object({
   id: z.string(),
   name: z.string(),
@@ -102,7 +102,7 @@ export type Contractor = z.output<typeof contractorShape>
 
 export const contractorsShape = z.object({ contractors: z.array(contractorShape) })
 
-/** What of a row makes a contractor. */
+/** The columns that `presentContractor` needs. */
 export const CONTRACTOR_COLUMNS = {
   id: contractors.id,
   name: contractors.name,

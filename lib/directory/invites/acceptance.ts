@@ -13,10 +13,10 @@ import { emailOf } from './search.ts'
 import { readInviteToken } from './token.ts'
 
 /**
- * Links the user to the contractor record of an invite. The account of a wallet becomes its address if it has none. The
- * user's own organisation goes if it is empty. Of several who accept at once, one does.
+ * Links the user to the contractor record of an invite. A wallet's account becomes the record's address if that has
+ * none. The user leaves its own organisation if that is empty. Of several users who accept at once, one is linked.
  * @throws Refusal `invite-not-found` for an invite that is void or expired; `invite-for-other`, `own-invite`,
- * `invite-accepted`, `address-taken`
+ *   `invite-accepted`, `address-taken`
  */
 export async function acceptInvite(
   { db, user, now, accounts, settings }: UserContext & LedgerContext & InviteContext,
@@ -32,7 +32,7 @@ export async function acceptInvite(
     await lockIdentities(tx, user.identity)
     const [record] = await tx.select().from(contractors).where(isValid(name, now)).for('update')
     if (!record) throw inviteNotFound()
-    // Judged again under the lock. If the address is another one by now, the next look will find its registration.
+    // Judged again under the lock. If the address has changed since, a later look-up will find its registration.
     const address = requireMeant(user, record)
     const pvk = found.get(address ?? '')
     const { kind, sub } = user.identity
@@ -51,7 +51,7 @@ export async function acceptInvite(
 
 type Row = typeof contractors.$inferSelect
 
-/** The address that the record has or will have, if the invite is for `user` and open. */
+/** Requires an open invite that is meant for `user`. Returns the address that the record has, or gets by the user. */
 function requireMeant({ identity, organisation }: User, record: Row): string | null {
   if (record.organisation === organisation?.id) {
     throw new Refusal('own-invite', 'this is an invite of your own organisation')

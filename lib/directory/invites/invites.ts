@@ -11,8 +11,8 @@ import { type MailSettings, sendMail, writeInvite } from './mail.ts'
 import { type InviteName, inviteEnd, inviteToken, readInviteToken } from './token.ts'
 
 /**
- * How invites are made: `secret` signs their tokens, and a token appended to `page` is the link. At most `daily` are mailed
- * for one organisation in 24 hours.
+ * How invites are made: `secret` signs their tokens, and a token appended to `page` is the link. At most `daily` are
+ * mailed for one organisation in 24 hours.
  */
 interface InviteSettings {
   secret: Uint8Array
@@ -26,10 +26,10 @@ export interface InviteContext {
 }
 
 /**
- * Invites a contractor, again if need be: earlier links become void. The link is mailed where there is a mail server
- * and the contractor has an email.
- * @throws Refusal `contractor-not-found`, `contractor-inactive`, `contractor-accepted`; `invite-limit` once enough has been mailed
- * for the organisation; `mail-unavailable`: the link that was to be sent is void with the next try
+ * Invites a contractor, for the first time or again: earlier links become void. The link is mailed if a mail server is
+ * configured and the contractor has an email.
+ * @throws Refusal `contractor-not-found`, `contractor-inactive`, `contractor-accepted`; `invite-limit` once enough has
+ *   been mailed for the organisation; `mail-unavailable`: the next try voids the link that could not be sent
  */
 export async function inviteContractor(
   context: EmployerContext & InviteContext & { settings: { mail: MailSettings | undefined } },
@@ -56,7 +56,7 @@ async function issueInvite(
   const [issued] = await tx
     .update(contractors)
     .set({ inviteVersion: sql`${contractors.inviteVersion} + 1`, inviteExpiresAt: inviteEnd(now) })
-    // A link to a record that a user has accepted would let its bearer take the record over.
+    // The holder of a link to an accepted record could take the record over.
     .where(and(ownContractor(employer, id), ne(contractors.status, 'inactive'), isNull(contractors.linkedKind)))
     .returning({ name: contractors.name, email: contractors.email, version: contractors.inviteVersion })
   if (!issued) throw await whyNotInvited(tx, employer, id)
@@ -85,7 +85,7 @@ function entryOf(employer: Employer, id: string, version: number) {
   return { ...employer, subject: id, detail: { version } }
 }
 
-/** What an open invite says to the holder of its token. */
+/** What the holder of an open invite's token may see. */
 export interface OpenInvite {
   /** the name of the employer; undefined while it has given none */
   company: string | undefined
@@ -106,7 +106,7 @@ export async function findOpenInvite(
   return invite && { company: await givenName(db, invite.organisation), expiresAt: invite.expiresAt }
 }
 
-/** The condition for the record of an invite that holds, accepted or not. */
+/** The condition for the record of an invite that is neither void nor expired, accepted or not. */
 export function isValid({ contractor, version }: InviteName, now: Date) {
   return and(
     eq(contractors.id, contractor),
@@ -120,10 +120,10 @@ export function isValid({ contractor, version }: InviteName, now: Date) {
 const DAY_MS = 86_400_000
 
 /**
- * Limits the invites that are mailed for an organisation in 24 hours. Every user with a wallet can be an employer, and the
- * mail goes out in the service's name to any address that the employer gives. An invite counts once it is to be mailed,
- * and no longer when that has failed. Requests at the same time take turns.
- * @throws Refusal `invite-limit`, with the seconds until the oldest of them counts no longer
+ * Limits the invites that are mailed for an organisation in 24 hours. Every user with a wallet can be an employer, and
+ * the mail goes out in the service's name to any address that the employer gives. An invite counts before it is mailed,
+ * and no longer once mailing has failed. Simultaneous requests take turns.
+ * @throws Refusal `invite-limit`, with the seconds until the oldest invite counts no longer
  */
 async function requireMailLeft(tx: Database, organisation: string, limit: number, now: Date): Promise<void> {
   await tx
@@ -143,7 +143,7 @@ async function requireMailLeft(tx: Database, organisation: string, limit: number
       and(
         eq(auditLog.organisation, organisation),
         gt(auditLog.at, new Date(now.getTime() - DAY_MS)),
-        // As it stands in the index.
+        // Written exactly as in the partial index, so that PostgreSQL uses the index.
         sql`${auditLog.action} in ('contractor.invited', 'contractor.mail-failed')`,
       ),
     )

@@ -1,7 +1,7 @@
 import { createTransport } from 'nodemailer'
 import { Refusal } from '#lib/http/refusal.ts'
 
-/** Where mail goes out, and from whom. */
+/** The mail server, and the sender's address. */
 export interface MailSettings {
   url: string
   from: string
@@ -32,7 +32,7 @@ export async function sendMail(settings: MailSettings, message: Message): Promis
     disableUrlAccess: true,
   })
   try {
-    // The address goes as one, so that nothing in it can become a list of recipients or a header.
+    // The address is passed as an object, so that nothing in it can become a list of recipients or a header.
     await transport.sendMail({ ...message, from: settings.from, to: { name: '', address: message.to } })
   } catch (error) {
     const cause = new Error(reasonOf(error))
@@ -43,8 +43,8 @@ export async function sendMail(settings: MailSettings, message: Message): Promis
 }
 
 /**
- * Why a mail could not be sent, by codes alone: in their own words servers repeat the recipient, and filters the link,
- * and this goes into the log.
+ * Why a mail could not be sent, by codes alone, since this is logged: the text of a mail server may repeat the
+ * recipient, and that of a filter the link.
  */
 function reasonOf(error: unknown): string {
   const { code, originalCode, command, responseCode } = error as Record<string, unknown>
@@ -52,9 +52,9 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * A name as a mail may show it, or undefined where it could pass for something else: an encoded word (RFC 2047), which a
- * mail program would decode in the subject, or an address, which it would make a link. Marks that change the direction of
- * writing, and others that are not seen, are left out.
+ * A name as a mail may show it, or undefined where it could pass for something else: an encoded word (RFC 2047), which
+ * a mail program would decode in the subject, or an address, which it would make a link. Marks that change the
+ * direction of writing, and others that are not seen, are left out.
  */
 function presentableName(name: string): string | undefined {
   const seen = name
@@ -66,7 +66,7 @@ function presentableName(name: string): string | undefined {
   return seen === '' || isEncoded || isAddress ? undefined : seen
 }
 
-/** The mail that carries an invite's link. People's own words are in it: in HTML they are escaped. */
+/** The mail that carries an invite's link. Names come from users, so they are escaped in the HTML. */
 export function writeInvite(invite: { to: string; name: string; company: string | undefined; link: string }): Message {
   const { to, link } = invite
   const company = presentableName(invite.company ?? '') ?? 'An organisation'
@@ -94,7 +94,7 @@ export function writeInvite(invite: { to: string; name: string; company: string 
 
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-/** Text as it may stand in HTML, in an attribute too. */
+/** Escapes text for HTML, attributes included. */
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? character)
 }

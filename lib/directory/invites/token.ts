@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 
 const DAYS = 14
 
-/** When an invite that is issued at `now` ends. */
+/** When an invite that is issued at `now` expires. */
 export function inviteEnd(now: Date): Date {
   return new Date(now.getTime() + DAYS * 24 * 60 * 60 * 1000)
 }
@@ -19,7 +19,7 @@ const SEAL_BYTES = 32
 
 /**
  * The token of an invite: contractor id, version, and the HMAC-SHA-256 of both under `secret` (32 bytes), base64url.
- * It is derived whenever it is needed and stored nowhere.
+ * The token is derived whenever it is needed, and stored nowhere.
  */
 export function inviteToken(secret: Uint8Array, { contractor, version }: InviteName): string {
   const name = Buffer.alloc(NAME_BYTES)
@@ -28,10 +28,10 @@ export function inviteToken(secret: Uint8Array, { contractor, version }: InviteN
   return Buffer.concat([name, seal(secret, name)]).toString('base64url')
 }
 
-/** The invite that `token` stands for, or undefined if it is none of ours. Whether it still holds is another matter. */
+/** The invite that `token` names; undefined if this service did not sign it. The invite may be void or expired. */
 export function readInviteToken(secret: Uint8Array, token: string): InviteName | undefined {
   const bytes = Buffer.from(token, 'base64url')
-  // One spelling only: base64url lets the last character and stray ones vary.
+  // Only one spelling is accepted: decoding ignores foreign characters and the last bits of the last one.
   if (bytes.length !== NAME_BYTES + SEAL_BYTES || bytes.toString('base64url') !== token) return undefined
   const name = bytes.subarray(0, NAME_BYTES)
   if (!timingSafeEqual(bytes.subarray(NAME_BYTES), seal(secret, name))) return undefined

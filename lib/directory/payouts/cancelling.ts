@@ -9,8 +9,8 @@ import { isId } from '../ids.ts'
 import type { EmployerContext } from '../user.ts'
 
 /**
- * Cancels a payout that is not on its way: a `draft`, a `ready` or a `failed` one. A `pending` payout with an error can be
- * cancelled too: its transfer is `unknown` for good, and the employer has looked at the account.
+ * Cancels a payout that is not on its way: a `draft`, a `ready` or a `failed` one. A `pending` payout with an error can
+ * be cancelled too: its transfer is `unknown` for good, and the employer has looked at the account.
  * @throws Refusal `payout-not-found`; `payout-sent` for a payout that is on its way, paid or canceled
  */
 export async function cancelPayout({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
@@ -42,13 +42,13 @@ export async function cancelPayout({ db, employer, now }: EmployerContext, id: s
 
 const payoutNotFound = () => new Refusal('payout-not-found', 'payout not found')
 
-/** What ends with its contractor. A payout that failed may still be sent again. */
+/** Payouts in these statuses end with their contractor. A `failed` one stays, because it may still be sent again. */
 const NOT_SENT = ['draft', 'ready'] as const satisfies PayoutStatus[]
 
 /**
  * Cancels the `draft` and `ready` payouts of a contractor. Runs inside the SQL transaction that deactivates or
- * removes the contractor, and after the statement that does: under the lock of that row no new payout can appear.
- * Resolves to how many there were.
+ * removes the contractor, after the statement that does so: while that row is locked, no new payout can appear.
+ * Resolves to how many payouts it canceled.
  */
 export async function cancelPayouts(
   tx: Database,
@@ -67,7 +67,7 @@ export async function cancelPayouts(
     .returning({ id: payouts.id, batch: payouts.batch })
   const entry = { organisation: contractor.organisation, actor, action: 'payout.canceled' as const }
   await recordAudit(tx, now, ...canceled.map(({ id }) => ({ ...entry, subject: id })))
-  // In one batch a contractor has one payout that is not canceled.
+  // A contractor has at most one payout in a batch that is not canceled, so each batch counts one less.
   const left = held.filter(({ id }) => canceled.some(({ batch }) => batch === id))
   await countPayouts(tx, left, { payouts: -1 }, { actor, now })
   return canceled.length

@@ -6,7 +6,7 @@ import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
 
-/** The organisation of a wallet (G…): its transfers settle the payouts of that one. Null without any. */
+/** The organisation whose payouts a wallet (G…) pays; null if the wallet belongs to none. */
 export async function organisationOfWallet(db: Database, account: string): Promise<string | null> {
   const [wallet] = await db
     .select({ organisation: identities.organisation })
@@ -15,7 +15,7 @@ export async function organisationOfWallet(db: Database, account: string): Promi
   return wallet?.organisation ?? null
 }
 
-/** A transfer in search of the payout that it pays. */
+/** A transfer, and what is known of the payout that it pays. */
 export interface PayoutClaim {
   /** id of the transfer */
   transfer: string
@@ -25,22 +25,22 @@ export interface PayoutClaim {
   recipient: string
   /** the payout that the client names, if it does */
   payoutId: string | undefined
-  /** only those that were made before this moment */
+  /** only payouts that were made before this moment fit */
   createdBefore?: Date
 }
 
 const ACTOR: Actor = { kind: 'service', sub: 'sponsor' }
 
-/** What may be sent, in the order in which it is chosen: the oldest that waits, else the newest that failed. */
+/** Which payout is chosen of several that fit: the oldest `ready` one, else the newest `failed` one. */
 const SENDABLE = [
   { status: 'ready', order: asc },
   { status: 'failed', order: desc },
 ] as const satisfies { status: PayoutStatus; order: unknown }[]
 
 /**
- * Moves the payout that a transfer pays to `pending`: of the wallet's organisation, in a locked batch, to the transfer's
- * recipient; the oldest that is `ready`, else the newest that is `failed`, or the one that is named. Answers with its id,
- * or undefined when none fits. Runs inside the SQL transaction that records the transfer.
+ * Moves the payout that a transfer pays to `pending`: of the wallet's organisation, in a locked batch, to the
+ * transfer's recipient; the oldest that is `ready`, else the newest that is `failed`, or the one that is named. Answers
+ * with its id, or undefined when none fits. Runs inside the SQL transaction that records the transfer.
  */
 export async function claimPayout(
   { db: tx, now }: { db: Database; now: Date },
@@ -54,7 +54,7 @@ export async function claimPayout(
     createdBefore && lt(payouts.createdAt, createdBefore),
     payoutId === undefined ? undefined : eq(payouts.id, payoutId),
   )
-  // With every batch of a candidate locked, no other transfer can take what is chosen here.
+  // Every candidate's batch is locked, so that no other transfer can claim the payout that is chosen here.
   const candidates = tx.select({ batch: payouts.batch }).from(payouts).where(fits)
   const held = await holdBatches(tx, inArray(batches.id, candidates))
   const isHeld = inArray(

@@ -25,7 +25,7 @@ export type Payout = z.output<typeof payoutShape>
 
 export const payoutsShape = z.object({ payouts: z.array(payoutShape) })
 
-/** What PostgreSQL and ISO 8601 both write with four digits. */
+/** The years that both PostgreSQL and ISO 8601 write with four digits. */
 const YEARS = { first: 1, last: 9999 }
 
 const moment = (name: string) =>
@@ -38,7 +38,7 @@ const moment = (name: string) =>
       error: `${name} must be an ISO 8601 date or date-time`,
     })
 
-/** `from` is inclusive, `to` exclusive; both speak of createdAt. */
+/** `from` is inclusive, `to` exclusive; both limit `createdAt`. */
 export const payoutsQuery = pageQuery.extend({
   batchId: z.string().optional().meta({ description: 'those of this batch' }),
   contractorId: z.string().optional().meta({ description: 'those of this contractor' }),
@@ -50,7 +50,7 @@ export const payoutsQuery = pageQuery.extend({
   to: moment('to').optional().meta({ description: 'those made before this moment' }),
 })
 
-/** Whose payouts are read: those of an organisation, and those made out to contractor records. */
+/** Who reads payouts: as the employer of an organisation, and as the payee of contractor records. */
 interface Viewer {
   organisation: { id: string } | undefined
   records: readonly { id: string; organisation: string }[]
@@ -80,7 +80,7 @@ const LIST = openList(payouts, { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
   eq(payouts.organisation, organisation),
 )
 
-/** The payouts that a user makes and those made out to it, newest first. An id that nothing has makes an empty list. */
+/** The payouts that a user makes and those made out to it, newest first. An unknown id gives an empty list. */
 export async function listPayouts(
   { db, user: { organisation, records } }: { db: Database; user: Viewer },
   query: z.output<typeof payoutsQuery>,
@@ -97,7 +97,7 @@ export async function listPayouts(
     to && lt(payouts.createdAt, to),
   )
   const isTheirs = inArray(payouts.contractor, contractors)
-  // One query for those of an organisation and one for those of records, so that each can follow an index.
+  // The organisation's payouts and the records' payouts are two queries, so that each can use an index.
   const lists = await Promise.all([
     organisation ? LIST.readOwn(db, organisation.id, filter, page) : [],
     contractors[0] ? LIST.readMatching(db, organisation?.id ?? contractors[0], and(isTheirs, filter), page) : [],
@@ -107,14 +107,14 @@ export async function listPayouts(
   return { items: items.map(presentPayout), next }
 }
 
-/** A payout may be in several lists, if an employer is also the contractor. */
+/** Merges lists, newest first. A payout may be in both, if the employer is also the contractor. */
 function merge<Row extends Position & { id: string }>(rows: readonly Row[]): Row[] {
   return [...new Map(rows.map((row) => [row.id, row])).values()].sort(
     (one, other) => other.createdAt.getTime() - one.createdAt.getTime() || other.sequence - one.sequence,
   )
 }
 
-/** A payout as its viewers see it: what it does not have is absent. */
+/** A payout as its viewers see it. Fields without a value are left out. */
 export function presentPayout(row: PayoutRow): Payout {
   const { id, batch, contractor, status, createdAt, address, txHash, error, encryptedAmount, paidAt } = row
   return {

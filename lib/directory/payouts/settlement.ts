@@ -6,7 +6,7 @@ import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
 import { batchOf } from './claims.ts'
 
-/** What became of a transfer, as its payout shows it: `pending` for a transfer that is `unknown`. */
+/** The end of a transfer, as its payout shows it: `pending` for a transfer that is `unknown`. */
 export type PayoutOutcome =
   | { status: 'paid'; txHash: string }
   | { status: 'failed'; error: string }
@@ -15,9 +15,9 @@ export type PayoutOutcome =
 const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
 
 /**
- * Gives a payout the outcome of the transfer that last claimed it; counters, batch and contractor follow. Runs inside the
- * SQL transaction that settles the transfer. A payout whose end is unknown stays `pending`, and only its employer can end
- * it: to send it again might pay it twice.
+ * Gives a payout the outcome of the transfer that last claimed it; counters, batch and contractor follow. Runs inside
+ * the SQL transaction that settles the transfer. A payout whose end is unknown stays `pending`, and only its employer
+ * can end it: to send it again might pay it twice.
  * @param settled.payout, settled.transfer their ids
  */
 export async function settlePayout(
