@@ -67,7 +67,7 @@ test('who may sign in follows the signers that the account has on the ledger', a
   expect(await signIn(address, carol, bob)).toMatchObject({ sub: address })
 })
 
-test('a ledger that is down lets nobody in', async () => {
+test('no one can sign in while the ledger is down', async () => {
   await devnet.close()
   await expect(signIn(address, alice)).rejects.toMatchObject({ code: 'unavailable' })
   await expect(signIn(dave.publicKey(), dave)).rejects.toMatchObject({ code: 'unavailable' })

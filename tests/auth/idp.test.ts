@@ -194,7 +194,7 @@ describe('refused with 401', () => {
     expect(await signIn(await rsa.sign(claims()))).toBeDefined()
   })
 
-  test('HS256 even where somebody allows it', async () => {
+  test('HS256 even where the configuration allows it', async () => {
     provider = { ...provider, algorithms: ['HS256', 'ES256'] }
     await expect(signIn(await withSecret(JSON.stringify(key.jwk)))).rejects.toMatchObject(invalid)
     expect(await signIn(await key.sign(claims()))).toBeDefined()
@@ -250,7 +250,7 @@ describe('503 while the provider cannot be asked, and in again afterwards', () =
     expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
   })
 
-  test('nobody listens', async () => {
+  test('nothing listens at the address of the provider', async () => {
     const gone = await startTestProvider()
     await gone.close()
     provider = { ...provider, issuer: gone.origin }
@@ -263,7 +263,7 @@ describe('503 while the provider cannot be asked, and in again afterwards', () =
   })
 })
 
-test('a new key is found, but strangers cannot make us ask for keys without end', async () => {
+test('an unknown key does not make the service fetch the keys again and again', async () => {
   await signIn(await key.sign(claims()))
   const fresh = await providerKey('k3')
   publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk, fresh.jwk])

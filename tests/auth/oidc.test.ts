@@ -42,7 +42,7 @@ async function exchange(token: string) {
 const me = async (session: string | undefined) => (await service.ask('GET', '/me', { session })).body
 
 describe('a real OpenID provider', () => {
-  test('that is not there yet is 503, and asked again by the next who comes', async () => {
+  test('that is not there yet gives 503, and is asked again at the next sign-in', async () => {
     await provider.start()
     const { access_token } = await provider.logIn('alice')
     await provider.stop()
@@ -63,7 +63,7 @@ describe('a real OpenID provider', () => {
     expect(logged.join('\n')).not.toContain(access_token)
   })
 
-  test('signing in founds the organisation: an invite that comes later takes nothing away', async () => {
+  test('signing in founds the organisation, and a later invite does not take it away', async () => {
     const { body } = await exchange((await provider.logIn('dora')).access_token)
     const employer = await service.wallet(accountOf(9_102))
     await service.ask('POST', '/contractors', { session: employer, body: { name: 'Dora', email: 'dora@b.example' } })
@@ -97,19 +97,19 @@ describe('a real OpenID provider', () => {
     expect([status, body]).toEqual([401, { error: 'invalid identity token', code: 'identity-token-invalid' }])
   })
 
-  test('rotates its keys: the new one is found, tokens of the old one end with it', async () => {
+  test('rotates its keys: the new one is found, and tokens of the old one are no longer valid', async () => {
     const old = (await provider.logIn('alice')).access_token
     expect((await exchange(old)).status).toBe(200)
     await provider.rotate()
     const fresh = (await provider.logIn('alice')).access_token
     expect(decodeProtectedHeader(fresh).kid).not.toBe(decodeProtectedHeader(old).kid)
-    // A strange key does not have the keys asked for twice in half a minute.
+    // An unknown key has the keys fetched again only after half a minute.
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 31_000 })
     expect((await exchange(fresh)).status).toBe(200)
     expect((await exchange(old)).status).toBe(401)
   })
 
-  test('that is down lets in who can be verified with the keys at hand, and a stranger gets 401 or 503', async () => {
+  test('that is down: a token of a known key is still let in, and one of an unknown key gets 503, or 401 later', async () => {
     const { access_token } = await provider.logIn('alice')
     expect((await exchange(access_token)).status).toBe(200)
     await provider.stop()

@@ -26,7 +26,7 @@ describe('mint', () => {
     })
   })
 
-  test('a session without an id has one of its own', async () => {
+  test('a session that is minted without an id gets a new one', async () => {
     const ids = await Promise.all([1, 2, 3].map(async () => decodeJwt(await mintSession(sessions, wallet, NOW)).jti))
     expect(new Set(ids).size).toBe(3)
   })

@@ -53,7 +53,7 @@ async function signIn(more: object = {}) {
   return { token, identity }
 }
 
-test('is asked with the access token where the token says nothing of an email', async () => {
+test('is asked with the access token where the token has no email claim', async () => {
   const { token, identity } = await signIn()
   expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer, email: 'ann@b.example' })
   expect(asked).toEqual([`Bearer ${token}`])
@@ -78,7 +78,7 @@ test.each([undefined, 'http://id.example/me', 'nonsense', 7])('is not asked at %
   expect(asked).toEqual([])
 })
 
-describe('the user comes in without an email', () => {
+describe('the user is let in without an email', () => {
   const saying =
     (body: unknown, status = 200): RequestListener =>
     (_request, response) =>

@@ -40,7 +40,7 @@ test('the file is for its owner alone, and nothing is left beside it', async () 
   expect(readdirSync(directory)).toEqual(['keys.json'])
 })
 
-test('a start that was cut off before the rename is made up for', async () => {
+test('keys are made anew after a start that was cut off before the rename', async () => {
   writeFileSync(`${file()}.new`, '{"sessionSecret":"half', { mode: 0o600 })
   const made = await keepKeys(directory, generateIdentityKey)
   expect(await keepKeys(directory, never)).toEqual(made)

@@ -26,7 +26,7 @@ test('at most three pieces of work run at once, and each runs in its order, also
   expect(line).toEqual(openLine(3))
 })
 
-test('owners take turns, however much one of them has waiting', async () => {
+test('owners take turns, even when one of them has much work waiting', async () => {
   const line = openLine(1)
   const begun: string[] = []
   const ask = (owner: string) => inLine(line, owner, async () => void begun.push(owner))
@@ -34,7 +34,7 @@ test('owners take turns, however much one of them has waiting', async () => {
   expect(begun).toEqual(['greedy', 'greedy', 'modest', 'other', 'greedy', 'greedy'])
 })
 
-test('one owner has no more than its part of the places', async () => {
+test('one owner takes no more than its share of the places', async () => {
   const line = openLine(3, 1)
   const held = Promise.withResolvers<void>()
   const begun: string[] = []
@@ -63,7 +63,7 @@ test('an owner with too much waiting is refused, and another is not', async () =
   await Promise.all(all)
 })
 
-test('what has waited for ten seconds is refused, and leaves nothing behind', async () => {
+test('work that has waited for ten seconds is refused, and is never run', async () => {
   vi.useFakeTimers()
   const line = openLine(1)
   const held = Promise.withResolvers<void>()

@@ -25,7 +25,7 @@ async function planOf(email: string): Promise<string> {
   return JSON.stringify(plan)
 }
 
-test('on PGlite a table that has doubled is analyzed, and then no more until it doubles again', async () => {
+test('on PGlite a table is analyzed when it has doubled, and not again until it doubles again', async () => {
   expect(await analyzeGrownTables(db)).toEqual([])
   await engage(5_000)
   expect(await analyzeGrownTables(db)).toEqual(['contractors'])

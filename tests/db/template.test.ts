@@ -23,7 +23,7 @@ beforeEach(() => {
 
 const templates = () => join(folder, 'templates')
 
-test('is made once, and those of other versions go', async () => {
+test('a template is made once, and templates of other versions are removed', async () => {
   const [name = '', ...others] = readdirSync(templates())
   expect(others).toEqual([])
   const { ctimeMs } = statSync(join(templates(), name))
@@ -44,7 +44,7 @@ test('a database begins as its copy: migrated, with nothing in it, and apart fro
   }
 })
 
-test('what is there stays', () => {
+test('a directory that is there is left as it is', () => {
   mkdirSync(directory)
   writeFileSync(join(directory, 'mine'), '')
   copyTemplate(directory, templates())

@@ -114,7 +114,7 @@ const services = new Map(
     }),
 )
 
-/** What compose.yaml sets for a service, also against .env. */
+/** The variables that compose.yaml sets for a service, whatever .env sets. */
 function setFor(name: string): Map<string, string> {
   const lines = (services.get(name) ?? '').matchAll(/^ {6}([A-Z][A-Z0-9_]+): (.*)$/gm)
   return new Map(Array.from(lines, ([, variable = '', value = '']) => [variable, value]))
@@ -139,17 +139,17 @@ describe('compose.yaml', () => {
     ])
   })
 
-  test.each(['web', 'relay'])('%s has a ledger that outlives it, or is not started', (name) => {
+  test.each(['web', 'relay'])('%s needs a ledger and a database outside its container', (name) => {
     expect(setFor(name).get('STELLAR_RPC_URL')).toMatch(/^\$\{STELLAR_RPC_URL:\?[\w.,: ]+\}$/)
     expect(setFor(name).get('DATABASE_URL')).toMatch(/^postgres:\/\//)
   })
 
-  test('knows the service by the port at which it is', () => {
+  test('derives PUBLIC_URL from the port of the service', () => {
     expect(services.get('web')).toMatch(/"127\.0\.0\.1:\$\{WEB_PORT:-3000\}:3000"/)
     expect(setFor('web').get('PUBLIC_URL')).toMatch(/^\$\{PUBLIC_URL:-http:\/\/localhost:\$\{WEB_PORT:-3000\}\}$/)
   })
 
-  test('sets no variable that nobody reads', () => {
+  test('sets only variables that are read', () => {
     const names = [...services.keys()].flatMap((name) => [...setFor(name).keys()])
     const known = new Set<string>([...VARIABLE_NAMES, 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD'])
     expect(names.length).toBeGreaterThan(12)

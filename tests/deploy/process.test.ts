@@ -303,7 +303,7 @@ describe('paths and methods', () => {
     expect([answer.status, JSON.parse(answer.text)]).toEqual([status, body])
   })
 
-  test('a NUL in the path of a page is no error of ours', async () => {
+  test('a NUL in the path of a page is no server error', async () => {
     for (const path of ['/invite/%00', '/batches/%00', '/%00']) {
       expect((await rawRequest(base, path)).status).toBeLessThan(500)
     }

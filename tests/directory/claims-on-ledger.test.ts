@@ -211,7 +211,7 @@ describe('payoutId', () => {
   }
 })
 
-test('a refused sponsorship is in the audit log: by whom, of what, why, and nothing more', async () => {
+test('a refused sponsorship is in the audit log with its user, its transaction and the reason, and nothing more', async () => {
   const { wallet, employer, post, hash } = await prepare()
   await sendAndWait(service.ledger.network, (await build(wallet, 1n)).signedXdr)
   expect((await post()).status).toBe(422)
@@ -233,7 +233,7 @@ test('a refused sponsorship is in the audit log: by whom, of what, why, and noth
   })
 })
 
-test('the audit log tells the whole way of a payout', async () => {
+test('the audit log has every step of a payout', async () => {
   const { post, batch, hash } = await prepare()
   await post()
   const subjects = [batch.id, batch.payouts[0]?.id, hash]

@@ -105,7 +105,7 @@ describe('which payout a transfer pays', () => {
     expect(claimed).toEqual([ready, failed[1], failed[0]].map((batch) => batch?.payouts[0]?.id).concat(null as never))
   })
 
-  test('the wallet of anybody in the organisation will do, and nobody else’s', async () => {
+  test('any wallet of the organisation can pay it, and no other wallet', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     await ada.prepare([payee])
@@ -120,7 +120,7 @@ describe('which payout a transfer pays', () => {
 })
 
 describe('a payout that the client names', () => {
-  test('is taken though an older one is ready; a failed one though one is ready', async () => {
+  test('is claimed though an older one is ready; a failed one is claimed though another is ready', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const [, second] = [await ada.prepare([payee]), await ada.prepare([payee])]
@@ -275,7 +275,7 @@ describe('what becomes of a payout', () => {
     },
   )
 
-  test('one failed while another waits: the batch goes on; failed when nothing is left to wait for', async () => {
+  test('that failed while another waits: the batch goes on, and fails once no payout waits', async () => {
     const { ada, payee, other, now } = await setUp(2)
     await settle(await record(ada, payee), FAILURE)
     expect(await now()).toMatchObject({ status: 'started', failedCount: 1 })

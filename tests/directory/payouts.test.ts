@@ -215,7 +215,7 @@ describe('who sees what', () => {
     expect(await list(page.link, walt)).toEqual(ids(made))
   })
 
-  test('a removed record is nobody’s any more; its payouts stay with the employer', async () => {
+  test('a removed contractor no longer sees its payouts; the employer still does', async () => {
     const gone = await eve.engage('soon gone')
     const batch = await eve.prepare([gone])
     const user = await link('gone', [gone])

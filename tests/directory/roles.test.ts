@@ -95,7 +95,7 @@ describe('who comes for the first time', () => {
     expect(wallet.employer).not.toEqual(user.employer)
   })
 
-  test('the same sub of another provider is refused', async () => {
+  test('a user with the same sub at another provider is refused', async () => {
     await me(await service.user('bob'))
     const identity = { kind: 'idp', sub: 'bob', issuer: 'https://other.example' } as const
     const session = await mintSession(service.running.settings.sessions, identity, NOW)
@@ -396,7 +396,7 @@ describe('organisations are apart', () => {
     const created = await service.ask('POST', '/contractors', { session: owner.session, body: given })
     const id = idOf(created)
     expect((await service.ask('GET', '/contractors', { session: stranger.session })).body).toEqual({ contractors: [] })
-    // Nor does it learn that somebody else has the same.
+    // An employer does not learn that another one has the same contractor.
     expect((await service.ask('POST', '/contractors', { session: stranger.session, body: given })).status).toBe(200)
     const bulk = await service.ask('POST', '/contractors/bulk', {
       session: (await newcomer()).session,

@@ -104,7 +104,7 @@ test('no ledger account: 409 for a user of an identity provider whom no contract
   expect(await faucet.ask(person.session)).toMatchObject({ status: 429 })
 })
 
-test('the same sub of another provider is somebody else', async () => {
+test('a user with the same sub at another provider is refused', async () => {
   await service.db.insert(identities).values({ kind: 'idp', sub: 'joe', issuer: 'https://login.example' })
   const session = await service.sessionOf({ kind: 'idp', sub: 'joe', issuer: 'https://other.example' })
   expect(await faucet.ask(session)).toMatchObject({ status: 403 })

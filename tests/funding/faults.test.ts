@@ -80,7 +80,7 @@ test('the RPC is away when it is asked: 503, and the cool-down has not begun', a
   expect(await faucet.ask(person.session)).toMatchObject({ status: 200 })
 })
 
-describe('a sequence number that somebody else uses', () => {
+describe('a sequence number that another transaction uses', () => {
   test('between signing and sending: the account is read again, and the deposit signed anew', async () => {
     const person = await faucet.settle()
     const rival = await faucet.settle()
@@ -117,7 +117,7 @@ describe('a request that waits longer than TRANSFER_WAIT', () => {
     await expectGranted(person, await faucet.ask(person.session))
   })
 
-  test('after it is sent: the grant stays, and is settled though nobody waits', async () => {
+  test('after the deposit is sent: the grant stays, and is settled though no request waits', async () => {
     const another = await startAnother(service, { TRANSFER_WAIT: '1' })
     const person = await faucet.settle()
     service.ledger.proxy.rule(({ method }) => (method === 'getTransaction' ? { status: 500 } : 'pass'))
@@ -203,7 +203,7 @@ test('a deposit that the contract would refuse is not sent, and the grant is giv
   await expectGranted(person, await faucet.ask(person.session))
 })
 
-test('connections of the database broken while grants are served: every one of them is served once', async () => {
+test('database connections break while grants are served: each grant is served once', async () => {
   const people = await Promise.all(Array.from({ length: 4 }, () => faucet.settle()))
   let broken = 0
   service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {

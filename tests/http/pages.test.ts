@@ -53,14 +53,14 @@ test('a client that asks for too many pages is refused, and another client is no
   expect((await ask('192.0.2.81')).status).toBe(200)
 })
 
-test('so many pages wait and no more: 503, and later there is room again', async () => {
+test('at most 256 requests for pages wait: more get 503, and later there is room again', async () => {
   const answers = await Promise.all(Array.from({ length: 300 }, () => page()))
   const refused = answers.filter(({ status }) => status === 503)
   expect([refused.length, refused[0]?.headers.get('retry-after')]).toEqual([300 - 256, '1'])
   expect((await page()).status).toBe(200)
 })
 
-test('refusals go out one in each turn: who asks again at once takes no more of it', async () => {
+test('one refusal goes out in each turn of the event loop, so that repeated requests take no more of it', async () => {
   let isOver = false
   let answered = 0
   let most = 0

@@ -26,14 +26,14 @@ describe('a client has 300 requests at once and 30 more each second', () => {
     expect(takeRequest(allowances, 'b', 0)).toBe(0)
   })
 
-  test('after ten seconds of rest it has all of them again, and no more', () => {
+  test('after a rest it has all 300 again, and no more', () => {
     const allowances = new Map()
     for (let asked = 0; asked < 301; asked += 1) takeRequest(allowances, 'a', 0)
     const answers = Array.from({ length: 301 }, () => takeRequest(allowances, 'a', 60 * SECOND))
     expect(answers.filter((wait) => wait === 0)).toHaveLength(300)
   })
 
-  test('so many clients are remembered and no more: who was quiet the longest goes first', () => {
+  test('20,000 clients are remembered; the one that was quiet the longest is forgotten first', () => {
     const allowances = new Map()
     for (let client = 0; client < 20_000; client += 1) takeRequest(allowances, `c${client}`, 0)
     takeRequest(allowances, 'c0', 1)
@@ -45,7 +45,7 @@ describe('a client has 300 requests at once and 30 more each second', () => {
 describe('what needs no session', () => {
   const paths = [...new Set(OPERATIONS.filter(({ group }) => group === 'Sessions').map(({ path }) => path))]
 
-  test.each(paths)('%s is refused to a client that asks without end, before anything else is done', async (path) => {
+  test.each(paths)('%s is refused to a client over its limit, before anything else is done', async (path) => {
     const client = `192.0.2.${paths.indexOf(path) + 1}`
     const routesOfPath = routes(path, OPERATIONS)
     const method = OPERATIONS.find((operation) => operation.path === path)?.method ?? 'GET'
@@ -130,7 +130,7 @@ describe('the address of a client', () => {
     expect(await seenWith(proxies, headers)).toBe(expected)
   })
 
-  test('a proxy that is not configured is told of in the log, once', async () => {
+  test('a proxy that is not configured is reported in the log once', async () => {
     const logged = captureLog()
     await seenWith(0, {})
     expect(logged).toEqual([])
@@ -140,7 +140,7 @@ describe('the address of a client', () => {
     expect(logged).toEqual([expect.stringContaining('TRUST_PROXY is 0')])
   })
 
-  test('where no server has named the client there is none', () => {
+  test('a request whose address no server has noted has no client', () => {
     expect(clientOf(new Headers())).toBeUndefined()
   })
 

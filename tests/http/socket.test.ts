@@ -113,7 +113,7 @@ test('a body that is over the limit, and still short of its Content-Length, is 4
   expect(received).toMatch(/^HTTP\/1.1 413 /)
 })
 
-test('a client that hangs up while it sends is no bug of ours', async () => {
+test('a client that hangs up while it sends is not taken for a bug', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"a":')
   await expect.poll(() => answers).toHaveLength(1)

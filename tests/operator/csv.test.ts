@@ -10,7 +10,7 @@ test.each([
   [' =1', "' =1"],
   ['\r\n=1', '"\'\r\n=1"'],
   ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
-])('%j is no formula any more', (value, field) => {
+])('%j is written so that no spreadsheet reads it as a formula', (value, field) => {
   expect(csvField(value)).toBe(field)
 })
 

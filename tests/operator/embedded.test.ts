@@ -53,7 +53,7 @@ const enter = (fields: Record<string, string> = {}, headers: Record<string, stri
   send('/sign-in/password', { password: PASSWORD, ...fields }, headers)
 
 describe('behind a proxy that passes no Host, where the service is known by PUBLIC_URL alone', () => {
-  test('the password opens the page that was asked for, at whatever address that is', async () => {
+  test('the password leads to the page that was asked for', async () => {
     const answer = await enter({ to: '/transfers?view=failed' })
     expect([answer.status, answer.headers.location]).toEqual([303, '/transfers?view=failed'])
     const cookies = cookiesOf(answer)
@@ -68,7 +68,7 @@ describe('behind a proxy that passes no Host, where the service is known by PUBL
     expect(JSON.stringify(answer.headers) + page.text).not.toMatch(/upstream|another/)
   })
 
-  test('signing out takes the cookie away, of whoever is signed in', async () => {
+  test('signing out removes the cookie of a user who is signed in', async () => {
     const Cookie = cookiesOf(await enter())
       .map(({ named }) => named)
       .join('; ')
@@ -97,7 +97,7 @@ describe('behind a proxy that passes no Host, where the service is known by PUBL
     '/\\elsewhere.example',
     '/overview/../../x',
     '/api/me',
-  ])('nobody is led to %s', async (to) => {
+  ])('signing in never leads to %s', async (to) => {
     expect((await enter({ to })).headers.location).toBe('/overview')
   })
 })
@@ -167,7 +167,7 @@ test.each([
   ['HEAD', 200],
   ['POST', 405],
   ['OPTIONS', 204],
-] as const)('what is said to be compressed is, or is empty: %s', async (method, status) => {
+] as const)('an answer that is marked as compressed is compressed, or is empty: %s', async (method, status) => {
   const [, path = ''] =
     /src="(\/docs\/[0-9a-f]{16}\/swagger-ui-bundle\.js)"/.exec((await rawRequest(base, '/docs')).text) ?? []
   for (const asked of [path, path.replace(/[0-9a-f]{16}/, '0'.repeat(16))]) {

@@ -27,7 +27,7 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
     expect(items).toEqual([`${OUTER} outer, on the ledger`, `${INNER} inner`])
   })
 
-  test('the client’s own transaction, which it sent by itself', () => {
+  test('the client’s own transaction, if the client has sent it itself', () => {
     const { linked, items } = show(INNER)
     expect(linked).toEqual([`${EXPLORER}${INNER}`])
     expect(items).toEqual([
@@ -37,7 +37,7 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
     ])
   })
 
-  test('another one than both, which is shown as well', () => {
+  test('a third transaction, which is shown as well', () => {
     const { linked, items } = show(OTHER)
     expect(linked).toEqual([`${EXPLORER}${OTHER}`])
     expect(items.slice(0, 3)).toEqual([`${OTHER} ledger, on the ledger`, `${OUTER} outer`, `${INNER} inner`])

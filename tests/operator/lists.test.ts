@@ -191,7 +191,7 @@ describe('a search finds', () => {
     expect((await transfers({ q: hash.slice(30) })).rows.map(({ innerHash }) => innerHash)).toContain(hashOf('a', n))
   })
 
-  test('a deposit of the faucet, which is not listed otherwise', async () => {
+  test('a deposit of the faucet, which is listed only then', async () => {
     const faucet = ACCOUNT(1)
     expect((await transfers({ faucet })).total).toBe(0)
     for (const q of [faucet, faucet.slice(0, 20), hashOf('a', 9), hashOf('a', 9).slice(30)]) {
@@ -256,7 +256,7 @@ test('the audit log is filtered by organisation, actor, action, day and text', a
   expect(await total({ q: 'northwi' })).toBe(1_250)
 })
 
-test('an export reads everything once, in parts', async () => {
+test('an export reads each row once, in parts', async () => {
   const sequences: number[] = []
   for await (const lines of readAudit(db, AUDIT, 700)) sequences.push(...lines.map(({ sequence }) => sequence))
   expect(new Set(sequences).size).toBe(2_500)

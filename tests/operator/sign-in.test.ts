@@ -183,7 +183,7 @@ describe('signing in', () => {
     expect(JSON.stringify(noted)).not.toContain('192.0.2')
   })
 
-  test('a browser that has been let in before is not kept waiting by strangers, and counts for itself', async () => {
+  test('a browser that was let in before does not wait for the wrong tries of others, and its own count for it alone', async () => {
     const cookies = await attempt('correct horse', start)
     if (!('browser' in cookies)) throw new Error('not admitted')
     for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start)

@@ -46,7 +46,7 @@ describe('the equations of these tests', () => {
   const keys = importKeys(1_234n, TOKEN)
   const start = { keys, opening: { value: 1_000n, blinding: 55n }, amount: 300n, salt: 4_242n }
 
-  test('are the wallet’s, but for the ephemeral secret, which the wallet derives', () => {
+  test('give the wallet’s payloads for the ephemeral secret that the wallet derives', () => {
     const { auditorSender, auditorRecipient, viewingKey, payload } = transfer()
     const wallet = encryptTransfer({ ...start, auditorSender, auditorRecipient, viewingKey })
     expect(transfer({ rE: wallet.witness.rE }).payload).toEqual(wallet.payload)

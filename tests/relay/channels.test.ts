@@ -63,7 +63,7 @@ test('items are paid by the channels that can pay; /ready names the others, and 
   expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true, channels: 6 })
 })
 
-test('an item that no channel has enough for fails by itself, and is no fault of any channel', async () => {
+test('an item that no channel has enough for fails alone, and marks no channel as faulty', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 3, 2 ** 53 - 1, 4)
@@ -82,7 +82,7 @@ test('an item that no channel has enough for fails by itself, and is no fault of
   expect((await fixture.post(client, { amounts: [1] })).status).toBe(200)
 })
 
-test('an item for somebody who is not registered fails', async () => {
+test('an item for a recipient that is not registered fails', async () => {
   await using _relay = await fixture.relay()
   const client = await fixture.client()
   await fixture.hire(client, [addressOf(3)])

@@ -48,7 +48,7 @@ test('an item that is sealed to another key is left to the relays that have it, 
   )
   const relay = await fixture.relay()
   try {
-    // The relay comes to an item that was sent later, and past the other one.
+    // The relay passes over the sealed item, and pays one that was queued later.
     expect(await fixture.ended(client, await post(1))).toMatchObject({ status: 'completed' })
     expect(await itemsOf(sealed.jobId)).toMatchObject([{ status: 'queued', attempt: 0, error: null }])
     await fixture.db.execute(
@@ -62,7 +62,7 @@ test('an item that is sealed to another key is left to the relays that have it, 
   }
 })
 
-/** Ledgers, and not seconds, tell how far a node may lag: the item is tried anew often. */
+/** How far a node may lag is counted in ledgers, not seconds, so the item may be tried anew often. */
 const OFTEN = { ...SHORT_TIMES, lag: 0.2 }
 
 /** Whether the call simulates a transfer, as the wallet or as the sponsor. */
@@ -197,9 +197,9 @@ test('a node that lags does not fail an item for a recipient that is registered,
   expect(await fixture.received(holder)).toBe(6n)
 })
 
-test('a relay ends though the ledger of its RPC stands still under a merge', async () => {
+test('a relay can be stopped though its RPC shows no new ledger after a merge', async () => {
   const { client, post } = await signUp()
-  // The channel has been paid as much again, and must merge to pay it all.
+  // The channel receives its funds a second time, and must merge before it can pay all of them.
   await post(Number(CHANNEL_FUNDS))
   const [channel] = fixture.channels
   if (!channel) throw new Error('no channel')
@@ -229,7 +229,7 @@ test('a relay ends though the ledger of its RPC stands still under a merge', asy
   expect(await fixture.ended(client, job?.id ?? '')).toMatchObject({ status: 'completed' })
 })
 
-test('a relay ends though its prover hangs, and another one pays the item', async () => {
+test('a relay can be stopped though its prover hangs, and another relay pays the item', async () => {
   const asked = Promise.withResolvers<void>()
   const hanging = {
     prove: () => {
@@ -247,7 +247,7 @@ test('a relay ends though its prover hangs, and another one pays the item', asyn
   expect(await received()).toBe(9n)
 })
 
-test('a channel that could not be made at the first start is tried again until it is', async () => {
+test('a channel that could not be made fit at the start is tried again until it is', async () => {
   const bare = await openRelayService({ channels: 2, prepared: 0 })
   const port = await freePort()
   let refused = 0

@@ -61,7 +61,7 @@ test('the channels of a relay that is killed are used by the other', async () =>
 /** A relay in this process with a prover of its own. */
 const startWith = (own: typeof prover) => fixture.relay({ prover: own })
 
-test('a prover that fails delays a job; what it complains of is not logged', async () => {
+test('a prover that fails delays a job, and the message of its error is not logged', async () => {
   const lines = captureLog()
   let failures = 0
   const moody = {

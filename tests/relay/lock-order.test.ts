@@ -61,7 +61,7 @@ test.each([
   ['is paid', (item: Item) => payItem(fixture.holding(), item, 'hash')],
   ['fails', (item: Item) => failItem(fixture.holding(), item, 'why')],
   ['is returned', (item: Item) => returnItem(fixture.holding(), item)],
-])('an item that %s locks the item that is next on its channel before the channel', async (_, end) => {
+])('an item that %s locks the next item of its channel first, and the channel after it', async (_, end) => {
   await fixture.makeChannels('A')
   const { item, next } = await holdWithNext('A')
   expect(await whileLocked(rowOf(next), () => end(item), isFree(channelRow('A')))).toBe(true)

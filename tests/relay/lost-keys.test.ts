@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => fixture?.close())
 
-/** A signed item of a relay key that no relay has any more; its channel is one that the other relays have. */
+/** A signed item of a relay key that no relay has; its channel is one that the other relays have. */
 async function signLost(name: string): Promise<Item> {
   const { makeChannels, makeItem, take, sign } = fixture
   await makeChannels('A')

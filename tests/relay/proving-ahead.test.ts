@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => fixture?.close())
 afterEach(() => vi.restoreAllMocks())
 
-test('where a proof ahead fails, an item follows all the same', async () => {
+test('an item is still paid when its proof, made ahead, has failed', async () => {
   let proofs = 0
   const prove: typeof prover.prove = async (statement) => {
     proofs += 1

@@ -11,7 +11,7 @@ test.each([1n, 7n, 10_000_000n, 9_007_199_254_740_991n])('%i comes back as it we
   expect(await unsealAmount(key, item, await sealAmount(to, item, amount))).toBe(amount)
 })
 
-test('the length says nothing of the amount, and no two seals are alike', async () => {
+test('the length does not depend on the amount, and no two seals are alike', async () => {
   const sealed = await Promise.all([1n, 1n, 9_007_199_254_740_991n].map((amount) => sealAmount(to, item, amount)))
   expect(new Set(sealed.map(({ length }) => length)).size).toBe(1)
   expect(new Set(sealed).size).toBe(3)

@@ -55,7 +55,7 @@ describe('GET /cron/sweep', () => {
     expect(contractor?.status).toBe('ready')
   })
 
-  test('tells which part failed, and does the others', async () => {
+  test('reports a part that failed as null, and a count for each other part', async () => {
     fixture.ledger.proxy.rule(() => ({ status: 503 }))
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
     expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: null, challenges: 0 })
@@ -76,7 +76,7 @@ test('an item whose message was lost gets another, and one only', async () => {
   expect(await messages()).toBe(2)
 })
 
-test('an item that holds a channel whose key no relay has any more is paid by another', async () => {
+test('an item that holds a channel whose key no relay has is paid by another channel', async () => {
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 5)
   await fixture.db.execute(

@@ -53,7 +53,7 @@ const statusesOf = async (employer: Parameters<typeof findBatch>[0], batches: re
   (await Promise.all(batches.map((batch) => findBatch(employer, batch)))).map(({ payouts }) => payouts[0]?.status)
 
 describe('a payout is paid once', () => {
-  test('refused by the network, the client sends its own, a second device tries again with the payout’s name', async () => {
+  test('the network refuses it, the client sends it itself, and a second device posts another for the same payout', async () => {
     const { wallet, batch, now } = await prepare()
     const payoutId = batch.payouts[0]?.id
     const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
@@ -121,7 +121,7 @@ describe('a payout is paid once', () => {
     expect(await statusesOf(employer, batches)).toEqual(['paid', 'ready'])
   })
 
-  test('a POST that failed before anything was written, sent by the client itself, posted again: 200, and paid', async () => {
+  test('a POST fails before anything is written, and the client sends the transaction itself: 200 when posted again, and paid', async () => {
     const { post, hash, signedXdr, now } = await prepare()
     service.ledger.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
     expect((await post()).status).toBe(500)
@@ -139,7 +139,7 @@ describe('a payout is paid once', () => {
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('what a client has sent by itself settles no payout that was made afterwards', async () => {
+  test('a transaction that a client has sent by itself pays no payout that was made afterwards', async () => {
     const { wallet, signedXdr, hash, post, employer, payee, batches } = await prepare({ batches: 0 })
     await sendAndWait(service.ledger.network, signedXdr)
     // The time of a ledger is a whole second.
@@ -158,7 +158,7 @@ describe('a payout is paid once', () => {
     const rival = await build(wallet, 6_0000000n)
     await sendAndWait(service.ledger.network, rival.signedXdr)
     const second = await rival.post()
-    // Either the number was seen as used first, and the payout failed, or the rival was posted first.
+    // The service may see the used number, and fail the payout, before the rival is posted, or after it.
     const row = await service.findTransfer(rival.hash)
     expect(second).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
     expect(row).toMatchObject({ status: 'succeeded', applied: rival.hash })
@@ -382,7 +382,7 @@ describe('an end is found, whatever became of RPC and key', () => {
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
   })
 
-  test('a service without SPONSOR_SEED settles what is open, and answers for it', async () => {
+  test('a service without SPONSOR_SEED settles open transfers, and answers requests for them', async () => {
     const { employer, hash, signedXdr } = await prepareTransfer(service, address)
     await service.running.submission.stop()
     const { submission: stopped, sponsor } = service.running

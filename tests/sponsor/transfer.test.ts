@@ -149,7 +149,7 @@ test('a client that sends its inner transaction by itself: 200 with the inner ha
   await expectSettled(service, employer, hash)
 })
 
-test('what can no longer get there has expired by the ledger’s time, and gives its reservation back', async () => {
+test('a transfer that can no longer apply by the ledger’s time expires, and gives its reservation back', async () => {
   const { employer, hash, post } = await prepare()
   service.ledger.proxy.rule(({ method }): Fault => {
     if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
@@ -345,7 +345,7 @@ describe('many at once', () => {
   }
 })
 
-test('a database that is away when the ledger has decided is told when it is back', async () => {
+test('a decision of the ledger is recorded once the database is back, if it was away', async () => {
   const { employer, hash, post } = await prepare()
   let away = false
   const database = async () => {

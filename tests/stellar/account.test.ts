@@ -20,7 +20,7 @@ beforeEach(() => {
 })
 
 describe('readAccountAuth', () => {
-  test('an account that is not there', async () => {
+  test('an account that does not exist', async () => {
     expect(await readAccountAuth(fake.server, address)).toEqual({ exists: false })
   })
 
@@ -109,7 +109,7 @@ describe('weighSignatures', () => {
     expect(weighSignatures({ hash, signatures, signers })).toMatchObject({ allValid: false, weight })
   })
 
-  test('a preimage of a hashX signer is nobody’s signature', () => {
+  test('a preimage of a hashX signer does not count as a signature', () => {
     const preimage = new Uint8Array(32).fill(7)
     const hint = createHash('sha256').update(preimage).digest().subarray(28)
     expect(weighSignatures({ hash, signatures: [{ hint, signature: preimage }], signers }).allValid).toBe(false)

@@ -101,7 +101,7 @@ test('what was open at a SIGKILL is taken up by the next process at its start', 
   await another.close()
 })
 
-test('a deposit of another faucet, whose key is gone, is sent and settled all the same', async () => {
+test('a deposit of another faucet, whose key is gone, is still sent and settled', async () => {
   const { network, issuer } = service.ledger
   const former = Keypair.random()
   await fetch(`${network.friendbotUrl}?addr=${former.publicKey()}`)

@@ -133,7 +133,7 @@ describe('readRecord', () => {
     })
   })
 
-  test('our fee bump whose inner transaction was not valid any more: it has cost, and used no number', () => {
+  test('our fee bump whose inner transaction was no longer valid costs its fee, and uses no sequence number', () => {
     const record = readRecord(found('FAILED', feeBumpResult(innerHash, 'bad-seq')), expected)
     expect(record).toMatchObject({ succeeded: false, consumed: false, feeCharged: 87_654n, resultCode: 'txBadSeq' })
   })

@@ -167,7 +167,7 @@ describe('walkLedgers', () => {
     return asked
   }
 
-  test('over several pages, past transactions that nobody can decode', async () => {
+  test('reads several pages, past transactions that cannot be decoded', async () => {
     const all = Array.from({ length: 430 }, (_, index) => foreign(index))
     all[3] = ours(first.outerHash, first.bumped, feeBumpResult(first.innerHash, 'success'))
     all[199] = ours(second.outerHash, second.bumped, feeBumpResult(second.innerHash, 'trapped'), 'FAILED')
@@ -209,7 +209,7 @@ describe('walkLedgers', () => {
     expect(read[3]).toMatchObject({ succeeded: true })
   })
 
-  test('no transactions at all', async () => {
+  test('answers no record when there are no transactions', async () => {
     serve([])
     expect(await walkLedgers(network, sought, 101)).toEqual({
       records: new Map(),

@@ -272,7 +272,7 @@ test('the last ledger of an account is that of its last transfer that stands the
   expect(await lastLedgerOf(db, 'payer 1')).toBe(SUCCESS.ledger)
 })
 
-test('what ended thirty days ago loses what was signed, and nothing else', async () => {
+test('the signed envelope of a transfer is erased thirty days after its end, and not before', async () => {
   const old = new Date(NOW.getTime() - 30 * 86_400_000 - 1)
   for (const name of ['old', 'open', 'new']) await record(name)
   await db.update(envelopes).set({ recordedAt: old })
@@ -348,7 +348,7 @@ describe.each([1, 2, 3])('seed %d', (seed) => {
   })
 })
 
-test('the check that the quotas are right finds what is wrong', async () => {
+test('the check of the quotas finds a bid that differs', async () => {
   await record('1')
   await db.update(transfers).set({ bid: BID + 1n })
   const found = await findDiscrepancies(db)

@@ -37,7 +37,7 @@ export async function openCaptured(): Promise<CapturedDatabase> {
       return captured.slice()
     },
     close: async () => {
-      // The pool has ended before its connections have: the drop would cut them off, which is an error of nobody's.
+      // The pool ends before its connections do: the drop would cut them off, and the error would have no handler.
       await pool.end()
       await Promise.all(ends)
       await clone.drop()

@@ -179,7 +179,7 @@ describe('on a ledger', () => {
     expect(account && opens(signed.next, account.spendable)).toBe(true)
   })
 
-  test('what cannot be is refused before it is signed', async () => {
+  test('a call that cannot succeed is refused before it is signed', async () => {
     const { spendable } = await sync(employer)
     const to = address(contractor(0))
     const transfer = { to, amount: 1n, opening: spendable }

@@ -33,15 +33,15 @@ describe('a circuit whose proofs the network would not take', () => {
     expect(await find(KEY, KEY, 'HostError: Error(Contract, #3401)\n\nEvent log')).toBe('withdraw')
   })
 
-  test('is not guessed at where the verifier fails otherwise', async () => {
+  test('is not reported where the verifier fails in another way', async () => {
     await expect(find('HostError: Error(Storage, MissingValue)')).rejects.toMatchObject({ code: 'refused' })
   })
 
-  test('is not guessed at where the answer holds no key', async () => {
+  test('is not reported where the answer holds no key', async () => {
     await expect(find(KEY, new Uint8Array())).rejects.toMatchObject({ code: 'unavailable' })
   })
 
-  test('cannot be told where the prover does not know its keys', async () => {
+  test('is not found where the prover does not tell its keys', async () => {
     expect(await findForeignCircuit(networkOf(), CONTRACT, { prove: prover.prove })).toBeUndefined()
   })
 })
