@@ -26,7 +26,7 @@ interface KnownOf {
   anybody: object
   /** the holder of a session */
   session: { session: Session }
-  /** the same, looked up in the directory once configuration and body are good */
+  /** the holder of a session, looked up in the directory once configuration and body are good */
   user: KnownUser
   employer: KnownUser & { employer: Employer }
   /** an employer, or a user who becomes one by a first record, once the request is found good */
@@ -69,7 +69,7 @@ export const CALLERS = {
   { scheme: 'session' | 'metrics' | 'scheduler' | undefined; role?: string; refusals: readonly RefusalCode[] }
 >
 
-/** The callers that are machines: the setting that holds their secret, and what is said where it is unset or wrong. */
+/** The callers that are machines: the setting that holds their secret, and the refusals if it is unset or wrong. */
 const MACHINES = {
   metrics: {
     setting: 'metricsToken',

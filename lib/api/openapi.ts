@@ -82,7 +82,7 @@ function presentPaths(operations: readonly Operation[]) {
 /** Removes the patterns and limits that the validator adds to a type, where the format or the type says enough. */
 function simplify({ jsonSchema }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
-  // In a query everything is text; type and range say what it must look like.
+  // A query holds numbers as text, so the validator adds a pattern. Type and range say enough.
   if (jsonSchema.type === 'integer') delete jsonSchema.pattern
   if (jsonSchema.type === 'integer' && jsonSchema.maximum === Number.MAX_SAFE_INTEGER) {
     delete jsonSchema.minimum

@@ -120,7 +120,10 @@ interface Declaration<
   caller: Caller
   query?: Asked<Query>
   body?: Asked<Body>
-  /** @throws Refusal the 501 of what is not configured, before the body is read */
+  /**
+   * Runs before the body is read; what it returns is `ready`.
+   * @throws Refusal 501 if something is not configured, or the session is not that of a wallet
+   */
   requires?(service: Service, known: Known<Caller>): Ready
   answer?: Answered<Shape>
   /** further answers with a body of their own, by status */

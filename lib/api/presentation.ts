@@ -78,7 +78,7 @@ function presentBody({ schema, documented = schema, example, form }: Asked<z.Zod
 
 /** The parameters of a query, each with its example. */
 function querySchema({ schema, documented = schema, example }: Asked<z.ZodType>) {
-  if (!(documented instanceof z.ZodObject)) throw new Error('a query is an object')
+  if (!(documented instanceof z.ZodObject)) throw new Error('the schema of a query must be an object')
   const fields = Object.entries(documented.shape as Record<string, z.ZodType>).map(([name, field]) => {
     return [name, example[name] === '' ? field : field.meta({ ...field.meta(), examples: [example[name]] })]
   })

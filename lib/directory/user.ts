@@ -99,7 +99,7 @@ export async function admitUser(
     if (!added && email) await tx.update(identities).set({ email }).where(isIdentity(identity))
     if (added && !(await findPendingInvite({ db: tx, now }, { identity }))) await foundOrganisation(tx, identity, now)
     const user = await findUser(tx, identity)
-    if (!user) throw new Error('the identity is not there')
+    if (!user) throw new Error('the identity that was just recorded cannot be found')
     return user
   })
 }

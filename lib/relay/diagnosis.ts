@@ -40,7 +40,7 @@ export async function diagnose(
   return (await diagnoseAll(relay, [address]))[0]
 }
 
-/** Whether an address (G… or C…) can be paid. @throws Refusal `unavailable` */
+/** Whether an address (G… or C…) is registered with the token, and so can be paid. @throws Refusal `unavailable` */
 export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, address: string): Promise<boolean> {
   const { entries } = await readEntries(relay.network.server, [accountKey(relay.token, address)])
   return entries[0] !== undefined

@@ -37,7 +37,7 @@ export async function takeUp(holding: Holding, id: ItemId): Promise<TakenUp> {
       .set({ status, channel, attempt: sql`${batchItems.attempt} + 1` })
       .where(isItem(id))
       .returning()
-    if (!taken) throw new Error('an item that is locked is gone')
+    if (!taken) throw new Error('the update of a locked item returned no row')
     if (!keeps) await tx.update(relayChannels).set(heldBy(id)).where(isChannel(holding.token, channel))
     return { item: { ...taken, channel } }
   })

@@ -95,7 +95,7 @@ async function newestJobOf(db: Database, { kind, sub }: Owner): Promise<string> 
     .where(and(eq(batchJobs.userKind, kind), eq(batchJobs.userSub, sub)))
     .orderBy(desc(batchJobs.createdAt))
     .limit(1)
-  if (!newest) throw new Error('no job stands in the way')
+  if (!newest) throw new Error('a second job was refused, but the user has no first one')
   return newest.id
 }
 

@@ -28,7 +28,7 @@ export async function submitOwnCall(network: Network, call: SignedCall, signal: 
       if (sentAt < found.latestLedger) sentAt = await resubmit(network, call, found.latestLedger)
     } else if (found.status === 'SUCCESS') return
     else throw new Refusal('failed', 'the call failed on the ledger')
-    if (signal.aborted) throw new Refusal('unavailable', 'the relay ends')
+    if (signal.aborted) throw new Refusal('unavailable', 'the relay is closing')
     if (performance.now() - movedAt > STANDSTILL_MS) throw new Refusal('unavailable', 'the ledger stands still')
     await new Promise((resolve) => setTimeout(resolve, network.pollMs))
   }

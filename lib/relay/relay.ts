@@ -133,7 +133,7 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
   const instance = await readInstance(network.server, token)
   const auditor = settingOf(instance, 'Auditor')
   if (auditor?.type !== 'scvAddress') {
-    throw new Refusal('not-wired', 'the configured contract does not name its auditors as a confidential token does')
+    throw new Refusal('not-wired', 'the configured contract is no confidential token: it names no registry of auditors')
   }
   const deployed = { rpc: network.server, passphrase: network.passphrase, token }
   if (prover.verificationKeys) {

@@ -42,7 +42,7 @@ export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void
     for (;;) {
       try {
         // A message whose handler throws goes back to the queue, and another relay takes it at once.
-        if (isStopped(message)) throw new Error('the relay ends')
+        if (isStopped(message)) throw new Error('the relay is closing, or the message has gone to another worker')
         const taken = await takeUp(relay, message)
         if (taken === 'ended') return
         if (taken === 'doubted') return await defer(message, { seconds: relay.times.rest, isHeld: false })

@@ -32,7 +32,7 @@ export async function recordApplied(
   // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
   if (!fits) throw sponsorRefused('payout')
   const recorded = await findTransferOfHash(db, inner.hashHex)
-  if (!recorded) throw new Error('what was recorded is gone')
+  if (!recorded) throw new Error('the transfer that was just recorded cannot be found')
   return recorded
 }
 
@@ -65,7 +65,7 @@ async function settleApplied(
       ...fieldsOf({ record, feeCharged: 0n }),
     })
     .returning()
-  if (!written) throw new Error('nothing was written')
+  if (!written) throw new Error('the insert of a transfer returned no row')
   if (!(await addEnvelope(tx, written, envelopeOf(proposal, record)))) {
     // The same request, made twice at once: the other one has written it down.
     await tx.delete(transfers).where(eq(transfers.id, written.id))

@@ -98,5 +98,5 @@ function assertFeeBump(envelope: string, inner: InnerTransaction, sponsor: Keypa
     built.feeBump.tx.feeSource.type === 'keyTypeEd25519' &&
     StrKey.encodeEd25519PublicKey(built.feeBump.tx.feeSource.ed25519.toBytes()) === sponsor.publicKey() &&
     built.feeBump.tx.innerTx.v1.equals(inner.envelope)
-  if (!faithful) throw new Error('the fee bump that was built is not the one that was meant')
+  if (!faithful) throw new Error('the fee bump that was built has another transaction, fee or payer than was asked for')
 }

@@ -53,7 +53,7 @@ function decodeResources(transactionData: string): xdr.SorobanResources {
 }
 
 const unreadable = (cause?: unknown) =>
-  new Refusal('unavailable', 'the RPC gave a simulation that cannot be read', { cause })
+  new Refusal('unavailable', "the RPC's answer to the simulation cannot be read", { cause })
 
 /** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */
 function hostError(print: string): string {
@@ -128,7 +128,7 @@ function withoutMargin(instructions: number): number {
   return Math.floor(Math.min(instructions / 1.04, instructions - 50_000))
 }
 
-/** So many entries more than the call touches may be declared: each costs, whether it is used or not. */
+/** How many more entries than the call touches may be declared: each costs a fee, whether it is used or not. */
 const SPARE_ENTRIES = 4
 
 function checkFootprint(declared: xdr.LedgerFootprint, needed: xdr.LedgerFootprint): void {

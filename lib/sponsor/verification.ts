@@ -26,8 +26,8 @@ export interface Verified {
 }
 
 /**
- * Checks time, account and simulation. Each of these refusals may only mean that the transaction stands on the ledger
- * already, so the caller looks it up before it repeats them.
+ * Checks time, account and simulation. Each of these refusals may merely mean that the transaction stands on the ledger
+ * already, so the caller looks the transaction up before it passes a refusal on.
  * @throws SponsorRefusal; Refusal `unavailable`
  */
 export async function verify(sponsor: Sponsor, inner: InnerTransaction, intent: Intent): Promise<Verified> {
@@ -55,8 +55,8 @@ export function checkPayer(inner: InnerTransaction, { account, latestLedger }: A
 
 /**
  * Every signature must be a signer's of the account, on this network, and together they must reach what the network
- * asks for: LOW for the transaction and MEDIUM for invoking a contract. It stops counting there, and refuses what is
- * left over (txBAD_AUTH_EXTRA).
+ * asks for: LOW for the transaction and MEDIUM for invoking a contract. The network stops counting there, and refuses
+ * signatures that are left over (txBAD_AUTH_EXTRA).
  * @param asOf the ledger of the answer that the account is from
  * @throws SponsorRefusal
  */

@@ -13,8 +13,8 @@ interface PendingInvite {
 }
 
 /**
- * The newest open invite of a contractor who has the verified email, or the ledger address, of `identity`. A contractor
- * may have registered, and so be ready, before accepting.
+ * The newest open invite of a contractor who has the verified email, or the ledger address, of `identity`. The
+ * contractor may be `ready` already: the address may have been registered before the invite was accepted.
  * @param given.without the user's own organisation, whose invites do not count
  */
 export async function findPendingInvite(
