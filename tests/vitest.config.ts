@@ -64,7 +64,7 @@ export default defineConfig({
     // What is waited for comes when the machine gets to it: these limits are for what never comes.
     testTimeout: 600_000,
     hookTimeout: 600_000,
-    expect: { poll: { timeout: 120_000 } },
+    expect: { poll: { timeout: 300_000 } },
     projects: [
       {
         extends: true,
