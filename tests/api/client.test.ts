@@ -117,7 +117,7 @@ test('it speaks with the service, and follows the pages of a list', async () => 
   expect(seen).toEqual([['Barbara', 'Mary / 100% #1', 'Joan'], ['Grace']])
 })
 
-test('what the service refuses is thrown, with status, code and words', async () => {
+test('a refusal of the service is thrown, with its status, code and message', async () => {
   const client = await clientOf(await sessionOf('ada'))
   const [nobody, stranger] = [await clientOf(), await clientOf('nonsense')]
   const refused = (status: number, code: string, message: string) => ({ name: 'PayrollError', status, code, message })

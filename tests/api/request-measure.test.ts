@@ -16,7 +16,7 @@ test('a request is counted under its route, whatever its parameters are', async 
   expect(await counted()).not.toContain('s3cr3t')
 })
 
-test('what is no part of the interface is not counted', async () => {
+test('a request outside the interface is not counted', async () => {
   const before = await counted()
   await ask('/sign-out', {})
   expect(await counted()).toBe(before)

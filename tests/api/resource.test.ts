@@ -46,7 +46,7 @@ describe('what a handler gives', () => {
     expect(made.headers.get('x-own')).toBe('kept')
   })
 
-  test.each([{ fee: 1n }, undefined])('what cannot be JSON is a bug, not an empty answer', async (value) => {
+  test.each([{ fee: 1n }, undefined])('a value that cannot be JSON is a bug, not an empty answer', async (value) => {
     expect(await answer(async () => value)).toMatchObject(BUG)
   })
 })
@@ -66,7 +66,7 @@ describe('refusals', () => {
     for (const code of REFUSAL_CODES) expect(code).toMatch(/^[a-z]+(-[a-z]+)*$/)
   })
 
-  test('what a program needs besides the code stands beside it, the bad fields in a list', async () => {
+  test('more details for programs stand beside the code, the bad fields in a list', async () => {
     const fields = [{ path: 'name', message: 'name required' }]
     const refused = await throwing(new Refusal('job-running', 'busy', { details: { jobId: '7' }, fields }))
     expect(refused.body).toEqual({ error: 'busy', code: 'job-running', jobId: '7', fields })
@@ -164,7 +164,7 @@ describe('methods and paths that are not there', () => {
     ['http://localhost:3000/api/', '/'],
     ['http://localhost:3000/apiary', '/apiary'],
     ['http://localhost:3000/api/api/x', '/api/x'],
-  ])('%s is told as %s', async (address, path) => {
+  ])('%s is named %s in the message', async (address, path) => {
     const response = await resource({}).GET(new Request(address), {})
     expect(((await response.json()) as { message: string }).message).toBe(`Route GET:${path} not found`)
   })
@@ -294,7 +294,7 @@ describe('bodies', () => {
     expect((await read(post(letters(LIMIT + 1), 'text/plain'))).status).toBe(413)
   })
 
-  test('what is more than the limit is read and thrown away, but not without end', async () => {
+  test('the part of a body over the limit is read and thrown away, but not without end', async () => {
     let taken = 0
     const cancel = vi.fn()
     const endless = new ReadableStream({

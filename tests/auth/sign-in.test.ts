@@ -134,7 +134,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(await signIn(signedChallenge(address, [alice, bob], NOW, nonce))).toMatchObject({ sub: address })
   })
 
-  test('what is not signed by the account costs the RPC nothing', async () => {
+  test('a challenge that the account has not signed costs no call to the RPC', async () => {
     const before = fake.calls
     await expect(signIn(signedChallenge(address, []))).rejects.toMatchObject({ code: 'challenge-invalid' })
     await expect(signIn('garbage')).rejects.toMatchObject({ code: 'challenge-invalid' })

@@ -60,7 +60,7 @@ test('another process has it once it is let go', async () => {
   expect((await contend()).said).toBe('held')
 })
 
-test('one process does not have it twice either, and a refused try does not let it go', async () => {
+test('one process cannot lock it twice, and a refused try does not release it', async () => {
   const release = lockDirectory(directory)
   expect(() => lockDirectory(directory)).toThrowError(DirectoryInUse)
   expect((await contend()).said).toBe('DirectoryInUse')
@@ -74,7 +74,7 @@ test('a directory that is not there yet is made, for its owner alone', () => {
   expect(statSync(deep).mode & 0o777).toBe(0o700)
 })
 
-test('what is no lock file is not taken for one that another process holds', () => {
+test('a file or folder that is no lock is not reported as a lock of another process', () => {
   writeFileSync(join(directory, 'lock'), 'something else altogether '.repeat(50))
   expect(() => lockDirectory(directory)).toThrowError(/not a database/)
   rmSync(join(directory, 'lock'))

@@ -20,7 +20,7 @@ test('every variable stands in one section', () => {
   expect(named.toSorted()).toEqual(VARIABLE_NAMES.toSorted())
 })
 
-test('what compose.yaml asks for is documented', () => {
+test('every variable of compose.yaml is documented', () => {
   const asked = [...readFileSync('compose.yaml', 'utf8').matchAll(/\$\{([A-Z][A-Z0-9_]*)/g)].map(([, name]) => name)
   for (const name of new Set(asked)) expect(environmentExample()).toContain(`\n#${name}=`)
 })

@@ -62,7 +62,7 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
   const floats = async () => await (await stores[0].database()).query.sponsorFloats.findMany()
   beforeEach(async () => void (await (await stores[0].database()).delete(sponsorFloats)))
 
-  test('what fails is rolled back, and the connection is good for the next', async () => {
+  test('a transaction that fails is rolled back, and its connection serves the next one', async () => {
     const failing = transact(await stores[0].database(), async (tx) => {
       await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES ('gone')`)
       throw new Error('changed my mind')

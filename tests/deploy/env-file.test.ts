@@ -13,12 +13,12 @@ test.each([
   ['  export SECRET=""\nOTHER= # another', `  export SECRET=new\nOTHER='{"json": 1}' # another`],
   ['#SECRET=\nSECRETS=\nOTHER=', `#SECRET=\nSECRETS=\nOTHER='{"json": 1}'\n\n# Keys\nSECRET=new\n`],
   ['SECRET=old\nSECRET=\nOTHER=', `SECRET=old\nSECRET=new\nOTHER='{"json": 1}'`],
-])('%j becomes %j: what is empty is filled where it stands', (text, whole) => {
+])('%j becomes %j: empty variables are filled in place', (text, whole) => {
   expect(complete(text)).toBe(whole)
   expect(readVariables(whole)).toMatchObject({ SECRET: 'new', OTHER: '{"json": 1}' })
   expect(complete(whole)).toBe(whole)
 })
 
-test.each(['SECRET=other', 'SECRET=\nSECRET=other', 'SECRET=newer'])('%j is left alone', (text) => {
+test.each(['SECRET=other', 'SECRET=\nSECRET=other', 'SECRET=newer'])('%j is refused: another value', (text) => {
   expect(() => complete(text)).toThrow('SECRET: has another value in service.env')
 })

@@ -255,7 +255,7 @@ describe('the same request at both instances at once', () => {
   })
 })
 
-test('what one instance had taken on when it was killed, the other finishes', async () => {
+test('a transfer that one instance had accepted when it was killed is finished by the other', async () => {
   const [first = '', second = ''] = instances
   const person = await fixture.employ()
   const payee = (await fixture.payee()).signer.publicKey()

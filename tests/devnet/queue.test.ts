@@ -5,7 +5,7 @@ import { foundAccounts, keypair, pay, perturb, shareNetwork, wrap } from './netw
 const network = shareNetwork()
 const accounts = foundAccounts(network, 'payer', 'sponsor', 'a', 'b', 'c')
 
-test('one pending transaction per account: any later is TRY_AGAIN_LATER, an older txBadSeq', async () => {
+test('an account has one pending transaction: a later one is TRY_AGAIN_LATER, an older one txBadSeq', async () => {
   const first = await network.build(accounts.payer, pay())
   const following = (step: bigint): Transaction =>
     perturb(first, { seqNum: BigInt(first.sequence) + step }, accounts.payer)

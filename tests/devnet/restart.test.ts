@@ -69,7 +69,7 @@ test('a torn last record is cut away', async () => {
   await again.stop()
 })
 
-test('what a failed write left behind does not damage a segment that is finished', async () => {
+test('the remains of a failed write do not damage a finished segment', async () => {
   const headOf = (sequence: number) => ({ ledger: emptyRecord(sequence), changes: [] })
   const journal = openJournal(directory, () => {})
   journal.append(headOf(1), Buffer.alloc(0))

@@ -86,7 +86,7 @@ test('a fee bump competes with what it offers for each of two operations', async
   expect((await network.settle(wrap(inner, sponsor, resourceFee + 402n))).status).toBe('SUCCESS')
 })
 
-test('what waits for four ledgers is dropped and banned', async () => {
+test('a transaction that waits for four ledgers is dropped and banned', async () => {
   const [, , waiting] = (await fill(1000, 1000, 100, 1000)) as [Transaction, Transaction, Transaction]
   network.close()
   for (let ledger = 0; ledger < 3; ledger += 1) {

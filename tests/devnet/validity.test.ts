@@ -85,7 +85,7 @@ test('a fee of the whole available balance is accepted', async () => {
   expect(await network.send(perturb(await network.build(payee, pay()), { fee: 990_000_000 }, payee))).toBe('PENDING')
 })
 
-test('what cannot be decoded is an invalid parameter', async () => {
+test('a transaction that cannot be decoded is an invalid parameter', async () => {
   const send = (transaction: string) =>
     fetch(network.devnet.rpcUrl, {
       method: 'POST',

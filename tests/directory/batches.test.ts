@@ -87,7 +87,7 @@ describe('GET /batches', () => {
 describe('POST /batches/{id}/instructions', () => {
   const sealed = (contractorId: unknown, encryptedAmount: unknown = 'x') => ({ contractorId, encryptedAmount })
 
-  test('one payout each, in their order, with the address of the contractor at that time', async () => {
+  test('makes one payout for each instruction, in order, with the address that the contractor has at that time', async () => {
     const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((name) => ada.engage(name)))
     const { id } = await create()
     const payees = [three, one, two]

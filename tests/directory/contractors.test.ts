@@ -190,7 +190,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect(body).toEqual({ id, name: 'A', status: 'invited', createdAt: NOW.toISOString() })
   })
 
-  test('what is refused changes nothing', async () => {
+  test('a change that is refused changes nothing', async () => {
     const created = await create({ name: 'Ann' })
     const error = 'status must be one of invited, onboarding, ready, inactive'
     expect(refused(await patch(idOf(created), { name: 'Bea', status: 'paid' }))).toEqual([400, error])

@@ -105,7 +105,7 @@ test('an invite goes to the contractor, in text and in HTML, with the link that 
   expect(logged.join('\n')).not.toContain(String(body.inviteUrl))
 })
 
-test('what people type is escaped in HTML, and starts no header', async () => {
+test('names are escaped in HTML, and start no header', async () => {
   const company = '"><script>alert(1)</script> & 株式会社'
   const name = `<img src=x onerror='alert("x")'>`
   await service.ask('PATCH', '/me', { session, body: { orgName: company } })

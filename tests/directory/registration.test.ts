@@ -73,7 +73,7 @@ describe('what the ledger says of an address', () => {
     expect(service.ledger.requests).toEqual([5])
   })
 
-  test('who is archived can be paid, whose entry is another contract’s cannot', async () => {
+  test('a contractor with an archived entry becomes ready, and one with an entry of another contract does not', async () => {
     const bodies = await Promise.all(
       [archived, confused].map(
         async (address) => (await service.ask('POST', '/contractors', { session, body: { name: 'A', address } })).body,
@@ -85,7 +85,7 @@ describe('what the ledger says of an address', () => {
     ])
   })
 
-  test('one request for 200 different addresses', async () => {
+  test('makes one request for 200 different addresses', async () => {
     const addresses = Array.from({ length: 401 }, (_, n) => accountOf(50_000 + n))
     for (const number of [50_000, 50_199, 50_200, 50_400]) service.ledger.register(accountOf(number), keyOf(number))
     const found = await lookUpViewingKeys(accounts(), [...addresses, ...addresses])

@@ -56,7 +56,7 @@ async function hired(employer: string): Promise<{ session: string; address: stri
   return { ...person, id }
 }
 
-describe('who comes for the first time', () => {
+describe('a user who comes for the first time', () => {
   test('is an employer, by wallet', async () => {
     const { address, session } = await newcomer()
     expect(await me(session)).toEqual({

@@ -31,7 +31,7 @@ describe('a page gets its policy from proxy.ts', () => {
   })
 })
 
-test('what takes a body by next.config.ts is no page to proxy.ts either: Next would cut the body off', async () => {
+test('proxy.ts leaves out the paths that take a body by next.config.ts: Next would cut the body off', async () => {
   const [redirect] = (await nextConfig.redirects?.()) ?? []
   const [, ours = ''] = /\(\?-i:(.+)\)\)\.\*\)$/.exec(redirect?.source ?? '') ?? []
   expect(ours).toContain('sign-out')

@@ -42,7 +42,7 @@ function named({ method, params }: Call, addresses: readonly string[]): string[]
 }
 
 // The statements are counted on the way to PostgreSQL.
-test.runIf(inject('postgres'))('idle channels stay below the limits of calls and statements', async () => {
+test.runIf(inject('postgres'))('the RPC is asked only for the channel that pays the item', async () => {
   const variables = { ...fixture.variables, DATABASE_URL: gate.url, STELLAR_RPC_URL: proxy.url }
   await using service = disposable(await startService(readEnvironment(variables), undefined, 0))
   await using _relay = disposable(await startRelay(service))

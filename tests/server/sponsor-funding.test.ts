@@ -53,7 +53,7 @@ test('a ledger that never answers is given up, and so is any other failure at on
   expect(broken.reads()).toBe(1)
 })
 
-test('what asks for the balance waits until the account is filled', async () => {
+test('a request for the balance waits until the account is filled', async () => {
   const { sponsor } = sponsorAfter(0, 0n)
   const funded = fundMeanwhile({ ...sponsor, readFloat: async () => BigInt(asked.length) } as unknown as Sponsor, url)
   expect(await Promise.all([funded.readFloat(7), funded.readFloat(8)])).toEqual([1n, 1n])

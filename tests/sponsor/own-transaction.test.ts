@@ -41,7 +41,7 @@ const restored = ({ method }: Call): Fault => {
   }
 }
 
-describe('what a client has sent by itself is not denied by a node that lags', () => {
+describe('a transaction that a client has sent by itself is found in spite of a node that lags', () => {
   test('seven answers of such a node: it is asked again, and the answer is 200', async () => {
     const { signedXdr, hash, post } = await prepareTransfer(service, payee)
     await sendAndWait(service.ledger.network, signedXdr)
@@ -85,7 +85,7 @@ describe('what a client has sent by itself is not denied by a node that lags', (
     expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
   })
 
-  test('what was never sent is refused at the first answer that is late enough', async () => {
+  test('a transaction that was never sent is refused at the first answer that is late enough', async () => {
     const { employer, post, hash } = await prepareTransfer(service, payee)
     const rival = await buildTransfer(service.ledger.network, employer, {
       to: payee,

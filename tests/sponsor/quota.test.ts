@@ -211,7 +211,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await findDiscrepancies(db)).toEqual([])
   })
 
-  test('of an unknown end the float is free, and the quota keeps the bid', async () => {
+  test('a transfer that ends as unknown frees the float, and the quota keeps its bid', async () => {
     const given = { ...limits, stroopsPerAccount: 2n * BID - 1n }
     await recordNamed(db, transferNamed('1'), given, BID)
     await settleNamed(db, transferNamed('1').innerHash, { status: 'unknown' }, NOW)

@@ -98,7 +98,7 @@ describe('readAvailableBalance', () => {
 })
 
 describe('openFloat', () => {
-  test('one reading per ledger, shared by all who ask meanwhile', async () => {
+  test('the balance is read once per ledger, for all who ask meanwhile', async () => {
     fake.accounts.set(address, holding({ balance: 5n * XLM }))
     const readFloat = openFloat(read, address)
     const all = await Promise.all(Array.from({ length: 20 }, () => readFloat(7)))

@@ -89,7 +89,7 @@ test.each(STEPS)('SIGKILL %s: one deposit, whoever asks next', async (_, step, l
   if (isSigned) expect(after?.hash).toBe(before?.hash)
 })
 
-test('what was open at a SIGKILL is taken up by the next process at its start', async () => {
+test('a deposit that was open at a SIGKILL is taken up by the next process at its start', async () => {
   const person = await faucet.settle()
   const { reached, letGo } = steps.atCall('sendTransaction', before)
   const child = startProcess(person)

@@ -138,7 +138,7 @@ describe('readRecord', () => {
     expect(record).toMatchObject({ succeeded: false, consumed: false, feeCharged: 87_654n, resultCode: 'txBadSeq' })
   })
 
-  test('what the client sent by itself costs the sponsor nothing, whatever it cost', () => {
+  test('a transaction that the client sent by itself costs the sponsor nothing, whatever its fee', () => {
     expect(readRecord(found('SUCCESS', plainResult('success'), alone), expected)).toMatchObject({
       succeeded: true,
       hash: innerHash,

@@ -24,7 +24,7 @@ afterEach(async () => {
 
 const latestLedger = async () => (await service.ledger.network.rpc.getLatestLedger()).sequence
 
-test('what the network refuses goes out once per ledger, however often its client comes back', async () => {
+test('a refused transaction is sent once per ledger, however often its client posts it again', async () => {
   const { hash, post } = await prepareTransfer(service, payee)
   const refused = { status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } }
   service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }))

@@ -56,7 +56,7 @@ const settle = (name: string, outcome: typeof SUCCESS | null, now = NOW) =>
 const statusOf = async (name: string) => (await findTransferOfHash(db, transferNamed(name).innerHash))?.transfer.status
 
 describe('recordEnvelope', () => {
-  test('what is written is what was given, and open', async () => {
+  test('a recorded transfer has the given values, and is open', async () => {
     const written = await record('1')
     const { account, recipient, sponsor, bid, sequenceNumber, recordedLedger } = transferNamed('1')
     expect(written).toMatchObject({ account, recipient, sponsor, bid, sequenceNumber, recordedLedger, status: 'open' })
@@ -137,7 +137,7 @@ describe('recordEnvelope', () => {
   })
 })
 
-test('what was sent is noted with its first and its last time, and with the last code', async () => {
+test('an envelope keeps the first and the last time of its sending, and the last code', async () => {
   const later = new Date('2026-05-01T12:00:05Z')
   const { id } = await record('1')
   const [sent] = await findEnvelopes(db, id)

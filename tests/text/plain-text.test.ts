@@ -19,7 +19,7 @@ test('a seed is found wherever it stands, in either case', () => {
   }
 })
 
-test('what is no seed is none: another letter anywhere, an account, too short', () => {
+test('a text that only resembles a seed is none: another letter anywhere, an account, too short', () => {
   const seed = seedOf(1)
   for (let place = 0; place < seed.length; place += 1) {
     const changed = seed.slice(0, place) + (seed[place] === 'A' ? 'B' : 'A') + seed.slice(place + 1)
