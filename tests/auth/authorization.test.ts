@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import * as email from '#app/invite/email/route.ts'
-import { beginSignIn } from '#lib/auth/oidc/authorization.ts'
+import { beginSignIn, finishSignIn } from '#lib/auth/oidc/authorization.ts'
 import { startTestProvider, type TestProvider } from './provider-server.ts'
 
 const DISCOVERY = '/.well-known/openid-configuration'
@@ -11,10 +11,12 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const begin = () => {
-  const provider = { issuer: server.origin, audience: 'pay', algorithms: ['ES256'], emailClaim: 'email' }
-  return beginSignIn({ provider, clientId: 'web', redirectUri: 'https://pay.example/invite/sign-in' })
-}
+const clientOf = (issuer: string) => ({
+  provider: { issuer, audience: 'pay', algorithms: ['ES256'], emailClaim: 'email' },
+  clientId: 'web',
+  redirectUri: 'https://pay.example/invite/sign-in',
+})
+const begin = () => beginSignIn(clientOf(server.origin))
 
 test('a provider that failed is asked for its endpoints again; one that has answered is not', async () => {
   await expect(begin()).rejects.toMatchObject({ code: 'unavailable' })
@@ -25,6 +27,39 @@ test('a provider that failed is asked for its endpoints again; one that has answ
   expect(begun.every(({ location }) => location.startsWith(`${server.origin}/authorize?`))).toBe(true)
   expect(new Set(begun.map(({ state }) => state)).size).toBe(4)
   expect(server.requests).toEqual([DISCOVERY, DISCOVERY])
+})
+
+test.each([
+  ['refuses the code', { status: 400, body: { error: 'invalid_grant' } }, 'identity-token-invalid'],
+  ['answers with no token', { body: {} }, 'identity-token-invalid'],
+  ['fails', { status: 503 }, 'unavailable'],
+] as const)('a provider that %s at the end of a sign-in', async (_, answer, code) => {
+  const provider = await startTestProvider()
+  try {
+    const { origin } = provider
+    const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
+    provider.documents.set(DISCOVERY, { body: { issuer: origin, ...endpoints } })
+    provider.documents.set('/token', answer)
+    const kept = await beginSignIn(clientOf(origin))
+    const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${kept.state}`)
+    await expect(finishSignIn(clientOf(origin), kept, returned)).rejects.toMatchObject({ code })
+    const refused = new URL(`https://pay.example/invite/sign-in?error=access_denied&state=${kept.state}`)
+    const end = finishSignIn(clientOf(origin), kept, refused)
+    await expect(end).rejects.toMatchObject({ code: 'identity-token-invalid' })
+  } finally {
+    await provider.close()
+  }
+})
+
+test('a provider that is gone at the end of a sign-in is unavailable', async () => {
+  const provider = await startTestProvider()
+  const { origin } = provider
+  const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
+  provider.documents.set(DISCOVERY, { body: { issuer: origin, ...endpoints } })
+  const kept = await beginSignIn(clientOf(origin))
+  await provider.close()
+  const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${kept.state}`)
+  await expect(finishSignIn(clientOf(origin), kept, returned)).rejects.toMatchObject({ code: 'unavailable' })
 })
 
 test('a client that asks for too many sessions by email is refused', async () => {

@@ -68,6 +68,14 @@ describe('behind a proxy that passes no Host, where the service is known by PUBL
     expect(JSON.stringify(answer.headers) + page.text).not.toMatch(/upstream|another/)
   })
 
+  test.each(['/organisations?q=north', `/ledger/${'0'.repeat(64)}`, '/batches/b?page=2'])(
+    'the password leads to %s, as to any page of the dashboard',
+    async (to) => {
+      const answer = await enter({ to })
+      expect([answer.status, answer.headers.location]).toEqual([303, to])
+    },
+  )
+
   test('signing out removes the cookie of a user who is signed in', async () => {
     const Cookie = cookiesOf(await enter())
       .map(({ named }) => named)

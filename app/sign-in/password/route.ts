@@ -61,5 +61,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
 
 /** Whether `address` is a page of the dashboard, so that a crafted link cannot lead to another site after the sign-in. */
 function isOwnPage(address: string): boolean {
-  return /^\/(overview|batches|transfers|contractors|jobs|audit)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(address)
+  return /^\/(overview|batches|transfers|contractors|organisations|jobs|audit|ledger)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(
+    address,
+  )
 }

@@ -53,23 +53,31 @@ export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, r
   const { provider, clientId, redirectUri } = client
   const server = await discover(provider.issuer)
   const self = { client_id: clientId }
+  let answer: URLSearchParams
   try {
-    const answer = oauth.validateAuthResponse(server, self, returned, kept.state)
-    const options = { ...secured(provider.issuer), additionalParameters: audienceOf(provider) }
-    const response = await oauth.authorizationCodeGrantRequest(
-      server,
-      self,
-      oauth.None(),
-      answer,
-      redirectUri,
-      kept.verifier,
-      options,
-    )
+    answer = oauth.validateAuthResponse(server, self, returned, kept.state)
+  } catch (cause) {
+    throw notSignedIn(cause)
+  }
+  const options = { ...secured(provider.issuer), additionalParameters: audienceOf(provider) }
+  const response = await oauth
+    .authorizationCodeGrantRequest(server, self, oauth.None(), answer, redirectUri, kept.verifier, options)
+    .catch((cause) => {
+      throw unreachable(cause)
+    })
+  if (response.status >= 500) throw unreachable(new Error(`the token endpoint answers ${response.status}`))
+  try {
     return (await oauth.processAuthorizationCodeResponse(server, self, response)).access_token
   } catch (cause) {
-    throw new Refusal('identity-token-invalid', 'the identity provider has not signed you in', { cause })
+    throw notSignedIn(cause)
   }
 }
+
+const notSignedIn = (cause: unknown) =>
+  new Refusal('identity-token-invalid', 'the identity provider has not signed you in', { cause })
+
+const unreachable = (cause: unknown) =>
+  new Refusal('unavailable', 'the identity provider cannot be reached', { cause, retryAfter: 10 })
 
 // A build may bundle the routes apart, so what they share hangs on the process.
 const known = globalThis as { authorizationServers?: Map<string, Promise<oauth.AuthorizationServer>> }
@@ -92,7 +100,7 @@ async function askForEndpoints(issuer: string): Promise<oauth.AuthorizationServe
     const address = new URL(issuer)
     return await oauth.processDiscoveryResponse(address, await oauth.discoveryRequest(address, secured(issuer)))
   } catch (cause) {
-    throw new Refusal('unavailable', 'the identity provider cannot be reached', { cause, retryAfter: 10 })
+    throw unreachable(cause)
   }
 }
 
