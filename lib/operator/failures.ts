@@ -78,7 +78,7 @@ const FAILURES_SHOWN = 'The application shows what failed, and'
 
 const FAILED = {
   actor: 'employer',
-  remedy: `${FAILURES_SHOWN} can start a new job with it.`,
+  remedy: `${FAILURES_SHOWN} can start a new job with that alone.`,
 } as const
 
 const UNKNOWN = {
@@ -89,7 +89,7 @@ const UNKNOWN = {
 
 const FILLED = {
   actor: 'employer',
-  remedy: `${FAILURES_SHOWN} can start a new job with it. The channel accounts have been sent more USDC since then (see Jobs).`,
+  remedy: `${FAILURES_SHOWN} can start a new job with that alone. The channel accounts have been sent more USDC since then (see Jobs).`,
 } as const
 
 const SHORT = {

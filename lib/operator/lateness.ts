@@ -13,7 +13,7 @@ const TRANSFER_OVERDUE_AFTER_MS = 6 * 60_000
 
 /** What an overdue transfer waits for. */
 export const WHY_OVERDUE =
-  'no transfer is valid for 6 minutes, and the Stellar RPC has not said whether this one was paid'
+  'it should have been settled within 6 minutes, and the Stellar RPC has not said whether it was paid'
 
 /**
  * A batch or job that last moved before its limit stands still. A transfer that was accepted before its limit is

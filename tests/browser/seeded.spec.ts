@@ -104,7 +104,7 @@ const ITEMS = [
   [
     /A transfer is overdue/,
     /Studio Meridian .*· Illustrators · Alan Turing/,
-    /no transfer is valid for 6 minutes/,
+    /should have been settled within 6 minutes/,
     /To do: If Ledger on the overview says/,
   ],
   [

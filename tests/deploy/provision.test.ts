@@ -100,7 +100,7 @@ describe('a deployment that is not what it says', () => {
 test('a deployment of another interface is told of, and served', async () => {
   const { failure, said } = await attempt({ document: { interface: '0.7.0' } })
   expect(failure).toBeUndefined()
-  expect(said).toContain('of interface 0.7.0: the relay speaks 0.8.0')
+  expect(said).toContain('of interface 0.7.0: relays need 0.8.0')
   expect((await attempt()).said).not.toContain('of interface')
 })
 

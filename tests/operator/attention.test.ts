@@ -157,8 +157,8 @@ test('a payout that failed says why once, and names what stands on the ledger, o
   const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
   const payouts = await listPayoutsOf(db, rows[0].id, { q: '', status: '', organisation: '', page: 1 })
   const shown = payouts.rows.map((row) => {
-    const cells = payoutColumns('local', NOW).map(({ head, cell }) => {
-      return [head, renderToStaticMarkup(createElement('p', {}, cell(row))).replace(/<[^>]+>/g, '')]
+    const cells = payoutColumns('local', NOW).map(({ head, cell, beneath }) => {
+      return [head, renderToStaticMarkup(createElement('div', {}, cell(row), beneath?.(row))).replace(/<[^>]+>/g, '')]
     })
     return Object.fromEntries(cells)
   })
