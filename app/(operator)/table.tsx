@@ -98,7 +98,7 @@ function Repeated<Row>({ columns, row }: Pick<TableProps<Row>, 'columns'> & { ro
 /** What stands where nothing is yet. */
 export function Empty({ children }: { children: ReactNode }) {
   return (
-    <div className="space-y-2 rounded-lg border border-dashed border-edge px-6 py-10 text-center text-soft [&_a]:text-accent [&_a]:underline [&_a]:underline-offset-4 [&_code]:whitespace-nowrap [&_strong]:block [&_strong]:font-medium [&_strong]:text-ink">
+    <div className="space-y-2 rounded-lg border border-dashed border-edge px-6 py-10 text-center text-soft [&_a]:text-accent [&_a]:underline [&_a]:underline-offset-4 [&_:not(.hash)>code]:whitespace-nowrap [&_strong]:block [&_strong]:font-medium [&_strong]:text-ink">
       {children}
     </div>
   )

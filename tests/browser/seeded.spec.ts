@@ -217,6 +217,11 @@ test('contractors are seeded with invites that are open, accepted and expired', 
 test('a transaction leads to its transfer only if it has one', async ({ page }) => {
   await visit(page, program, `/ledger/${'0'.repeat(64)}`)
   await expect(page.getByRole('main').getByRole('link', { name: 'Transfers' })).toHaveAttribute('href', '/transfers')
+  await page.setViewportSize(PHONE)
+  const hash = page.locator('.hash[data-whole] code')
+  expect(await hash.evaluate((code) => code.scrollWidth - code.clientWidth)).toBeLessThanOrEqual(0)
+  expect(await hash.evaluate((code) => code.clientWidth)).toBeGreaterThan(100)
+  await page.setViewportSize(DESKTOP)
   await page.goto(`${program.base}/transfers?view=failed`)
   await page.getByRole('main').locator('a[href^="/ledger/"]').filter({ visible: true }).first().click()
   await page.getByRole('link', { name: 'Its transfer' }).click()

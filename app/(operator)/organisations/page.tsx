@@ -101,7 +101,7 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
       <>
         <Count id={id} count={started} path="/batches" status="started" />
         {still > 0 && (
-          <span className="block text-xs">
+          <span className="mt-1 block text-xs">
             <Sign tone="late">{still === 1 ? '1 stands still' : `${still} stand still`}</Sign>
           </span>
         )}

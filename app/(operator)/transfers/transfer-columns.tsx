@@ -17,6 +17,11 @@ interface Shown {
   faucet: string | undefined
 }
 
+function feeOf({ status, feeCharged }: TransferLine): string {
+  if (feeCharged !== null) return `Fee ${formatUnits(feeCharged)} XLM`
+  return status === 'expired' ? 'No fee charged' : 'Fee not known yet'
+}
+
 /** How a transfer is listed. What a narrow page has no column for stands in the first one. */
 export const transferColumns = (network: string, now: Date, faucet: string | undefined): Column<TransferLine>[] => [
   {
@@ -32,9 +37,7 @@ export const transferColumns = (network: string, now: Date, faucet: string | und
           <Payout transfer={transfer} />
         </div>
         <p className="text-xs text-faint sm:hidden">
-          <span className="whitespace-nowrap">
-            {transfer.feeCharged === null ? 'No fee charged' : `Fee ${formatUnits(transfer.feeCharged)} XLM`}
-          </span>
+          <span className="whitespace-nowrap">{feeOf(transfer)}</span>
           {' · '}
           <span className="whitespace-nowrap">Bid {formatUnits(transfer.bid)} XLM</span>
         </p>
