@@ -33,6 +33,8 @@ const CLOSE_DEADLINE_MS = 3_000
  * Vercel a process that ends is started again at once without showing why: there the pages say what is missing.
  */
 export async function boot(): Promise<void> {
+  // A log without a reader is no reason to stop: each line that is lost would be a failure, which is logged in turn.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   const starting = (async () => startService(environment()))()
   provideService(starting)
   try {
