@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process'
+import { setTimeout as wait } from 'node:timers/promises'
 import { Keypair, type Operation, Transaction } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextProgram } from '#lib/cli/build.ts'
+import { answers } from '#lib/cli/serve.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type Gate, makeGate } from '../support/gate.ts'
 import { freePort } from '../support/port.ts'
@@ -308,6 +310,30 @@ describe('paths and methods', () => {
       expect((await rawRequest(base, path)).status).toBeLessThan(500)
     }
   })
+})
+
+test('a service whose log has lost its reader still answers, and ends at SIGTERM', async () => {
+  const port = await freePort()
+  const own = `http://localhost:${port}`
+  const variables = { ...service.variables, PORT: String(port), DATABASE_URL: 'postgres://127.0.0.1:1/gone' }
+  const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables }
+  const child = spawn(process.execPath, [nextProgram(), 'start'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
+  try {
+    for (const stream of [child.stdout, child.stderr]) stream.resume()
+    await expect.poll(() => answers(own)).toBe(true)
+    for (const stream of [child.stdout, child.stderr]) stream.destroy()
+    // Each of these logs a failure, which can no longer be written.
+    for (let asked = 0; asked < 3; asked += 1) {
+      const answer = await fetch(`${own}/api/me`, { headers: bearer(), signal: AbortSignal.timeout(60_000) })
+      expect(answer.status).toBe(503)
+    }
+    // 143 is how Next.js tells that SIGTERM ended it.
+    child.kill('SIGTERM')
+    expect(await Promise.race([ended, wait(60_000, 'runs on', { ref: false })])).toBe(143)
+  } finally {
+    child.kill('SIGKILL')
+  }
 })
 
 describe('programs that must not start', () => {
