@@ -70,6 +70,18 @@ beforeAll(async () => {
     `INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time)
      SELECT 'a' || lpad(to_hex(sequence_number), 63, '0'), 'b' || lpad(to_hex(sequence_number), 63, '0'), id, 200, 0 FROM transfers`,
   )
+  // The payouts of one contractor in two batches, each with an address, a hash and a transfer of its own.
+  await pool.query(
+    `INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status)
+     SELECT b.organisation, b.id, c.id, 'x', 'ready' FROM batches b, contractors c WHERE b.name = 'Payroll 2' AND c.name = 'Contractor 13'`,
+  )
+  for (const n of [1, 2]) {
+    await pool.query(
+      `UPDATE payouts p SET address = $2, tx_hash = $3, transfer = t.id FROM batches b, contractors c, transfers t
+       WHERE b.id = p.batch AND b.name = 'Payroll ' || $1::int AND c.id = p.contractor AND c.name = 'Contractor 13' AND t.sequence_number = $1`,
+      [n, ACCOUNT(n + 10), hashOf('e', n + 10)],
+    )
+  }
   await pool.query(
     `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, created_at, ended_at)
      SELECT gen_random_uuid(), 'idp', CASE WHEN n = 7 THEN 'ada' ELSE 'user ' || n END, 'key', 'failed', $1, $1 FROM generate_series(1, 45) n`,
@@ -159,6 +171,16 @@ describe('a search finds', () => {
     expect((await listBatches(db, ask({ q: 'c2@example' }))).total).toBe(0)
   })
 
+  test.each([1, 2])('a batch by part of its id, or of the address or the hash of a payout: Payroll %i', async (n) => {
+    const name = `Payroll ${n}`
+    const { rows: known } = await database.pool.query('SELECT id FROM batches WHERE name = $1', [name])
+    for (const part of [known[0].id.slice(3, 20), ACCOUNT(n + 10).slice(1, 30), hashOf('e', n + 10).slice(30)]) {
+      for (const q of [part.toLowerCase(), part.toUpperCase()]) {
+        expect((await listBatches(db, ask({ q }))).rows.map((batch) => batch.name)).toEqual([name])
+      }
+    }
+  })
+
   test('a contractor by part of the email or of the address', async () => {
     expect((await listContractors(db, ask({ q: 'C77@EXAMPLE' }))).rows).toMatchObject([{ name: 'Contractor 77' }])
     expect((await listContractors(db, ask({ q: 'address9998' }))).rows).toMatchObject([{ name: 'Contractor 9998' }])
@@ -230,6 +252,15 @@ describe('a search finds', () => {
     ])
     expect((await listJobs(db, ask({ q: 'northwi' }))).rows).toMatchObject([{ userSub: 'ada' }])
     expect((await listJobs(db, ask({ organisation: ids.one }))).rows).toMatchObject([{ userSub: 'ada' }])
+  })
+
+  test('a payout of a batch by part of its address or its hash, or by a hash of its transfer', async () => {
+    const { rows: known } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Payroll 1'`)
+    const find = async (q: string) => (await listPayoutsOf(db, known[0].id, ask({ q }))).rows
+    for (const q of [ACCOUNT(11).slice(1, 30), hashOf('e', 11).slice(30), hashOf('a', 1), hashOf('b', 1)]) {
+      expect(await find(q)).toMatchObject([{ contractor: 'Contractor 13', address: ACCOUNT(11) }])
+    }
+    for (const q of [ACCOUNT(12), hashOf('e', 12), hashOf('a', 2)]) expect(await find(q)).toEqual([])
   })
 
   test('payouts of a batch by the contractor, with counts by status', async () => {
