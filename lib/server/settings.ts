@@ -76,6 +76,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
   const host = new URL(environment.PUBLIC_URL).host
   const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
   const signer = environment.SEP10_SEED ? Keypair.fromSecret(environment.SEP10_SEED) : deriveSigner(secret)
+  const controlled = collectAddresses(environment, embedded, signer)
   return {
     publicUrl: environment.PUBLIC_URL,
     embedsDatabase: environment.DATABASE_URL === undefined,
@@ -99,7 +100,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     // Without another address the vault is the token's contract, which holds what all confidential balances stand for.
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),
-    sponsor: composeSponsor(environment, embedded, signer),
+    sponsor: composeSponsor(environment, embedded, controlled),
     transferWait: environment.TRANSFER_WAIT * 1000,
     batch: composeBatch(environment, embedded, token),
     relay: composeRelay(environment, embedded, token),
@@ -161,24 +162,21 @@ function composeFaucet(environment: Environment, embedded: Embedded, token: stri
   }
 }
 
-function composeSponsor(environment: Environment, embedded: Embedded, signer: Keypair): Settings['sponsor'] {
+function composeSponsor(
+  environment: Environment,
+  embedded: Embedded,
+  controlled: ReadonlySet<string>,
+): Settings['sponsor'] {
   const seed = environment.SPONSOR_SEED ?? embedded.sponsorSeed
   if (!seed) return undefined
-  const keypair = Keypair.fromSecret(seed)
-  const faucetSeed = environment.FAUCET_SEED ?? embedded.faucetSeed
   const token = environment.CONFIDENTIAL_TOKEN ?? embedded.token
   return {
-    keypair,
+    keypair: Keypair.fromSecret(seed),
     rules: {
       contracts: new Set(environment.SPONSOR_CONTRACTS ?? (token ? [token] : [])),
       functions: new Set(environment.SPONSOR_FUNCTIONS),
       maxFee: environment.SPONSOR_MAX_FEE,
-      controlled: collectAddresses([
-        ['SPONSOR_SEED', keypair],
-        ['SEP10_SEED', signer],
-        ...(faucetSeed ? [named('FAUCET_SEED', faucetSeed)] : []),
-        ...channelSeeds(environment, embedded).map((channel) => named('CHANNEL_SEEDS', channel)),
-      ]),
+      controlled,
     },
     limits: {
       transfersPerAccount: environment.SPONSOR_QUOTA_TRANSFERS,
@@ -208,22 +206,25 @@ function channelSeeds(environment: Environment, embedded: Embedded): string[] {
   return environment.CHANNEL_SEEDS.length > 0 ? environment.CHANNEL_SEEDS : (embedded.channelSeeds ?? [])
 }
 
-type NamedKey = [variable: string, key: Keypair]
-
-function named(variable: string, seed: string): NamedKey {
-  return [variable, Keypair.fromSecret(seed)]
-}
-
 /**
  * The controlled addresses: those of all keys of the service. Each key has one duty, since two duties on one account would
  * use up each other's sequence numbers. The sponsor pays for no transaction that involves one of these addresses.
+ * @throws ConfigurationError for a key with two duties, also where there is no sponsor
  */
-function collectAddresses(keys: readonly NamedKey[]): ReadonlySet<string> {
+function collectAddresses(environment: Environment, embedded: Embedded, signer: Keypair): ReadonlySet<string> {
+  const seeds: [variable: string, seed: string | undefined][] = [
+    ['SPONSOR_SEED', environment.SPONSOR_SEED ?? embedded.sponsorSeed],
+    ['SEP10_SEED', signer.secret()],
+    ['FAUCET_SEED', environment.FAUCET_SEED ?? embedded.faucetSeed],
+    ...channelSeeds(environment, embedded).map((seed): [string, string] => ['CHANNEL_SEEDS', seed]),
+  ]
   const owners = new Map<string, string>()
-  for (const [variable, key] of keys) {
-    const owner = owners.get(key.publicKey())
+  for (const [variable, seed] of seeds) {
+    if (!seed) continue
+    const address = Keypair.fromSecret(seed).publicKey()
+    const owner = owners.get(address)
     if (owner) throw new ConfigurationError(variable, `holds a key that ${owner} has already`)
-    owners.set(key.publicKey(), variable)
+    owners.set(address, variable)
   }
   return new Set(owners.keys())
 }

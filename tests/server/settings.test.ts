@@ -155,11 +155,22 @@ describe('the SEP-10 signer', () => {
     expect(signerOf(`${SECRET}.`).publicKey()).not.toBe(signerOf(SECRET).publicKey())
   })
 
-  test('is not the sponsor’s key, and not the bytes of the secret', () => {
-    const raw = 'x'.repeat(32)
-    const signer = signerOf(raw)
-    expect(signer.publicKey()).not.toBe(compose({ SESSION_SECRET: raw }).sponsor?.keypair.publicKey())
-    expect(signer.rawSecretKey()).not.toEqual(new TextEncoder().encode(raw))
+  const raw = 'x'.repeat(32)
+  const own = { SPONSOR_SEED: keypair(1), FAUCET_SEED: keypair(2), CHANNEL_SEEDS: keypair(3) }
+  const seeds = Object.fromEntries(Object.entries(own).map(([name, key]) => [name, key.secret()]))
+  test.each<[string, Record<string, string>]>([
+    ['derived, beside embedded keys', {}],
+    ['derived, beside given keys', seeds],
+    ['given, beside embedded keys', { SEP10_SEED: keypair(4).secret() }],
+    ['given, beside given keys', { ...seeds, SEP10_SEED: keypair(4).secret() }],
+  ])('%s, is no other key of the service, and not the bytes of a secret', (_, variables) => {
+    const { sep10, sponsor, faucet, relay, invites } = compose({ SESSION_SECRET: raw, ...variables })
+    const others = [sponsor?.keypair, faucet?.keypair, ...(relay?.channels ?? [])].map((key) => key?.rawSecretKey())
+    expect(others.length).toBe('CHANNEL_SEEDS' in variables ? 3 : 4)
+    const secrets = [...others, Buffer.from(raw), invites.secret].map((bytes) =>
+      Buffer.from(bytes ?? []).toString('hex'),
+    )
+    expect(secrets).not.toContain(Buffer.from(sep10.signer.rawSecretKey()).toString('hex'))
   })
 })
 
@@ -199,14 +210,22 @@ describe('the deny set', () => {
     [{ SPONSOR_SEED: 1, CHANNEL_SEEDS: 1 }, 'CHANNEL_SEEDS'],
     [{ FAUCET_SEED: 1, CHANNEL_SEEDS: 1 }, 'CHANNEL_SEEDS'],
     [{ SPONSOR_SEED: 1, SEP10_SEED: 1 }, 'SEP10_SEED'],
+    [{ SEP10_SEED: 1, FAUCET_SEED: 1 }, 'FAUCET_SEED'],
+    [{ SEP10_SEED: 1, CHANNEL_SEEDS: 1 }, 'CHANNEL_SEEDS'],
     [{ SPONSOR_SEED: 101 }, 'FAUCET_SEED'],
   ])('a key with two duties, %j, is refused by name', (bytes, variable) => {
-    const seeds = Object.entries(bytes).map(([name, byte]) => [name, keypair(byte).secret()])
-    expect(refusedVariable(Object.fromEntries(seeds))).toBe(variable)
+    const entries = Object.entries(bytes).map(([name, byte]) => [name, keypair(byte).secret()])
+    const seeds = Object.fromEntries(entries)
+    expect(refusedVariable(seeds)).toBe(variable)
+    if (seeds.SPONSOR_SEED) return
+    const { sponsorSeed: _, ...withoutSponsor } = EMBEDDED
+    expect(refusedVariable(seeds, withoutSponsor)).toBe(variable)
   })
 
-  test('a channel that is given twice is refused', () => {
-    expect(refusedVariable({ CHANNEL_SEEDS: `${keypair(1).secret()},${keypair(1).secret()}` })).toBe('CHANNEL_SEEDS')
+  test('a channel that is given twice is refused, with a sponsor or without one', () => {
+    const { sponsorSeed: _, ...withoutSponsor } = EMBEDDED
+    const twice = { CHANNEL_SEEDS: `${keypair(1).secret()},${keypair(1).secret()}` }
+    for (const embedded of [EMBEDDED, withoutSponsor]) expect(refusedVariable(twice, embedded)).toBe('CHANNEL_SEEDS')
   })
 })
 
