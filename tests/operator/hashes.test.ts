@@ -1,7 +1,7 @@
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { describe, expect, test } from 'vitest'
-import { Address } from '#app/(operator)/hash.tsx'
+import { Address, Hash } from '#app/(operator)/hash.tsx'
 import { TransferHashes } from '#app/(operator)/transfers/transfer-hashes.tsx'
 
 const OUTER = 'b'.repeat(64)
@@ -10,8 +10,8 @@ const OTHER = 'c'.repeat(64)
 const EXPLORER = 'https://stellar.expert/explorer/testnet/tx/'
 
 /** What is shown of a transfer that stands on the ledger under `ledgerHash`, one text per hash. */
-function show(ledgerHash: string | null, network = 'testnet') {
-  const transfer = { outerHash: OUTER, innerHash: INNER, ledgerHash }
+function show(ledgerHash: string | null, network = 'testnet', outerHash = OUTER) {
+  const transfer = { outerHash, innerHash: INNER, ledgerHash }
   const html = renderToStaticMarkup(createElement(TransferHashes, { transfer, network }))
   return {
     html,
@@ -40,20 +40,45 @@ describe('the explorer is linked for what stands on the ledger alone', () => {
   test('a third transaction, which is shown as well', () => {
     const { linked, items } = show(OTHER)
     expect(linked).toEqual([`${EXPLORER}${OTHER}`])
-    expect(items.slice(0, 3)).toEqual([`${OTHER} ledger, on the ledger`, `${OUTER} outer`, `${INNER} inner`])
+    expect(items).toEqual([
+      `${OTHER} ledger, on the ledger`,
+      `${OUTER} outer`,
+      `${INNER} inner`,
+      'It reached the ledger without the sponsor',
+    ])
   })
 
   test('nothing, while no hash is known to stand on the ledger', () => {
-    const { linked, html } = show(null)
+    const { linked, items } = show(null)
     expect(linked).toEqual([])
-    expect(html).not.toContain('on the ledger')
+    expect(items).toEqual([`${OUTER} outer`, `${INNER} inner`])
+  })
+
+  test.each([INNER, null])('a deposit, which has one hash, and stands on the ledger under %s', (ledgerHash) => {
+    const { linked, items } = show(ledgerHash, 'testnet', INNER)
+    expect(linked).toEqual(ledgerHash ? [`${EXPLORER}${INNER}`] : [])
+    expect(items).toEqual([`${INNER} transaction${ledgerHash ? ', on the ledger' : ''}`])
   })
 
   test('a page of this service where the network has no explorer', () => {
     const { linked, items } = show(OUTER, 'local')
     expect(linked).toEqual([`/ledger/${OUTER}`])
-    expect(items[0]).toContain('on the ledger')
+    expect(items).toEqual([`${OUTER} outer, on the ledger`, `${INNER} inner`])
   })
+})
+
+test('each hash of a transfer is there to be copied whole, and to be told from others by its last digits', () => {
+  const hashes = [OTHER, OUTER, INNER].map((hash) => `${hash.slice(4)}${hash[0]}123`)
+  const [ledgerHash = '', outerHash = '', innerHash = ''] = hashes
+  const transfer = { outerHash, innerHash, ledgerHash }
+  const html = renderToStaticMarkup(createElement(TransferHashes, { transfer, network: 'testnet' }))
+  expect([...html.matchAll(/aria-label="Copy (\w+)"/g)].map(([, hash]) => hash)).toEqual(hashes)
+  expect([...html.matchAll(/data-tail="(\w+)"/g)].map(([, tail]) => tail)).toEqual(['c123', 'b123', 'a123'])
+})
+
+test.each([true, false])('a hash that is to be shown whole: %s', (isWhole) => {
+  const html = renderToStaticMarkup(createElement(Hash, { value: OUTER, isWhole }))
+  expect(html.includes('data-whole="true"')).toBe(isWhole)
 })
 
 test.each([

@@ -8,14 +8,16 @@ interface TransferHashesProps {
 
 /**
  * The hashes of a transfer: the sponsor's envelope, the client's own transaction in it, and what stands on the ledger,
- * which is one of them as a rule. Only the hash that stands on the ledger has a page.
+ * which is one of them as a rule. Only the hash that stands on the ledger has a page. A deposit of the faucet is one
+ * transaction without an envelope around it, so its outer hash is its inner hash and is shown once.
  */
 export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash }, network }: TransferHashesProps) {
   const isOther = ledgerHash !== null && ledgerHash !== outerHash && ledgerHash !== innerHash
   const hashes = [
     ...(isOther ? [['ledger', ledgerHash] as const] : []),
-    ['outer', outerHash] as const,
-    ['inner', innerHash] as const,
+    ...(outerHash === innerHash
+      ? [['transaction', innerHash] as const]
+      : [['outer', outerHash] as const, ['inner', innerHash] as const]),
   ]
   return (
     <ul>
