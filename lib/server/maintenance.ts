@@ -36,23 +36,35 @@ export type ChoreReport = Record<Chore, number | null>
 /** Does every chore once, one after the other. One that fails is logged, and does not keep the others from their turn. */
 export async function runChores(service: Service): Promise<ChoreReport> {
   const report: Partial<ChoreReport> = {}
-  for (const name of NAMES) {
-    report[name] = await CHORES[name](service).catch((error: unknown) => {
-      log('error', 'chore', { chore: name, failure: describeFailure(error) })
-      return null
-    })
-  }
+  for (const name of NAMES) report[name] = await runChore(service, name)
   return report as ChoreReport
+}
+
+async function runChore(service: Service, name: Chore): Promise<number | null> {
+  return await CHORES[name](service).catch((error: unknown) => {
+    log('error', 'chore', { chore: name, failure: describeFailure(error) })
+    return null
+  })
 }
 
 /** Half a minute. */
 export const CHORES_EVERY_MS = 30_000
 
-/** Does the chores at once and then periodically, until the returned function is called. */
+/**
+ * Does the chores at once and then periodically. After the returned function is called no chore starts; it resolves when the
+ * chore under way is done. A process that ends would otherwise wait for a whole round.
+ */
 export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): () => Promise<void> {
-  let running: Promise<unknown> | undefined
+  let hasEnded = false
+  let running: Promise<void> | undefined
+  const runRound = async () => {
+    for (const name of NAMES) {
+      if (hasEnded) return
+      await runChore(service, name)
+    }
+  }
   const run = () => {
-    running ??= runChores(service).finally(() => {
+    running ??= runRound().finally(() => {
       running = undefined
     })
   }
@@ -60,6 +72,7 @@ export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): (
   const timer = setInterval(run, everyMs)
   timer.unref()
   return async () => {
+    hasEnded = true
     clearInterval(timer)
     await running
   }

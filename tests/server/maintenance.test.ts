@@ -1,9 +1,10 @@
 import { eq } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { refusals } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { runChores, startMaintenance } from '#lib/server/maintenance.ts'
+import type { Service } from '#lib/server/services.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, keyOf } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -77,4 +78,27 @@ test('chores run again after one has failed', async () => {
   service.ledger.fault = undefined
   await expect.poll(() => statusOf(id)).toBe('ready')
   await end()
+})
+
+test('maintenance ends with the chore under way: none starts after that', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { running } = service
+  const gate = Promise.withResolvers<void>()
+  const done: string[] = []
+  // Every chore opens the database first.
+  const database = vi.fn(() => running.database())
+  const refresh: Service['submission']['refresh'] = async (open) => {
+    await gate.promise
+    await running.submission.refresh(open)
+    done.push('transfers')
+  }
+  const end = startMaintenance({ ...running, database, submission: { ...running.submission, refresh } }, 1000)
+  const ended = end().then(() => done.push('maintenance'))
+  vi.advanceTimersByTime(10_000)
+  gate.resolve()
+  await ended
+  vi.advanceTimersByTime(10_000)
+  expect(done).toEqual(['transfers', 'maintenance'])
+  expect(database).toHaveBeenCalledTimes(1)
 })
