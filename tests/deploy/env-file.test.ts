@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
-import { completeEnv, readVariables } from '#lib/provisioning/env-file.ts'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { completeEnv, readEnvFile, readVariables, writeEnvFile } from '#lib/provisioning/env-file.ts'
 
 const wanted = [{ heading: 'Keys', variables: { SECRET: 'new', OTHER: '{"json": 1}' } }]
 const complete = (text: string) => completeEnv(text, wanted, { file: 'service.env', growing: [] })
@@ -21,4 +24,58 @@ test.each([
 
 test.each(['SECRET=other', 'SECRET=\nSECRET=other', 'SECRET=newer'])('%j is refused: another value', (text) => {
   expect(() => complete(text)).toThrow('SECRET: has another value in service.env')
+})
+
+test('a list grows where it stands; one that is longer already, or another, is refused', () => {
+  const grow = (text: string) =>
+    completeEnv(text, [{ heading: 'Keys', variables: { SEEDS: 'a,b' } }], { file: 'service.env', growing: ['SEEDS'] })
+  expect(grow('SEEDS=a # mine\nMINE=1\n')).toBe('SEEDS=a,b # mine\nMINE=1\n')
+  for (const text of ['SEEDS=b', 'SEEDS=a,b,c']) expect(() => grow(text)).toThrow('SEEDS: has another value')
+})
+
+test.each(['a b # c', 'x=$HOME $& `', '{"a": "b"}', 'back\\slash\\n', ' spaces '])(
+  '%j is read as it was written',
+  (value) => {
+    const write = (text: string) =>
+      completeEnv(text, [{ heading: 'Keys', variables: { SECRET: value } }], { file: 'service.env', growing: [] })
+    for (const text of ['', 'SECRET=\n']) expect(readVariables(write(text))).toEqual({ SECRET: value })
+  },
+)
+
+test('a value that no line can hold is refused by the name of its variable', () => {
+  const sections = [{ heading: 'Keys', variables: { SECRET: `it's` } }]
+  expect(() => completeEnv('', sections, { file: 'service.env', growing: [] })).toThrow('SECRET: cannot be written')
+})
+
+test('an empty variable is one that is not set', () => {
+  expect(readVariables(`A=\nB=""\nC=''\nD= # none\n#E=1\nF=1\n`)).toEqual({ F: '1' })
+})
+
+function openFolder() {
+  const directory = mkdtempSync(join(tmpdir(), 'payroll-env-file-test-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  return { directory, file: join(directory, 'service.env') }
+}
+
+test.each(['SECRET=new\n', 'SECRET=old\n'])(
+  'only the owner may read the file, also if it had %j and all could',
+  (old) => {
+    const { directory, file } = openFolder()
+    expect(readEnvFile(file)).toBe('')
+    writeFileSync(file, old)
+    // What an interrupted run has left aside, open to all.
+    writeFileSync(`${file}.new`, 'SECR')
+    for (const name of readdirSync(directory)) chmodSync(join(directory, name), 0o644)
+    writeEnvFile(file, 'SECRET=new\n')
+    expect([readEnvFile(file), statSync(file).mode & 0o777]).toEqual(['SECRET=new\n', 0o600])
+  },
+)
+
+test('the commands that docs/configuration.md names read .env, and the others do not', () => {
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
+  const [, named = ''] =
+    /\n\n([^.]*) and `compose.yaml` read `.env`/.exec(readFileSync('docs/configuration.md', 'utf8')) ?? []
+  const reading = Object.entries(scripts).filter(([, command]) => command.includes('--env-file-if-exists=.env '))
+  const commands = reading.map(([name]) => (name === 'start' ? '`npm start`' : `\`npm run ${name}\``))
+  expect(named.split(', ').sort()).toEqual(commands.sort())
 })
