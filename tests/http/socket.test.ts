@@ -113,15 +113,30 @@ test('a body that is over the limit, and still short of its Content-Length, is 4
   expect(received).toMatch(/^HTTP\/1.1 413 /)
 })
 
-test('a client that hangs up while it sends is not taken for a bug', async () => {
-  const socket = connect(port, '127.0.0.1')
-  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"a":')
-  await expect.poll(() => answers).toHaveLength(1)
-  socket.destroy()
-  const response = await answers[0]
-  expect([response?.status, await response?.json()]).toEqual([
-    400,
-    { error: 'the body ended early', code: 'body-incomplete' },
-  ])
-  expect(logged.map((line) => JSON.parse(line).level)).toEqual(['info', 'info'])
+test.each([
+  ['GET', LIMIT, 200],
+  ['GET', LIMIT + 1, 413],
+  ['PUT', LIMIT, 401],
+  ['PUT', LIMIT + 1, 401],
+])('a %s whose body is not read is answered by its Content-Length of %i alone: %i', async (method, length, status) => {
+  const received = await sendRaw(`${method} / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`)
+  expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
 })
+
+test.each([1000, 10 * LIMIT])(
+  'a client that hangs up before its Content-Length of %i is not taken for a bug, nor for a large body',
+  async (length) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n{"a":`,
+    )
+    await expect.poll(() => answers).toHaveLength(1)
+    socket.destroy()
+    const response = await answers[0]
+    expect([response?.status, await response?.json()]).toEqual([
+      400,
+      { error: 'the body ended early', code: 'body-incomplete' },
+    ])
+    expect(logged.map((line) => JSON.parse(line).level)).toEqual(['info', 'info'])
+  },
+)
