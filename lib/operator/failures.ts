@@ -11,14 +11,14 @@ import { findUserOrganisations } from './users.ts'
 const MOST = 20
 
 /**
- * The batches whose payouts failed lately, at most 20, or the one batch `only`; and how many other batches have failed
- * payouts.
+ * The batches whose payouts failed lately, at most 20, and how many other batches have failed payouts. With `only`, the id
+ * of a batch, it is listed alone, and no others are counted.
  */
 export async function listFailedBatches(
   db: Database,
   now: Date,
   only?: string,
-): Promise<{ items: Attention[]; older: number }> {
+): Promise<{ items: Attention[]; others: number }> {
   const failedAt = sql`coalesce(${transferRows.settledAt}, ${payouts.createdAt})`
   const [rows, [all]] = await Promise.all([
     db
@@ -42,7 +42,7 @@ export async function listFailedBatches(
       .where(and(gt(batches.failedCount, 0), only ? eq(batches.id, only) : sql`${failedAt} >= ${recent(now)}`))
       .orderBy(sql`${failedAt} desc`)
       .limit(1_000),
-    db.select({ count: count() }).from(batches).where(gt(batches.failedCount, 0)),
+    only ? [] : db.select({ count: count() }).from(batches).where(gt(batches.failedCount, 0)),
   ])
   const grouped = [...Map.groupBy(rows, ({ id }) => id).values()]
   const items = grouped.slice(0, MOST).flatMap((failures): Attention[] => {
@@ -71,7 +71,7 @@ export async function listFailedBatches(
       },
     ]
   })
-  return { items, older: Math.max(0, (all?.count ?? 0) - items.length) }
+  return { items, others: Math.max(0, (all?.count ?? 0) - items.length) }
 }
 
 const FAILURES_SHOWN = 'The application shows what failed, and'

@@ -18,7 +18,7 @@ export async function readAttention(
   moving: readonly BatchLine[],
   now: Date,
   only?: string,
-): Promise<{ items: Attention[]; olderFailedBatches: number }> {
+): Promise<{ items: Attention[]; otherFailedBatches: number }> {
   const [failed, failedJobs, open, slowJobs] = await Promise.all([
     listFailedBatches(db, now, only),
     only === undefined ? listFailedJobs(db, now) : [],
@@ -41,7 +41,7 @@ export async function readAttention(
     items: items
       .map((item) => ({ ...item, users: users.get(item.organisation?.id ?? '') ?? [] }))
       .sort((one, other) => rankOf(one) - rankOf(other) || (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0)),
-    olderFailedBatches: failed.older,
+    otherFailedBatches: failed.others,
   }
 }
 

@@ -2,6 +2,7 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { payoutColumns } from '#app/(operator)/batches/[id]/payout-columns.tsx'
+import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/operator/batches.ts'
@@ -109,7 +110,7 @@ test('batches under way come by the age of their last progress, and newer ones h
 
 test('everything that failed, stands still or is open for too long is listed once, by name; what the operator must do comes first', async () => {
   const { batches } = await listMovingBatches(db, 100)
-  const { items, olderFailedBatches } = await readAttention(db, batches, NOW)
+  const { items, otherFailedBatches } = await readAttention(db, batches, NOW)
   const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
     what,
     batch?.name,
@@ -127,7 +128,7 @@ test('everything that failed, stands still or is open for too long is listed onc
   expect(items[2]?.remedy).toBe('The application shows what failed, and can send the payouts again.')
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
-  expect(olderFailedBatches).toBe(1)
+  expect(otherFailedBatches).toBe(1)
 })
 
 test('a batch or transfer that is late has the same mark in every list', async () => {
@@ -275,4 +276,28 @@ test('a payout whose transfer can no longer be decided waits for a person', asyn
     'Whether a payout was paid can no longer be told',
     ['Hedy'],
   ])
+})
+
+test('failed batches beyond the 20 that are listed are counted with the old ones; a page of one batch counts none', async () => {
+  for (let n = 0; n < 24; n += 1) {
+    const id = await batch(`Many ${n}`, 'failed', 100, [1, 0, 1])
+    await payout(id, 'Alonzo', { status: 'failed', transfer: 'failed', at: 10, settled: 9 - n / 10, error: 'failed' })
+  }
+  const { items, otherFailedBatches } = await readAttention(db, [], NOW)
+  const listed = items.flatMap(({ key, batch: of }) => (key.startsWith('failed ') ? [of?.name] : []))
+  expect(listed.toSorted()).toEqual(Array.from({ length: 20 }, (_, n) => `Many ${n + 4}`).toSorted())
+  // Four of these, and the two named Failed and Old.
+  expect(otherFailedBatches).toBe(6)
+  const shown = renderToStaticMarkup(
+    createElement(AttentionList, { items, otherFailedBatches, network: 'local', now: NOW }),
+  )
+  expect(shown.replace(/<[^>]+>/g, '')).toMatch(/6 more batches have payouts that failed$/)
+  const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Many 0'`)
+  const queries = await database.capture(async () => {
+    expect(await readAttention(db, [], NOW, rows[0].id)).toMatchObject({
+      items: [{ batch: { name: 'Many 0' } }],
+      otherFailedBatches: 0,
+    })
+  })
+  expect(queries.filter(({ query }) => /^select count\(\*\) from "batches"/.test(query))).toEqual([])
 })

@@ -6,7 +6,7 @@ import { Shape } from '../status.tsx'
 
 interface AttentionListProps {
   items: readonly Attention[]
-  olderFailedBatches: number
+  otherFailedBatches: number
   network: string
   now: Date
 }
@@ -17,7 +17,7 @@ const GROUPS = [
 ] as const
 
 /** What needs a person: what it is, of whom, since when, why, and what to do. One quiet line when all is well. */
-export function AttentionList({ items, olderFailedBatches, network, now }: AttentionListProps) {
+export function AttentionList({ items, otherFailedBatches, network, now }: AttentionListProps) {
   return (
     <section aria-labelledby="attention" className="mb-8">
       <h2 id="attention" className="mb-2 font-semibold">
@@ -44,15 +44,15 @@ export function AttentionList({ items, olderFailedBatches, network, now }: Atten
           )
         })
       )}
-      {olderFailedBatches > 0 && (
+      {otherFailedBatches > 0 && (
         <p className="mt-2 text-[0.8125rem] text-faint">
           <Link
             href={addressOf('/batches', { status: 'failed' })}
             prefetch={false}
             className="underline underline-offset-4 hover:text-accent"
           >
-            {olderFailedBatches === 1 ? 'One more batch has' : `${olderFailedBatches} more batches have`} payouts that
-            failed more than 7 days ago
+            {otherFailedBatches === 1 ? 'One more batch has' : `${otherFailedBatches} more batches have`} payouts that
+            failed
           </Link>
         </p>
       )}

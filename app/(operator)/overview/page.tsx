@@ -51,7 +51,7 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
       {figures && isUnused(figures) && <FirstSteps network={settings.network.name} />}
       <AttentionList
         items={[...ofService, ...(figures?.attention.items ?? [])]}
-        olderFailedBatches={figures?.attention.olderFailedBatches ?? 0}
+        otherFailedBatches={figures?.attention.otherFailedBatches ?? 0}
         network={settings.network.name}
         now={now}
       />
