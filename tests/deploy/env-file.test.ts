@@ -22,9 +22,12 @@ test.each([
   expect(complete(whole)).toBe(whole)
 })
 
-test.each(['SECRET=other', 'SECRET=\nSECRET=other', 'SECRET=newer'])('%j is refused: another value', (text) => {
-  expect(() => complete(text)).toThrow('SECRET: has another value in service.env')
-})
+test.each(['SECRET=other', 'SECRET=\nSECRET=other', 'SECRET=newer', 'SECRET=ne'])(
+  '%j is refused: another value',
+  (text) => {
+    expect(() => complete(text)).toThrow('SECRET: has another value in service.env')
+  },
+)
 
 test('a list grows where it stands; one that is longer already, or another, is refused', () => {
   const grow = (text: string) =>

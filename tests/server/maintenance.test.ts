@@ -98,6 +98,7 @@ test('maintenance ends with the chore under way: none starts after that', async 
   vi.advanceTimersByTime(10_000)
   gate.resolve()
   await ended
+  expect(vi.getTimerCount()).toBe(0)
   vi.advanceTimersByTime(10_000)
   expect(done).toEqual(['transfers', 'maintenance'])
   expect(database).toHaveBeenCalledTimes(1)
