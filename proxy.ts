@@ -46,9 +46,8 @@ function presentRefusal(thrown: unknown): NextResponse {
 }
 
 // Next silently truncates the bodies of requests that it passes to this file, so the API and the targets of forms are
-// left
-// out. So is the viewer of /docs, which has a policy of its own. Paths are matched to their end: every other path is a
-// page.
+// left out. So is the viewer of /docs, which has a policy of its own. Paths are matched to their end: every other path
+// is a page.
 export const config = {
   matcher:
     '/((?!api(?:/|$)|docs/?$|docs/[^/]+/[^/]+/?$|_next/static/|\\.well-known/stellar\\.toml$|icon\\.svg$|sign-in/password/?$|sign-out/?$|invite/email/?$|invite/sign-in/?$).*)',

@@ -72,8 +72,8 @@ export async function connectVercel(server: Server): Promise<Connection> {
 const POOLED_NEON = /-pooler\.([\w-]+\.)*(neon\.tech|postgres\.vercel-storage\.com)$/
 
 /**
- * Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. Other providers name
- * their poolers in the same way, so the domain counts.
+ * Whether the URL is one of a pooled Neon host, which `@vercel/postgres` takes. Other providers name their
+ * poolers in the same way, so the domain counts.
  */
 export function isPooledNeon(url: string): boolean {
   return POOLED_NEON.test(new URL(url).hostname)

@@ -72,8 +72,7 @@ export async function migrate(db: Database): Promise<void> {
 /** The lock belongs to the transaction, since the lock of a session does not hold through a pooler. */
 async function applyMissing(tx: Database): Promise<void> {
   // A statement of a migration has no time limit. An instance that waits too long for another's migration fails, and
-  // tries
-  // again later. One that froze in the middle of a migration is ended by the server, and so loses its lock.
+  // tries again later. One that froze in the middle of a migration is ended by the server, and so loses its lock.
   await tx.execute(sql`SELECT set_config('lock_timeout', '15s', true), set_config('statement_timeout', '0', true),
     set_config('idle_in_transaction_session_timeout', '60s', true)`)
   await tx.execute(sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)

@@ -80,7 +80,8 @@ async function join(
   { sequenceNumber, recipient, sponsor = null }: NewTransfer,
   envelope: NewEnvelope,
 ): Promise<Recording> {
-  // It may be of this transfer, or of an earlier one: a second request can be verified before the first is answered.
+  // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
+  // before the first is answered.
   const known = await findTransferOfHash(tx, envelope.innerHash)
   if (known) return { kind: 'known', ...known }
   const rivals = await findEnvelopes(tx, open.id)

@@ -123,8 +123,7 @@ export function openTracking({ network, readAccount, database, now, books, drop,
     const recorded = copyOf(entry)
     const { account: address, sequenceNumber, recordedLedger } = recorded.transfer
     // The account is read before the hashes. Where it shows the number as used, later answers must know the
-    // transaction that
-    // used it, if it was one of these.
+    // transaction that used it, if it was one of these.
     const { account, latestLedger } = await readAccount(address)
     const answers = await lookUpHashes(network, recorded, latestLedger)
     const maxTime = maxTimeOf(recorded.envelopes)

@@ -10,8 +10,8 @@ export const PROOF_BYTES = 14_592
 
 /**
  * The public inputs of one call. Points are 64 bytes (x ‖ y), `payload` holds points and 32-byte fields under the
- * names of interface 0.8.0. `witness` is what only the circuit may know besides: the wallet always gives
- * it, and a caller that only recomputes public inputs leaves it out. A witness never belongs into a log.
+ * names of interface 0.8.0. `witness` holds the secrets of the statement: the wallet always gives it, and a caller that
+ * only recomputes public inputs leaves it out. A witness never belongs into a log.
  */
 export type Statement = RegisterStatement | TransferStatement | WithdrawStatement
 
