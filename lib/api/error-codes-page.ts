@@ -11,11 +11,15 @@ export function errorCodesPage(): string {
 
 Made by \`npm run docs\` from the table in lib/http/refusal.ts.
 
-A field of a body or a query that is missing is \`<field>-required\`, one that cannot be used \`<field>-invalid\`, both with
-status 400. The fields: ${fields}.
+A field of a body or a query that is missing is \`<field>-required\`, one that cannot be used \`<field>-invalid\`, both
+with status 400. The fields:
+${wrap(`${fields}.`)}
 
 \`POST /transfer\` answers 500 with a code that stands under 503 here.
 
 ${sections.join('\n\n')}
 `
 }
+
+/** The text in lines of at most 120 characters. */
+const wrap = (text: string): string => text.replaceAll(/(.{1,120})(?: |$)/g, '$1\n').trimEnd()
