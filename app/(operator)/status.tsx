@@ -53,7 +53,7 @@ const SIGNS = {
     free: ['idle', 'Free'],
     building: ['busy', 'Building'],
     sending: ['busy', 'Paying'],
-    faulty: ['bad', 'Faulty'],
+    problem: ['bad', 'Problem'],
     stopped: ['off', 'Not running'],
   },
 } as const satisfies Record<string, Record<string, readonly [Tone, string]>>

@@ -63,7 +63,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     caller: 'employer',
     summary: 'Look up a batch with its payouts',
     description:
-      'Payouts keep the order of their instructions. Looking also settles what the ledger has decided meanwhile.',
+      'Payouts keep the order of their instructions. The request also settles the transfers that the ledger has decided.',
     parameters,
     query: { schema: pageQuery, example: PAGE_EXAMPLE },
     answer: {

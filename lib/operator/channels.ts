@@ -61,19 +61,19 @@ export async function listChannels(db: Database, token: string | undefined, now:
   }))
 }
 
-/** What a channel is doing, in one word. */
-export const CHANNEL_STATES = ['free', 'building', 'sending', 'faulty', 'stopped'] as const
+/** The states of a channel. `problem`: a relay runs it, and it cannot pay. `stopped`: no relay runs it. */
+export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'stopped'] as const
 export type ChannelState = (typeof CHANNEL_STATES)[number]
 
 export function channelState({ isRunning, problem, job, status }: ChannelLine): ChannelState {
   if (!isRunning) return 'stopped'
-  if (problem !== null) return 'faulty'
+  if (problem !== null) return 'problem'
   if (job === null) return 'free'
   return status === 'taken' ? 'building' : 'sending'
 }
 
-/** What each fault of a channel means, and what ends it. */
-export const CHANNEL_FAULTS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
+/** The meaning of each problem that a channel can have, and its remedy. */
+export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
   account: { meaning: 'It has no account on the ledger', remedy: 'Run npm run setup: it makes the account' },
   registration: {
     meaning: 'It is not registered with the token',

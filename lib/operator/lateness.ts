@@ -16,7 +16,7 @@ export const WHY_OVERDUE =
   'it should have been settled within 6 minutes, and the Stellar RPC has not said whether it was paid'
 
 /**
- * A batch or job that last moved before its limit stands still. A transfer that was accepted before its limit is
+ * A batch or job that last moved before its limit stands still. A transfer that was recorded before its limit is
  * overdue.
  */
 export const batchLimit = (now: Date) => new Date(now.getTime() - BATCH_STILL_AFTER_MS)

@@ -66,7 +66,7 @@ async function settlementFamily(db: Database, faucet: string | undefined): Promi
   const sum = rows.reduce((total, row) => total + row.sum, 0)
   return {
     name: 'payroll_settlement_seconds',
-    help: 'From the acceptance of a transfer to its success being known.',
+    help: 'From the recording of a transfer to its success being known.',
     type: 'histogram',
     samples: distributionSamples(counts, sum),
   }

@@ -9,7 +9,7 @@ export const RANGES = {
 } as const
 export type Range = keyof typeof RANGES
 
-/** What became of the transfers that were accepted in one part of a range: an hour, or a day. */
+/** The transfers that were recorded in one part of a range (an hour, or a day), by their outcome. */
 export interface TrafficPart {
   /** its beginning */
   at: Date
@@ -17,7 +17,7 @@ export interface TrafficPart {
   /** failed on the ledger, or expired */
   failed: number
   open: number
-  /** median of the seconds from acceptance to settlement, of those that succeeded; undefined without any */
+  /** median of the seconds from recording to settlement, of those that succeeded; undefined without any */
   medianSeconds: number | undefined
 }
 

@@ -15,7 +15,7 @@ import { sealOpening, unsealAmount } from './sealing.ts'
 
 /**
  * The result of making a transfer for an item. `signed`: it is stored. `unpayable`: the item is at fault. `unfit`: the
- * channel is at fault. `short`: the channel has too little for this item. `stale`: the RPC sees another balance of the
+ * channel has a problem. `short`: the channel has too little for this item. `stale`: the RPC sees another balance of the
  * channel than the stored one. `moved`: another worker has the item. `sealed`: the amount is sealed to another relay's
  * key.
  */
@@ -110,7 +110,10 @@ async function store(relay: Relay, item: Item, built: SignedSpending): Promise<S
   return stored ? { kind: 'signed', item: stored, next: built.next } : { kind: 'moved' }
 }
 
-/** Tells whether the channel or the item is at fault when no transfer could be made. Any other error is thrown on. */
+/**
+ * Tells whether the channel has a problem or the item is at fault when no transfer could be made. Any other error is
+ * thrown on.
+ */
 async function judge(relay: Relay, { channel, to }: { channel: string; to: string }, error: unknown): Promise<Signing> {
   if (error instanceof Refusal && error.code === 'unavailable') throw error
   const problem = await diagnose(relay, channel)

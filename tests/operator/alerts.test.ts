@@ -71,7 +71,7 @@ test('a state without records counts 0, and the age of its oldest record is 0', 
   )
   expect(values.every(([, value]) => value === 0)).toBe(true)
   expect(values.map(([name]) => name)).toEqual(
-    expect.arrayContaining(['payroll_batches failed', 'payroll_channels faulty', 'payroll_oldest_open_seconds batch']),
+    expect.arrayContaining(['payroll_batches failed', 'payroll_channels problem', 'payroll_oldest_open_seconds batch']),
   )
 })
 

@@ -65,7 +65,7 @@ test('a channel that no relay has reported for a minute is shown as not running,
   const channels = await listChannels(db, TOKEN, NOW)
   const shown = channels.map((channel) => {
     const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))
-    return [channel.address, />(Free|Faulty|Building|Paying|Not running)</.exec(html)?.[1]]
+    return [channel.address, />(Free|Problem|Building|Paying|Not running)</.exec(html)?.[1]]
   })
   expect(new Map(shown as [string, string][])).toEqual(
     new Map([
@@ -74,7 +74,7 @@ test('a channel that no relay has reported for a minute is shown as not running,
       ['GGONE', 'Not running'],
       ['GGONE, short', 'Not running'],
       ['GGONE, with an item', 'Not running'],
-      ['GSHORT', 'Faulty'],
+      ['GSHORT', 'Problem'],
     ]),
   )
   // The readiness of the relay counts the very same channels.

@@ -63,7 +63,7 @@ test('items are paid by the channels that can pay; /ready names the others, and 
   expect((await readiness({ ...fixture.running })).relay).toMatchObject({ ok: true, channels: 6 })
 })
 
-test('an item that no channel has enough for fails alone, and marks no channel as faulty', async () => {
+test('an item that no channel has enough for fails alone, and leaves every channel without a problem', async () => {
   await using _relay = await fixture.relay()
   const { client, payee } = await fixture.engaged()
   const jobId = await fixture.begin(client, 3, 2 ** 53 - 1, 4)

@@ -23,7 +23,7 @@ export interface ItemFixture {
   queue: ItemQueue
   /** the part of a relay with the seeds of these channels that moves channels between items */
   holding(...addresses: string[]): Holding & { now(): Date }
-  /** free channels without a fault, and nothing else: what an earlier test has left is taken away */
+  /** free channels without a problem, and nothing else: what an earlier test has left is taken away */
   makeChannels(...addresses: string[]): Promise<void>
   makeJob(count: number, relayKey?: string): Promise<ItemId[]>
   makeItem(relayKey?: string): Promise<ItemId>

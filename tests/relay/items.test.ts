@@ -129,7 +129,7 @@ describe('the next item of a channel', () => {
     expect((await take(two, 'A')).channel).toBe('A')
   })
 
-  test('does not get a channel that has a fault, nor one that it has let go', async () => {
+  test('does not get a channel that has a problem, nor one that it has let go', async () => {
     await makeChannels('A')
     const [one, two] = await makeJob(2)
     if (!one || !two) throw new Error('an item is missing')

@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import { CHANNEL_FAULTS, type ChannelLine, channelState } from '#lib/operator/channels.ts'
+import { type ChannelLine, channelState, PROBLEM_EXPLANATIONS } from '#lib/operator/channels.ts'
 import { Command } from '../copy-button.tsx'
 import { Moment } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
@@ -31,8 +31,8 @@ export function Channels({ channels, network, now }: ChannelsProps) {
             <div className="mt-1 text-xs text-faint">
               {channel.problem && (
                 <>
-                  <p className="text-bad">{CHANNEL_FAULTS[channel.problem].meaning}</p>
-                  <p className="text-soft">{CHANNEL_FAULTS[channel.problem].remedy}</p>
+                  <p className="text-bad">{PROBLEM_EXPLANATIONS[channel.problem].meaning}</p>
+                  <p className="text-soft">{PROBLEM_EXPLANATIONS[channel.problem].remedy}</p>
                 </>
               )}
               {channel.short > 0 && (

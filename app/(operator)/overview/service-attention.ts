@@ -1,5 +1,5 @@
 import type { Attention } from '#lib/operator/attention.ts'
-import { CHANNEL_FAULTS, type ChannelLine } from '#lib/operator/channels.ts'
+import { type ChannelLine, PROBLEM_EXPLANATIONS } from '#lib/operator/channels.ts'
 import type { Spending } from '#lib/operator/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
 import type { Settings } from '#lib/server/settings.ts'
@@ -92,7 +92,7 @@ function sponsorship({ ready, spending, limits }: ServiceState): Attention[] {
 
 function relays({ ready: { relay, database }, settings, channels, startsRelay }: ServiceState): Attention[] {
   if (relay.configured === false || !database.ok || startsRelay) return []
-  const faulty = channels.filter(({ isRunning, problem }) => isRunning && problem !== null)
+  const unable = channels.filter(({ isRunning, problem }) => isRunning && problem !== null)
   return [
     ...(relay.channels === 0
       ? [
@@ -105,11 +105,11 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
           }),
         ]
       : []),
-    ...faulty.map(({ address, problem, seenAt }) =>
+    ...unable.map(({ address, problem, seenAt }) =>
       asked(`channel ${address}`, relay.ok ? 'late' : 'bad', 'A channel cannot pay', {
         since: seenAt,
-        why: `${address.slice(0, 4)}…${address.slice(-4)}: ${problem ? CHANNEL_FAULTS[problem].meaning : ''}`,
-        remedy: problem ? `${CHANNEL_FAULTS[problem].remedy}.` : '',
+        why: `${address.slice(0, 4)}…${address.slice(-4)}: ${problem ? PROBLEM_EXPLANATIONS[problem].meaning : ''}`,
+        remedy: problem ? `${PROBLEM_EXPLANATIONS[problem].remedy}.` : '',
         page: '/jobs',
       }),
     ),

@@ -2,7 +2,7 @@ import { RANGES, type Traffic } from '#lib/operator/traffic.ts'
 import { seconds } from '../figures.tsx'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
 
-/** How long it took from acceptance to settlement: the median of each part. */
+/** The time from recording to settlement: the median of each part. */
 export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSeconds } }: { traffic: Traffic }) {
   const most = Math.max(1, ...parts.map((part) => part.medianSeconds ?? 0)) * 1.15
   const places = parts.flatMap(({ medianSeconds: median }, position) =>
@@ -29,7 +29,7 @@ export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSe
       top={seconds(most)}
       zero="0 s"
       starts={parts.map(({ at }) => at)}
-      legend={[{ word: 'Median, from acceptance to the ledger', fill: 'var(--accent)' }]}
+      legend={[{ word: 'Median, from recording to settlement', fill: 'var(--accent)' }]}
       drawing={
         <g fill="none" stroke="var(--accent)" strokeLinecap="round" strokeLinejoin="round">
           <path

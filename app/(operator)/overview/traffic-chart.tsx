@@ -10,7 +10,7 @@ const LEGEND = [
   { word: 'Failed', fill: 'var(--bad-fill)' },
 ] as const
 
-/** How many transfers were accepted in each part, and what became of them. */
+/** The number of transfers that were recorded in each part of the range, by their outcome. */
 export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }) {
   const sum = (part: 'succeeded' | 'failed' | 'open') => parts.reduce((total, one) => total + one[part], 0)
   const most = Math.max(1, ...parts.map(allOf))

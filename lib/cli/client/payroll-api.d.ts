@@ -241,7 +241,7 @@ export interface paths {
         };
         /**
          * Look up a batch with its payouts
-         * @description Payouts keep the order of their instructions. Looking also settles what the ledger has decided meanwhile.
+         * @description Payouts keep the order of their instructions. The request also settles the transfers that the ledger has decided.
          */
         get: operations["getBatch"];
         put?: never;
