@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { OPERATIONS } from '#lib/api/operations.ts'
+import { OPERATIONS } from '#lib/api/interface.ts'
 import { refusalShape } from '#lib/api/presentation.ts'
 import { isRefusalCode } from '#lib/http/refusal.ts'
 

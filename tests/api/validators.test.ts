@@ -2,7 +2,7 @@ import SwaggerParser from '@apidevtools/swagger-parser'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
-import { interfaceDocument } from '#lib/api/operations.ts'
+import { interfaceDocument } from '#lib/api/interface.ts'
 
 /** The document as it is sent: fields that are undefined are not there. */
 const sent = () => JSON.parse(JSON.stringify(interfaceDocument('https://payroll.stellar.test/api')))

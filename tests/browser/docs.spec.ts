@@ -1,5 +1,5 @@
 import { expect, type Page, test } from '@playwright/test'
-import { OPERATIONS } from '#lib/api/operations.ts'
+import { OPERATIONS } from '#lib/api/interface.ts'
 import { DESKTOP, findFaults, PHONE } from './operator.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
 

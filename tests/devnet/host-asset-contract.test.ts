@@ -2,7 +2,7 @@ import { Account, Address, MuxedAccount, scValToNative, xdr } from '@stellar/ste
 import { beforeEach, describe, expect, it } from 'vitest'
 import { contractBalanceKey } from '#lib/devnet/host/asset-contract/contract-balance.ts'
 import { accountKey, instanceKey, trustlineKey } from '#lib/devnet/host/entry-key.ts'
-import type { InvocationResult } from '#lib/devnet/host/invoke.ts'
+import type { InvocationResult } from '#lib/devnet/host/invocation.ts'
 import {
   amount,
   apply,

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { recordAuthorisation } from '#lib/devnet/host/auth-recording.ts'
 import { nonceKey } from '#lib/devnet/host/entry-key.ts'
 import { HostError } from '#lib/devnet/host/host-error.ts'
-import type { InvocationResult } from '#lib/devnet/host/invoke.ts'
+import type { InvocationResult } from '#lib/devnet/host/invocation.ts'
 import { openStorage } from '#lib/devnet/host/storage.ts'
 import {
   amount,

@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto'
 import { Address, Asset, Keypair, nativeToScVal, StrKey, xdr } from '@stellar/stellar-sdk'
 import { accountKey, trustlineKey } from '#lib/devnet/host/entry-key.ts'
 import { type GenesisContracts, genesisContracts } from '#lib/devnet/host/genesis.ts'
-import { type AuthMode, type Invocation, type InvocationResult, invokeHostFunction } from '#lib/devnet/host/invoke.ts'
+import {
+  type AuthMode,
+  type Invocation,
+  type InvocationResult,
+  invokeHostFunction,
+} from '#lib/devnet/host/invocation.ts'
 import { openProofs } from '#lib/devnet/host/proofs.ts'
 import { makeAccount } from '#lib/devnet/state/account.ts'
 import type { LedgerContext } from '#lib/devnet/state/ledger-context.ts'

@@ -1,5 +1,5 @@
 import { basename, dirname, extname } from 'node:path'
-import { files, type Rule, sources } from './sources.ts'
+import { files, type Rule, sources, testSources } from './sources.ts'
 
 const NO_NAME = /^(utils?|helpers?|common|managers?|types?|constants?|index|misc|shared)$/
 const SWITCHED_OFF = /biome-ignore|@ts-(ignore|expect-error|nocheck)|\bTODO\b|\bFIXME\b/
@@ -31,6 +31,14 @@ export const FILE_RULES: Rule[] = [
     name: 'a file is named for what it is',
     violations: () =>
       files.filter((file) => file.split('/').some((part) => NO_NAME.test(basename(part, extname(part))))),
+  },
+  {
+    name: 'two files of a folder never differ by an s alone',
+    violations: () =>
+      [...files, ...testSources.keys()].filter((file) => {
+        const many = file.replace(/(\.test)?\.tsx?$/, 's$&')
+        return sources.has(many) || testSources.has(many)
+      }),
   },
   {
     name: `a file has at most ${LONGEST} lines`,

@@ -1,7 +1,7 @@
 import { Agent, request as ask, createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { OPERATIONS } from '#lib/api/operations.ts'
+import { OPERATIONS } from '#lib/api/interface.ts'
 import { routes } from '#lib/api/routes.ts'
 import { clientOf, watchClients } from '#lib/http/client-address.ts'
 import { requireRequestLeft, takeRequest } from '#lib/http/request-limit.ts'

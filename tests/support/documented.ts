@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import { interfaceDocument } from '#lib/api/operations.ts'
+import { interfaceDocument } from '#lib/api/interface.ts'
 import { matchPath } from './api.ts'
 
 /** Something that was asked and answered. `path` is below the base address, and may have a query. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
-import { invokeHostFunction } from '../host/invoke.ts'
+import { invokeHostFunction } from '../host/invocation.ts'
 import { eventBytes } from '../host/resources.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { State } from '../state/state.ts'

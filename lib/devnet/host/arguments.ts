@@ -1,5 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import type { ContractFunction, Parameters } from './contract.ts'
+import type { ContractFunction, Parameters } from './contract-function.ts'
 import { hostError } from './host-error.ts'
 import { addressOf, boolOf, bytesOf, i128Of, muxedAddressOf, u32Of } from './scval.ts'
 

@@ -1,4 +1,4 @@
-import { type Contract, type ContractFunction, contractFunction } from './contract.ts'
+import { type Contract, type ContractFunction, contractFunction } from './contract-function.ts'
 import { contractDataKey } from './entry-key.ts'
 import { contractError } from './host-error.ts'
 import { variant } from './instance.ts'

@@ -1,5 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
-import type { Contract, Parameters, Returns } from './contract.ts'
+import type { Contract, Parameters, Returns } from './contract-function.ts'
 import { ACCOUNT_FIELDS } from './token/account.ts'
 
 const HEADER = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00)

@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { State } from '../state/state.ts'
 import { eventsFee, nonRefundableFee, rentFee } from '../transaction/fees.ts'
-import type { InvocationResult } from './invoke.ts'
+import type { InvocationResult } from './invocation.ts'
 import { diskReadBytes, eventBytes, writeBytes } from './resources.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { CircuitName } from '#lib/prover/circuits.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
-import { type Contract, type ContractFunction, contractFunction } from './contract.ts'
+import { type Contract, type ContractFunction, contractFunction } from './contract-function.ts'
 import { contractDataKey } from './entry-key.ts'
 import { contractError } from './host-error.ts'
 import { variant } from './instance.ts'

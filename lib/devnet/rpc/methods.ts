@@ -4,7 +4,7 @@ import { getEvents } from './events.ts'
 import { getFeeStats } from './fee-stats.ts'
 import type { Method, Params } from './json-rpc.ts'
 import { getHealth, getLatestLedger, getLedgers, getNetwork, getVersionInfo } from './network.ts'
-import { simulate } from './simulate.ts'
+import { simulate } from './simulation-request.ts'
 import { getTransaction, getTransactions, sendTransaction } from './transactions.ts'
 
 /** The methods of Stellar RPC, by name. */

@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { estimateResources } from '../host/estimate.ts'
-import { type AuthMode, invokeHostFunction } from '../host/invoke.ts'
+import { type AuthMode, invokeHostFunction } from '../host/invocation.ts'
 import { presentChange, type StateChange } from '../host/state-change.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { baseAccountId } from '../state/ledger-key.ts'

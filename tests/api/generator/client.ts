@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import openapiTS, { astToString } from 'openapi-typescript'
-import { interfaceDocument } from '../../../lib/api/operations.ts'
+import { interfaceDocument } from '../../../lib/api/interface.ts'
 
 const HELP = `npm run client [-- directory]
 

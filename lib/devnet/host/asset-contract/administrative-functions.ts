@@ -1,4 +1,4 @@
-import { type ContractFunction, contractFunction } from '../contract.ts'
+import { type ContractFunction, contractFunction } from '../contract-function.ts'
 import { contractError } from '../host-error.ts'
 import { address, bool, i128, VOID } from '../scval.ts'
 import { administrator, checkClawback, trust, writeAuthorized } from './administration.ts'

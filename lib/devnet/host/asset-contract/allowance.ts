@@ -1,5 +1,5 @@
 import { NETWORK_LIMITS } from '../../transaction/fees.ts'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { contractData, contractDataKey } from '../entry-key.ts'
 import { contractError } from '../host-error.ts'
 import { variant } from '../instance.ts'

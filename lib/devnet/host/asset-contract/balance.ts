@@ -1,7 +1,7 @@
 import { type Asset, StrKey } from '@stellar/stellar-sdk'
 import { INT64_MAX } from '../../state/account.ts'
 import { readAccount } from '../account-signature.ts'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { moveClassic, readTrustline } from './classic-balance.ts'
 import { creditContract, debitContract, readContractBalance } from './contract-balance.ts'
 import { isIssuer } from './metadata.ts'

@@ -2,7 +2,7 @@ import { type Asset, xdr } from '@stellar/stellar-sdk'
 import { INT64_MAX, makeAccount, minimumBalance, withBalance } from '../../state/account.ts'
 import { isAuthorized } from '../../state/trustline.ts'
 import { readAccount } from '../account-signature.ts'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { accountKey, trustlineKey } from '../entry-key.ts'
 import { contractError } from '../host-error.ts'
 

@@ -1,6 +1,6 @@
 import type { Asset } from '@stellar/stellar-sdk'
 import { AUTH_CLAWBACK, AUTH_REQUIRED } from '../../state/account.ts'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { contractData, contractDataKey } from '../entry-key.ts'
 import { contractError } from '../host-error.ts'
 import { variant } from '../instance.ts'

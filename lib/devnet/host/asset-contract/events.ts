@@ -1,5 +1,5 @@
 import type { Asset, xdr } from '@stellar/stellar-sdk'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { address, i128, type MuxedAddress, string, struct, symbol, u64 } from '../scval.ts'
 import { isIssuer, nameOf } from './metadata.ts'
 

@@ -1,4 +1,4 @@
-import type { Contract, ContractFunction } from '../contract.ts'
+import type { Contract, ContractFunction } from '../contract-function.ts'
 import { administrativeFunctions } from './administrative-functions.ts'
 import { readFunctions } from './read-functions.ts'
 import { transferFunctions } from './transfer-functions.ts'

@@ -1,6 +1,6 @@
 import type { Asset } from '@stellar/stellar-sdk'
 import { readAccount } from '../account-signature.ts'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 
 /** The flags of the issuer's account; 0 for the native asset, which has no issuer. */
 export function issuerFlags(call: Call, asset: Asset): number {

@@ -1,5 +1,5 @@
 import { Asset } from '@stellar/stellar-sdk'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { contractError } from '../host-error.ts'
 import { fieldsOf } from '../scval.ts'
 

@@ -1,4 +1,4 @@
-import { type ContractFunction, contractFunction, type Returns } from '../contract.ts'
+import { type ContractFunction, contractFunction, type Returns } from '../contract-function.ts'
 import { address, bool, fieldsOf, i128, VOID } from '../scval.ts'
 import { administrator, readAuthorized } from './administration.ts'
 import { readAllowance } from './allowance.ts'

@@ -1,4 +1,4 @@
-import { type Call, type ContractFunction, contractFunction } from '../contract.ts'
+import { type Call, type ContractFunction, contractFunction } from '../contract-function.ts'
 import { contractError } from '../host-error.ts'
 import { i128, type MuxedAddress, u32, VOID, vec } from '../scval.ts'
 import { spendAllowance, writeAllowance } from './allowance.ts'

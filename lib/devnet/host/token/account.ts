@@ -1,5 +1,5 @@
 import { add, decodePoint, encodePoint, type Point } from '#lib/wallet/grumpkin.ts'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { contractData, contractDataKey, type EntryKey } from '../entry-key.ts'
 import { contractError } from '../host-error.ts'
 import { variant } from '../instance.ts'

@@ -1,5 +1,5 @@
 import { decodePoint, G, multiply } from '#lib/wallet/grumpkin.ts'
-import { contractFunction } from '../contract.ts'
+import { contractFunction } from '../contract-function.ts'
 import { contractError } from '../host-error.ts'
 import { address, i128, struct, symbol, VOID } from '../scval.ts'
 import { addCommitment, NOTHING, readAccount, writeAccount } from './account.ts'

@@ -1,4 +1,4 @@
-import { type Contract, type ContractFunction, contractFunction } from '../contract.ts'
+import { type Contract, type ContractFunction, contractFunction } from '../contract-function.ts'
 import { contractError, hostError } from '../host-error.ts'
 import { bool } from '../scval.ts'
 import { encodeAccount, readAccount } from './account.ts'

@@ -1,6 +1,6 @@
 import type { Statement } from '#lib/wallet/prover.ts'
 import { CIRCUIT_TYPES, publicInputs } from '#lib/wallet/statement.ts'
-import type { Call } from '../contract.ts'
+import type { Call } from '../contract-function.ts'
 import { contractError } from '../host-error.ts'
 import { addressOf, boolOf, bytes, bytesOf, u32 } from '../scval.ts'
 

@@ -1,4 +1,4 @@
-import { contractFunction } from '../contract.ts'
+import { contractFunction } from '../contract-function.ts'
 import { contractError } from '../host-error.ts'
 import { address, struct, symbol, u32, VOID } from '../scval.ts'
 import { findAccount, NOTHING, writeAccount } from './account.ts'

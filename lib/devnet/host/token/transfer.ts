@@ -1,5 +1,5 @@
 import { decodePoint } from '#lib/wallet/grumpkin.ts'
-import { contractFunction } from '../contract.ts'
+import { contractFunction } from '../contract-function.ts'
 import { address, symbol, VOID } from '../scval.ts'
 import { addCommitment, NOTHING, readAccount, writeAccount } from './account.ts'
 import { decodeCallData, disclosed } from './call-data.ts'
