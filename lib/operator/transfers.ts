@@ -136,15 +136,21 @@ function filtered(db: Database, { organisation, contractor, faucet, q }: Transfe
   )
 }
 
-/** The condition that a transfer pays one of these contractors: a payout of theirs, or without a payout their address. */
+/**
+ * The condition that a transfer pays one of these contractors: a payout of theirs, or without a payout their address,
+ * which a deleted contractor no longer has.
+ */
 function paying(db: Database, which: SQL | undefined): SQL | undefined {
   const paid = db
     .select({ id: payouts.id })
     .from(payouts)
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
     .where(which)
-  const { organisation, address } = contractors
-  const owned = db.select({ organisation, address }).from(contractors).where(which)
+  const { organisation, address, deletedAt } = contractors
+  const owned = db
+    .select({ organisation, address })
+    .from(contractors)
+    .where(and(which, isNull(deletedAt)))
   return or(
     inArray(transferRows.payout, paid),
     and(isNull(transferRows.payout), sql`(${transferRows.organisation}, ${transferRows.recipient}) in ${owned}`),

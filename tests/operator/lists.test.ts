@@ -244,6 +244,16 @@ describe('a search finds', () => {
     expect((await transfers({ contractor: known[0].id, organisation: ids.other })).total).toBe(0)
   })
 
+  test('a transfer without a payout by no deleted contractor who had the same address, since it would name another', async () => {
+    const { rows: known } = await database.pool.query(
+      `INSERT INTO contractors (organisation, name, address, status, invite_expires_at, deleted_at)
+       VALUES ($1, 'Former 77', 'GADDRESS77', 'ready', now(), now()) RETURNING id`,
+      [ids.one],
+    )
+    expect((await transfers({ contractor: known[0].id })).total).toBe(0)
+    expect((await transfers({ q: 'former 77' })).total).toBe(0)
+  })
+
   test('a job by its user, its hash or its organisation', async () => {
     expect((await listJobs(db, ask({ q: 'user 31' }))).total).toBe(1)
     expect((await listJobs(db, ask({ q: 'HASH OF USER 31' }))).total).toBe(1)
