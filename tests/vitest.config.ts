@@ -43,7 +43,7 @@ const ABOUT_SERVERS = [
   'tests/**/{embedded,outages,plans,restart}.test.ts',
   'tests/submission/{crash-*,processes}.test.ts',
   'tests/auth/sign-in.test.ts',
-  'tests/directory/{audit,claims-interleaved}.test.ts',
+  'tests/directory/{audit,claims-interleaved,row-locks}.test.ts',
   'tests/operator/{attention,lists,reading}.test.ts',
   'tests/relay/{commands,hosts,idle-channels,lock-order}.test.ts',
   'tests/sponsor/quota.test.ts',
