@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { contractors, identities, payouts } from '#drizzle/schema/directory.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import { settlePayout } from '#lib/directory/payouts/settlement.ts'
 import type { LedgerRecord } from '#lib/submission/decision.ts'
 import { findEnvelopes, type Transfer } from '#lib/submission/transfers.ts'
 import { limits, PLENTY, recordNamed, settleNamed, transferNamed } from '../sponsor/quota-cases.ts'
@@ -239,12 +240,18 @@ describe('what becomes of a payout', () => {
     const later = new Date(NOW.getTime() + 5_000)
     const settled = await settle(one, SUCCESS, later)
     const half = await now()
-    expect(half).toMatchObject({ status: 'started', settledCount: 1, failedCount: 0, payoutCount: 2 })
+    const startedAt = NOW.toISOString()
+    expect(half).toMatchObject({ status: 'started', startedAt, settledCount: 1, failedCount: 0, payoutCount: 2 })
     expect(half.payouts[0]).toMatchObject({ status: 'paid', txHash: settled.hash, paidAt: later.toISOString() })
     expect(half).not.toHaveProperty('completedAt')
     const end = new Date(NOW.getTime() + 9_000)
     await settle(await record(ada, other), SUCCESS, end)
-    expect(await now()).toMatchObject({ status: 'completed', settledCount: 2, completedAt: end.toISOString() })
+    expect(await now()).toMatchObject({
+      status: 'completed',
+      startedAt,
+      settledCount: 2,
+      completedAt: end.toISOString(),
+    })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, payee.id))
     expect(row?.lastPaidAt).toEqual(later)
   })
@@ -293,6 +300,16 @@ describe('what becomes of a payout', () => {
       payouts: [{ status: 'pending', error: expect.stringContaining('no longer shows') }],
     })
     expect((await record(ada, payee)).payout).toBeNull()
+  })
+
+  test('that another transfer pays now: the end of the earlier one is not its own', async () => {
+    const { payee, ada, now } = await setUp()
+    const earlier = await record(ada, payee)
+    await settle(earlier, FAILURE)
+    const { payout } = await record(ada, payee)
+    const outcome = { status: 'failed', error: 'again' } as const
+    await settlePayout({ db: service.db, now: NOW }, { payout: payout ?? '', transfer: earlier.id, outcome })
+    expect(await now()).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
   })
 
   test('twenty settlements of its transfer at once: it counts once', async () => {
