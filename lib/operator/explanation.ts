@@ -1,7 +1,5 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
-
-/** The sender's balance has moved on since the proof was made, or the proof was wrong from the start. */
-const STALE_PROOF = 3506
+import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
 /** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
 const CONTRACT_ERRORS: Record<number, string> = {

@@ -6,8 +6,8 @@ import { endUnknown, failItem, payItem } from './item-ending.ts'
 import { type Item, OPEN_ITEM, oldestFirst } from './items.ts'
 import type { ItemQueue } from './queue.ts'
 
-/** An item that has waited this long (ms) fails: no relay could open its amount, or no channel could pay it. */
-const GIVE_UP_AFTER = 86_400_000
+/** An item that has waited this long fails: no relay could open its amount, or no channel could pay it. */
+const ITEM_FAILS_AFTER_MS = 24 * 60 * 60_000
 /** How many items one round takes, oldest first: more than a queue holds in its worst hour. */
 const MOST_ITEMS = 1_000
 
@@ -72,7 +72,7 @@ export async function resumeItems(given: RelayChores): Promise<number> {
 }
 
 const TOO_LATE = 'no relay could pay it within a day'
-const giveUpBefore = ({ now }: RelayChores) => new Date(now().getTime() - GIVE_UP_AFTER)
+const giveUpBefore = ({ now }: RelayChores) => new Date(now().getTime() - ITEM_FAILS_AFTER_MS)
 
 /**
  * Ends a signed item as its transfer has ended. If the transfer cannot pay it, it waits a day for a relay with its key.

@@ -2,6 +2,7 @@ import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { log } from '#lib/observability/log.ts'
+import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Spending } from '#lib/wallet/spending.ts'
@@ -131,14 +132,12 @@ async function judge(relay: Relay, { channel, to }: { channel: string; to: strin
   return { kind: 'unpayable', error: `the transfer would fail: contract error ${failure?.contractError ?? error.code}` }
 }
 
-const STALE_PROOF = 3506
-
-/** A channel that no relay has announced for this long (ms) is not paid any more. */
-const GIVE_UP_AFTER = 600_000
+/** A channel that no relay has announced for this long counts as abandoned, and no other channel pays it. */
+const ABANDONED_AFTER_MS = 10 * 60_000
 
 /** Another channel of the same token that is registered as far as is known. */
 async function pickOther(relay: Relay, channel: Channel, { position }: Item): Promise<string | undefined> {
-  const since = relay.now().getTime() - GIVE_UP_AFTER
+  const since = relay.now().getTime() - ABANDONED_AFTER_MS
   const others = (await findChannels(await relay.database(), relay.token)).filter(
     ({ address, problem, seenAt }) =>
       address !== channel.address && seenAt.getTime() >= since && (problem === null || problem === 'balance'),

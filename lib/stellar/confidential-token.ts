@@ -2,6 +2,12 @@ import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import { contractKey, type EntryReader, readEntries } from './entries.ts'
 
+/**
+ * The contract error of a transfer whose proof does not fit the sender's balance: the balance has moved on since the
+ * proof was made, or the proof was wrong from the start (interface 0.8.0).
+ */
+export const STALE_PROOF = 3506
+
 /** A confidential account as the ledger holds it. Keys are points of 64 bytes, never secret. */
 export interface AccountEntry {
   auditorId: number

@@ -79,7 +79,7 @@ export async function activateBeforeReading(
 }
 
 const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
-const ROWS_AT_ONCE = 200
+const SWEPT_AT_ONCE = 200
 
 /**
  * Looks up all waiting contractors, 200 at a time, and activates those with a registered address. Resolves to how many.
@@ -88,7 +88,7 @@ const ROWS_AT_ONCE = 200
 export async function sweepRegistrations(context: ActivationContext): Promise<number> {
   let activated = 0
   for (let last = 0; ; ) {
-    const candidates = await findCandidates(context.db, gt(contractors.sequence, last), ROWS_AT_ONCE)
+    const candidates = await findCandidates(context.db, gt(contractors.sequence, last), SWEPT_AT_ONCE)
     const end = candidates.at(-1)
     if (!end) return activated
     last = end.sequence
