@@ -44,14 +44,14 @@ export const pageQuery = z.object({
     }),
   cursor: z
     .string()
-    .max(100, 'cursor is not one of ours')
+    .max(100, 'cursor must come from the Link header of an earlier page')
     .transform((text, context) => position(text) ?? refuseCursor(context))
     .optional()
     .meta({ description: 'where to go on: from the Link header of the page before', 'x-extension': true }),
 })
 
 function refuseCursor(context: z.RefinementCtx): never {
-  context.addIssue('cursor is not one of ours')
+  context.addIssue('cursor must come from the Link header of an earlier page')
   return z.NEVER
 }
 

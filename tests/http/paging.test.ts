@@ -13,7 +13,7 @@ test.each([
   ...['now-1', '1', '1-', '-1', '1-1-1', '1e3-1', '0x1-1', "1-1'", "1'; drop table x-1"].map(encode),
   ...['9007199254740993-1', '9999999999999999-1', '8640000000000000-1', '253402300800000-1'].map(encode),
 ])('no cursor: %s', (cursor) => {
-  expect(problem({ cursor })).toBe('cursor is not one of ours')
+  expect(problem({ cursor })).toBe('cursor must come from the Link header of an earlier page')
 })
 
 test.each([
