@@ -26,7 +26,7 @@ export const transferLimit = (now: Date) => new Date(now.getTime() - TRANSFER_OV
 /** How a batch stands: its status, unless it is under way and stands still. */
 export function batchState(batch: { status: BatchStatus; progressedAt: Date | null }, now: Date) {
   const { status, progressedAt } = batch
-  return status === 'started' && progressedAt !== null && progressedAt <= batchLimit(now) ? 'still' : status
+  return status === 'started' && progressedAt !== null && progressedAt < batchLimit(now) ? 'still' : status
 }
 
 /** How a job stands, by the last move of any of its items. */

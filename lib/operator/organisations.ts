@@ -75,7 +75,7 @@ async function contractorsOf(db: Database, ids: string[]) {
 
 async function batchesOf(db: Database, ids: string[], now: Date) {
   const isStarted = eq(batches.status, 'started')
-  const isStill = sql`${lastProgress} <= ${batchLimit(now).toISOString()}::timestamptz`
+  const isStill = sql`${lastProgress} < ${batchLimit(now).toISOString()}::timestamptz`
   const rows = await db
     .select({
       organisation: batches.organisation,

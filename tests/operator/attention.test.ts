@@ -7,10 +7,11 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/operator/batches.ts'
 import { listJobs } from '#lib/operator/jobs.ts'
-import { batchState, payoutState, transferState } from '#lib/operator/lateness.ts'
+import { batchState, jobState, payoutState, transferState } from '#lib/operator/lateness.ts'
 import { listOrganisations } from '#lib/operator/organisations.ts'
 import { readAttention } from '#lib/operator/overview.ts'
 import { readPulse } from '#lib/operator/pulse.ts'
+import { listOldOpenTransfers } from '#lib/operator/standstill.ts'
 import { readTraffic } from '#lib/operator/traffic.ts'
 import { listTransfers } from '#lib/operator/transfers.ts'
 import { countShortages } from '#lib/operator/unpaid-items.ts'
@@ -142,6 +143,33 @@ test('a batch or transfer that is late has the same mark in every list', async (
   const payouts = await listPayoutsOf(db, open, { q: '', status: '', organisation: '', page: 1 })
   expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
   expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, still: 1 }])
+})
+
+test('a batch, job or transfer at its limit is in time, and a millisecond later it is late, in every list', async () => {
+  const lists = async (now: Date) => {
+    const [line] = (await listOrganisations(db, { q: '', page: 1 }, now)).rows
+    return { still: line?.still, open: (await listOldOpenTransfers(db, now)).length }
+  }
+  const stateOf = (status: 'started' | 'running' | 'open', at: Date, now: Date) => {
+    if (status === 'started') return batchState({ status, progressedAt: at }, now)
+    return status === 'running'
+      ? jobState({ status, progressedAt: at }, now)
+      : transferState({ status, createdAt: at }, now)
+  }
+  const past = (at: Date, ms: number) => new Date(at.getTime() + ms)
+  for (const [status, minutes] of [
+    ['started', 30],
+    ['running', 10],
+    ['open', 6],
+  ] as const) {
+    expect(stateOf(status, NOW, past(NOW, minutes * 60_000))).toBe(status)
+    expect(stateOf(status, NOW, past(NOW, minutes * 60_000 + 1))).not.toBe(status)
+  }
+  const [progress, accepted] = [before(180), before(7)]
+  expect((await lists(past(progress, 30 * 60_000))).still).toBe(0)
+  expect((await lists(past(progress, 30 * 60_000 + 1))).still).toBe(1)
+  expect((await lists(past(accepted, 6 * 60_000))).open).toBe(0)
+  expect((await lists(past(accepted, 6 * 60_000 + 1))).open).toBe(1)
 })
 
 test.each(['Still', 'Open', 'Failed'])('the page of a batch says the same of it as the overview: %s', async (name) => {
