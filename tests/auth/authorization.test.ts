@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import * as email from '#app/invite/email/route.ts'
 import { beginSignIn, finishSignIn } from '#lib/auth/oidc/authorization.ts'
 import { startTestProvider, type TestProvider } from './provider-server.ts'
@@ -10,6 +10,9 @@ beforeAll(async () => {
   server = await startTestProvider()
 })
 afterAll(() => server.close())
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 const clientOf = (issuer: string) => ({
   provider: { issuer, audience: 'pay', algorithms: ['ES256'], emailClaim: 'email' },
@@ -20,13 +23,41 @@ const begin = () => beginSignIn(clientOf(server.origin))
 
 test('a provider that failed is asked for its endpoints again; one that has answered is not', async () => {
   await expect(begin()).rejects.toMatchObject({ code: 'unavailable' })
-  const body = { issuer: server.origin, authorization_endpoint: `${server.origin}/authorize` }
+  const body = {
+    issuer: server.origin,
+    jwks_uri: `${server.origin}/jwks`,
+    authorization_endpoint: `${server.origin}/authorize`,
+  }
   server.documents.set(DISCOVERY, { body })
   const begun = await Promise.all([begin(), begin(), begin()])
   begun.push(await begin())
   expect(begun.every(({ location }) => location.startsWith(`${server.origin}/authorize?`))).toBe(true)
   expect(new Set(begun.map(({ state }) => state)).size).toBe(4)
   expect(server.requests).toEqual([DISCOVERY, DISCOVERY])
+})
+
+test('a provider that moves its endpoints is followed after an hour', async () => {
+  const began = Date.now()
+  vi.useFakeTimers({ toFake: ['Date'], now: began })
+  const provider = await startTestProvider()
+  const { origin } = provider
+  const publish = (path: string) => {
+    const body = { issuer: origin, jwks_uri: `${origin}/jwks`, authorization_endpoint: `${origin}${path}` }
+    provider.documents.set(DISCOVERY, { body })
+  }
+  const page = async () => new URL((await beginSignIn(clientOf(origin))).location).pathname
+  try {
+    publish('/authorize')
+    expect(await page()).toBe('/authorize')
+    publish('/moved')
+    vi.setSystemTime(began + 60 * 60_000 - 1)
+    expect(await page()).toBe('/authorize')
+    vi.setSystemTime(began + 60 * 60_000)
+    expect(await page()).toBe('/moved')
+    expect(provider.requests).toEqual([DISCOVERY, DISCOVERY])
+  } finally {
+    await provider.close()
+  }
 })
 
 test.each([
@@ -38,7 +69,7 @@ test.each([
   try {
     const { origin } = provider
     const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
-    provider.documents.set(DISCOVERY, { body: { issuer: origin, ...endpoints } })
+    provider.documents.set(DISCOVERY, { body: { issuer: origin, jwks_uri: `${origin}/jwks`, ...endpoints } })
     provider.documents.set('/token', answer)
     const kept = await beginSignIn(clientOf(origin))
     const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${kept.state}`)
@@ -55,7 +86,7 @@ test('a provider that is gone at the end of a sign-in is unavailable', async () 
   const provider = await startTestProvider()
   const { origin } = provider
   const endpoints = { authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` }
-  provider.documents.set(DISCOVERY, { body: { issuer: origin, ...endpoints } })
+  provider.documents.set(DISCOVERY, { body: { issuer: origin, jwks_uri: `${origin}/jwks`, ...endpoints } })
   const kept = await beginSignIn(clientOf(origin))
   await provider.close()
   const returned = new URL(`https://pay.example/invite/sign-in?code=1&state=${kept.state}`)

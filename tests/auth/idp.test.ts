@@ -1,5 +1,5 @@
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
 import { requireProvider, signInWithProvider, verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
 import { verifySession } from '#lib/auth/session.ts'
@@ -18,6 +18,9 @@ beforeAll(async () => {
   rsa = await providerKey('k2', 'RS256')
 })
 afterAll(() => server.close())
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 /** Each test has a tenant of its own, since keys are remembered for the life of the process. */
 beforeEach(() => {
@@ -271,6 +274,54 @@ test('an unknown key does not make the service fetch the keys again and again', 
     await expect(signIn(await fresh.sign(claims()))).rejects.toMatchObject(invalid)
   }
   expect(server.requests.filter((path) => path.endsWith('/jwks'))).toHaveLength(1)
+})
+
+describe('an hour after discovery', () => {
+  const HOUR_MS = 60 * 60_000
+  const keyFetches = () => server.requests.filter((path) => path.includes('jwks'))
+
+  test('keys that have moved are found, and those at the old address sign nobody in', async () => {
+    const began = Date.now()
+    vi.useFakeTimers({ toFake: ['Date'], now: began })
+    const { issuer } = provider
+    const moved = await providerKey('moved')
+    const before = await key.sign(claims())
+    await signIn(before)
+    publish({ issuer, jwks_uri: `${issuer}/moved-jwks` }, [key.jwk])
+    server.documents.set(`/tenant-${tenant}/moved-jwks`, { body: { keys: [moved.jwk] } })
+    await expect(signIn(await moved.sign(claims()))).rejects.toMatchObject(invalid)
+    vi.setSystemTime(began + HOUR_MS)
+    expect(await signIn(await moved.sign(claims()))).toMatchObject({ sub: 'user-1' })
+    await expect(signIn(before)).rejects.toMatchObject(invalid)
+  })
+
+  test('keys at the same address keep the pause between two fetches', async () => {
+    const began = Date.now()
+    vi.useFakeTimers({ toFake: ['Date'], now: began })
+    await signIn(await key.sign(claims()))
+    vi.setSystemTime(began + HOUR_MS - 1)
+    // jose fetches keys again that are older than ten minutes.
+    await signIn(await key.sign(claims()))
+    expect(keyFetches()).toHaveLength(2)
+    vi.setSystemTime(began + HOUR_MS)
+    const unknown = await providerKey('unknown')
+    await expect(signIn(await unknown.sign(claims()))).rejects.toMatchObject(invalid)
+    expect(server.requests.filter((path) => path.endsWith('openid-configuration'))).toHaveLength(2)
+    expect(keyFetches()).toHaveLength(2)
+  })
+
+  test('a provider that is out of reach gives 503, and is asked again at the next sign-in', async () => {
+    const began = Date.now()
+    vi.useFakeTimers({ toFake: ['Date'], now: began })
+    const token = await key.sign(claims())
+    await signIn(token)
+    const discovery = `/tenant-${tenant}/.well-known/openid-configuration`
+    server.documents.set(discovery, { status: 503 })
+    vi.setSystemTime(began + HOUR_MS)
+    await expect(signIn(token)).rejects.toMatchObject(unavailable)
+    publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk])
+    expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
+  })
 })
 
 test('without a provider: 501', () => {

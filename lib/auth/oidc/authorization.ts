@@ -1,7 +1,9 @@
 import * as oauth from 'oauth4webapi'
 import { isLoopback } from '#lib/config/shapes.ts'
 import { Refusal } from '#lib/http/refusal.ts'
+import { discover } from './discovery.ts'
 import type { ProviderSettings } from './provider.ts'
+import { PROVIDER_TIMEOUT_MS, unreachable } from './provider-request.ts'
 
 /** How a browser signs in at the provider: a public client with PKCE (RFC 7636), which has no secret. */
 export interface BrowserClient {
@@ -16,8 +18,6 @@ export interface PendingSignIn {
   state: string
   verifier: string
 }
-
-const TIMEOUT_MS = 5_000
 
 /**
  * Begins a sign-in: resolves to the address at the provider for the browser to go to (`location`), and to the secrets that
@@ -76,40 +76,12 @@ export async function finishSignIn(client: BrowserClient, kept: PendingSignIn, r
 const notSignedIn = (cause: unknown) =>
   new Refusal('identity-token-invalid', 'the identity provider has not signed you in', { cause })
 
-const unreachable = (cause: unknown) =>
-  new Refusal('unavailable', 'the identity provider cannot be reached', { cause, retryAfter: 10 })
-
-// A build may bundle the routes apart, so what they share hangs on the process.
-const known = globalThis as { authorizationServers?: Map<string, Promise<oauth.AuthorizationServer>> }
-
-/** Where a provider's endpoints are. The answer is kept: anybody can begin a sign-in, and each would ask the provider. */
-async function discover(issuer: string): Promise<oauth.AuthorizationServer> {
-  known.authorizationServers ??= new Map()
-  const server = known.authorizationServers.get(issuer) ?? askForEndpoints(issuer)
-  known.authorizationServers.set(issuer, server)
-  try {
-    return await server
-  } catch (error) {
-    known.authorizationServers.delete(issuer)
-    throw error
-  }
-}
-
-async function askForEndpoints(issuer: string): Promise<oauth.AuthorizationServer> {
-  try {
-    const address = new URL(issuer)
-    return await oauth.processDiscoveryResponse(address, await oauth.discoveryRequest(address, secured(issuer)))
-  } catch (cause) {
-    throw unreachable(cause)
-  }
-}
-
 /** Only a provider on this very machine is asked without TLS. */
 function secured(issuer: string) {
   const { protocol, hostname } = new URL(issuer)
   return {
     [oauth.allowInsecureRequests]: protocol === 'http:' && isLoopback(hostname),
-    signal: () => AbortSignal.timeout(TIMEOUT_MS),
+    signal: () => AbortSignal.timeout(PROVIDER_TIMEOUT_MS),
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { fetchCapped } from './provider.ts'
+import { fetchCapped } from './provider-request.ts'
 
 const CLAIMS = z.record(z.string(), z.unknown())
 
