@@ -2,6 +2,8 @@ import { Asset, Keypair, Operation, TransactionBuilder } from '@stellar/stellar-
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendAndWait } from '#lib/cli/participants.ts'
+import type { LoadedProver } from '#lib/prover/loading.ts'
+import { prover } from '#lib/prover/stand-in.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
@@ -55,15 +57,37 @@ test('an item is paid by the channel that it holds, and by no channel that had n
   }
 })
 
-test('an item that one relay has taken and cannot prove is paid by another relay', async () => {
-  const helpless = { prove: () => Promise.reject(new Error('out of reach')) }
+test('a relay that cannot prove an item gives its channel back, and another relay proves and pays the item', async () => {
+  const tried: string[] = []
+  const helpless = {
+    prove: () => {
+      tried.push('first')
+      return Promise.reject(new Error('out of reach'))
+    },
+  }
+  const working: LoadedProver = {
+    ...prover,
+    prove: (statement) => {
+      tried.push('second')
+      return prover.prove(statement)
+    },
+  }
   await using _first = await fixture.relay({ prover: helpless })
   const job = await post(8)
-  const status = async () =>
-    (await fixture.db.query.batchItems.findFirst({ where: (item, { eq }) => eq(item.job, job) }))?.status
-  await expect.poll(status).toBe('taken')
-  await using _second = await fixture.relay()
-  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  await expect.poll(() => tried).toContain('first')
+  const itemAndHolders = async () => {
+    const item = await fixture.db.query.batchItems.findFirst({ where: (row, { eq }) => eq(row.job, job) })
+    const holders = await fixture.db.query.relayChannels.findMany({ where: (row, { eq }) => eq(row.itemJob, job) })
+    return [item?.status, item?.channel, holders.length]
+  }
+  await expect.poll(itemAndHolders).toEqual(['queued', null, 0])
+  expect(tried).not.toContain('second')
+  await using _second = await fixture.relay({ prover: working })
+  expect(await fixture.ended(client, job)).toMatchObject({
+    status: 'completed',
+    results: [{ i: 0, status: 'SUCCESS' }],
+  })
+  expect(tried.filter((relay) => relay === 'second')).not.toEqual([])
 })
 
 test('a channel that has no XLM for its merge leaves the item to the others', async () => {

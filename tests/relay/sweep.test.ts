@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { GET } from '#app/api/cron/sweep/route.ts'
+import { contractors } from '#drizzle/schema/directory.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { provideService } from '#lib/server/services.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
@@ -21,6 +22,14 @@ async function cron(authorization?: string): Promise<{ status: number; body: Rec
   const headers = { ...(authorization !== undefined && { authorization }) }
   const response = await GET(new Request('http://localhost:3000/api/cron/sweep', { headers }), undefined)
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+/** The positions of a job's items that have a message, once for each message. */
+async function messagesOf(jobId: string): Promise<number[]> {
+  const answer = await fixture.db.execute(
+    sql`SELECT (data->>'position')::int AS position FROM pgboss.job WHERE data->>'job' = ${jobId} ORDER BY 1`,
+  )
+  return (answer as unknown as { rows: { position: number }[] }).rows.map(({ position }) => position)
 }
 
 describe('GET /cron/sweep', () => {
@@ -55,25 +64,42 @@ describe('GET /cron/sweep', () => {
     expect(contractor?.status).toBe('ready')
   })
 
-  test('reports a part that failed as null, and a count for each other part', async () => {
-    fixture.ledger.proxy.rule(() => ({ status: 503 }))
+  test('reports a part that failed as null, does all the others, and does the failed part when it is asked again', async () => {
+    await fixture.engaged()
     await fixture.db.execute(sql`UPDATE contractors SET status = 'invited', pvk = NULL`)
-    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: null, challenges: 0 })
+    const waiting = await fixture.db.$count(contractors)
+    await fixture.db.insert(usedChallenges).values({ hash: 'older', expiresAt: new Date(Date.now() - 60_000) })
+    const client = await fixture.client()
+    const jobId = await fixture.begin(client, 3)
+    await fixture.db.execute(sql`DELETE FROM pgboss.job`)
+    fixture.ledger.proxy.rule(() => ({ status: 503 }))
+    const { status, body } = await cron(`Bearer ${SECRET}`)
+    const failed = Object.keys(body).filter((part) => body[part] === null)
+    expect([status, failed]).toEqual([200, ['contractors']])
+    // The items come after the contractors, and the challenges after the items.
+    expect(body).toMatchObject({ items: 1, challenges: 1 })
+    expect(await messagesOf(jobId)).toEqual([0])
+    expect(await fixture.db.query.usedChallenges.findMany({ where: (row, { eq }) => eq(row.hash, 'older') })).toEqual(
+      [],
+    )
+    fixture.ledger.proxy.rule(null)
+    expect((await cron(`Bearer ${SECRET}`)).body).toMatchObject({ contractors: waiting })
+    await fixture.db.execute(
+      sql`UPDATE batch_items SET queued_at = queued_at - interval '25 hours' WHERE job = ${jobId}`,
+    )
+    await cron(`Bearer ${SECRET}`)
+    expect((await fixture.read(client, jobId)).body.status).toBe('failed')
   })
 })
 
 test('an item whose message was lost gets another, and one only', async () => {
   const client = await fixture.client()
   const jobId = await fixture.begin(client, 1, 2)
-  const messages = async () => {
-    const answer = await fixture.db.execute(sql`SELECT 1 FROM pgboss.job WHERE data->>'job' = ${jobId}`)
-    return (answer as unknown as { rows: unknown[] }).rows.length
-  }
-  expect(await messages()).toBe(2)
+  expect(await messagesOf(jobId)).toEqual([0, 1])
   await fixture.db.execute(sql`DELETE FROM pgboss.job`)
   await cron(`Bearer ${SECRET}`)
   await cron(`Bearer ${SECRET}`)
-  expect(await messages()).toBe(2)
+  expect(await messagesOf(jobId)).toEqual([0, 1])
 })
 
 test('an item that holds a channel whose key no relay has is paid by another channel', async () => {
@@ -93,6 +119,8 @@ test('an item that holds a channel whose key no relay has is paid by another cha
     where: (channel, { eq }) => eq(channel.address, 'GONE'),
   })
   expect(gone).toMatchObject({ itemJob: null })
+  const [item] = await fixture.db.query.batchItems.findMany({ where: (row, { eq }) => eq(row.job, jobId) })
+  expect(fixture.channels.map((channel) => channel.publicKey())).toContain(item?.channel)
 })
 
 test('an item that no relay could pay within a day is given up, also when its transfer was signed and never recorded', async () => {
