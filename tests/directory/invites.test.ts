@@ -10,16 +10,23 @@ import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, idOf, keyOf, NOW } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
+import { type EmailProvider, startEmailProvider } from './email-provider.ts'
 
 let service: TestService<'fake'>
 let logged: string[]
+let provider: EmailProvider
 let users = 6_000
 let employer: string
 
 beforeAll(async () => {
-  service = await openTestService(atNoon({ FRONTEND_URL: 'https://app.example/payroll/' }))
+  provider = await startEmailProvider()
+  const variables = { ...provider.variables, FRONTEND_URL: 'https://app.example/payroll/' }
+  service = await openTestService(atNoon(variables))
 })
-afterAll(() => service.close())
+afterAll(async () => {
+  await service.close()
+  await provider.close()
+})
 beforeEach(async () => {
   logged = captureLog()
   service.clock.now = NOW
@@ -102,6 +109,17 @@ describe('POST /invites/{token}/accept', () => {
     const { address } = await newcomer()
     const token = await invite(await create({ name: 'Jo', address, email: 'jo@b.example' }))
     expect((await accept(await signIn(address), token)).status).toBe(200)
+  })
+
+  test('a record with an email is refused to a user whose email is the same but not verified', async () => {
+    const email = 'kim@b.example'
+    const signIn = (verified: boolean) => provider.signIn(service, { sub: 'kim', email, verified })
+    const id = await create({ name: 'Kim', email })
+    const token = await invite(id)
+    expect(refused(await accept(await signIn(false), token))).toEqual([403, 'this invite is for somebody else'])
+    const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
+    expect(row).toMatchObject({ linkedSub: null, inviteAcceptedAt: null })
+    expect((await accept(await signIn(true), token)).status).toBe(200)
   })
 
   test('links the user to the record; the account of a wallet becomes its address', async () => {

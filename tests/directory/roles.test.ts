@@ -12,14 +12,20 @@ import type { Answer, Method } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, fieldsOf, idOf, keyOf, NOW } from '../support/directory.ts'
 import { ISSUER, openTestService, type TestService } from '../support/test-service.ts'
+import { type EmailProvider, startEmailProvider } from './email-provider.ts'
 
 let service: TestService<'fake'>
+let provider: EmailProvider
 let users = 4_000
 
 beforeAll(async () => {
-  service = await openTestService(atNoon())
+  provider = await startEmailProvider()
+  service = await openTestService(atNoon(provider.variables))
 })
-afterAll(() => service.close())
+afterAll(async () => {
+  await service.close()
+  await provider.close()
+})
 beforeEach(() => {
   captureLog()
   service.clock.now = NOW
@@ -177,6 +183,19 @@ describe('a pending invite', () => {
       invite: { role: 'contractor' },
     })
     expect(await me(await service.user('not dan'))).toMatchObject({ roles: ['employer'] })
+  })
+
+  test('is hidden from a user whose email the provider has not verified, also after it once was verified', async () => {
+    const employer = await newcomer()
+    await create(employer.session, { name: 'Eve', email: 'eve@b.example' })
+    const email = 'eve@b.example'
+    const signIn = (sub: string, verified: boolean) => provider.signIn(service, { sub, email, verified })
+    const stranger = await me(await signIn('a stranger', false))
+    expect([stranger.roles, stranger.needsOnboarding, stranger.invite]).toEqual([['employer'], false, undefined])
+    const rows = service.db.select({ email: identities.email }).from(identities)
+    expect(await rows.where(eq(identities.sub, 'a stranger'))).toEqual([{ email: null }])
+    expect(await me(await signIn('eve', true))).toMatchObject({ roles: [], invite: { role: 'contractor' } })
+    expect((await me(await signIn('eve', false))).invite).toBeUndefined()
   })
 
   test('to a user with an empty organisation needs onboarding, and to one with records does not', async () => {
