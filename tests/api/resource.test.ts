@@ -199,34 +199,52 @@ describe('CORS', () => {
     }
   })
 
-  test('CORS_ORIGINS narrows it', async () => {
+  /** The handlers under a configuration that is read anew. */
+  const under = async (origins: string | undefined, options?: ResourceOptions) => {
     vi.resetModules()
-    vi.stubEnv('CORS_ORIGINS', 'https://app.example, https://other.example')
-    const narrowed = await import('#lib/api/resource.ts')
-    const handlers = narrowed.resource({
-      GET: async () => Response.json({}, { headers: { Vary: 'Accept' } }),
-      POST: async () => {
-        throw new Error('bug')
+    vi.stubEnv('CORS_ORIGINS', origins)
+    const handlers = (await import('#lib/api/resource.ts')).resource(
+      {
+        GET: async () => Response.json({}, { headers: { Vary: 'Accept' } }),
+        POST: async () => {
+          throw new Error('bug')
+        },
       },
-    })
-    const ask = async (method: 'GET' | 'POST' | 'PUT' | 'OPTIONS', origin?: string) => {
+      options,
+    )
+    return async (method: 'GET' | 'POST' | 'PUT' | 'OPTIONS', origin?: string) => {
       const { headers } = await handlers[method](new Request(url, { method, headers: origin ? { origin } : {} }), {})
-      return [headers.get('access-control-allow-origin'), headers.get('vary')]
+      return { allowed: headers.get('access-control-allow-origin'), vary: headers.get('vary'), headers }
     }
-    for (const method of ['POST', 'PUT', 'OPTIONS'] as const) {
-      expect(await ask(method, 'https://other.example')).toEqual(['https://other.example', 'Origin'])
-      expect(await ask(method, 'https://evil.example')).toEqual([null, 'Origin'])
-      expect(await ask(method, 'null')).toEqual([null, 'Origin'])
-      expect(await ask(method)).toEqual([null, 'Origin'])
+  }
+  const [APP, OTHER] = ['https://app.example', 'https://other.example:8443']
+  const strangers = [
+    ...['https://evil.example', 'http://app.example', 'https://app.example:8443', 'https://other.example', 'null'],
+    ...['https://app.example.evil.example', 'https://evil.example/https://app.example', `${APP}, ${OTHER}`, '*'],
+  ]
+
+  test.each([
+    ['unset', undefined, [undefined, APP, ...strangers], []],
+    ['empty', '', [undefined, APP, ...strangers], []],
+    ['one origin', APP, [APP], [undefined, OTHER, ...strangers]],
+    ['several origins', `${APP}, ${OTHER}`, [APP, OTHER], [undefined, ...strangers]],
+  ] as const)('CORS_ORIGINS %s: it says whose pages may read every answer', async (_, origins, readers, others) => {
+    const ask = await under(origins)
+    for (const method of ['GET', 'POST', 'PUT', 'OPTIONS'] as const) {
+      const own = method === 'GET' ? ['Accept'] : []
+      const vary = (origins ? [...own, 'Origin'] : own).join(', ') || null
+      for (const origin of readers) {
+        expect(await ask(method, origin)).toMatchObject({ allowed: origins ? origin : '*', vary })
+      }
+      for (const origin of others) expect(await ask(method, origin)).toMatchObject({ allowed: null, vary })
     }
-    expect(await ask('GET', 'https://app.example')).toEqual(['https://app.example', 'Accept, Origin'])
-    const everybodys = narrowed.resource({}, { readers: 'everybody' })
-    for (const method of ['GET', 'OPTIONS'] as const) {
-      const { headers } = await everybodys[method](
-        new Request(url, { headers: { origin: 'https://evil.example' } }),
-        {},
-      )
-      expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual(['*', null])
+  })
+
+  test('a route that a standard opens may be read from everywhere, beside CORS_ORIGINS', async () => {
+    const ask = await under(APP, { readers: 'everybody' })
+    for (const method of ['GET', 'POST', 'PUT', 'OPTIONS'] as const) {
+      const vary = method === 'GET' ? 'Accept' : null
+      expect(await ask(method, 'https://evil.example')).toMatchObject({ allowed: '*', vary })
     }
   })
 
@@ -238,13 +256,18 @@ describe('CORS', () => {
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
   })
 
-  test('a route that is for our own pages alone sends no CORS header', async () => {
-    const own = resource({ GET: async () => ({}) }, { readers: 'ourselves' })
-    for (const method of ['GET', 'POST', 'OPTIONS'] as const) {
-      const { headers } = await own[method](new Request(url), {})
-      expect([...headers.keys()].filter((name) => /allow-origin|expose/.test(name))).toEqual([])
-    }
-  })
+  test.each([undefined, '', APP])(
+    'no page elsewhere reads a route for our own pages, with CORS_ORIGINS %s',
+    async (origins) => {
+      const ask = await under(origins, { readers: 'ourselves' })
+      for (const method of ['GET', 'POST', 'PUT', 'OPTIONS'] as const) {
+        for (const origin of [undefined, APP, 'https://evil.example']) {
+          const { headers } = await ask(method, origin)
+          expect([...headers.keys()].filter((name) => /allow-origin|allow-credentials|expose/.test(name))).toEqual([])
+        }
+      }
+    },
+  )
 })
 
 describe('bodies', () => {
