@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import * as idp from '#app/api/auth/idp/route.ts'
 import * as challenge from '#app/api/auth/sep10/challenge/route.ts'
 import * as verify from '#app/api/auth/sep10/verify/route.ts'
-import { verifySession } from '#lib/auth/session.ts'
+import * as email from '#app/invite/email/route.ts'
+import { type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/devnet.ts'
 import { accountEntry, type FakeRpc, signerKey } from '../support/fake-rpc.ts'
 import { type LocalServer, serveLocally } from '../support/local-server.ts'
@@ -182,4 +183,39 @@ describe('POST /auth/idp', () => {
       expect(response.headers.get('retry-after')).toBe('10')
     })
   })
+})
+
+describe('POST /invite/email', () => {
+  const signIn = (address: unknown) => post(email.POST, 'email', JSON.stringify({ email: address }))
+  const withTestIssuer = <Result>(work: (sessions: SessionSettings) => Promise<Result>) =>
+    service.withVariables({}, async ({ settings }) => {
+      settings.testIssuer = issuer
+      return await work(settings.sessions)
+    })
+
+  test.each(['ada@example.com', 'jörg@bücher.example', `${'ж'.repeat(240)}@example.com`])(
+    'gives a session to %s, whom a record may name',
+    (address) =>
+      withTestIssuer(async (sessions) => {
+        const answer = await signIn(address)
+        expect(answer.status).toBe(200)
+        const { session } = (await answer.json()) as { session: string }
+        expect(await verifySession(sessions, session, new Date())).toMatchObject({ kind: 'idp', email: address })
+      }),
+  )
+
+  test('knows two spellings of an email as one user', () =>
+    withTestIssuer(async (sessions) => {
+      const users = ['jörg@example.com', 'Jo\u0308rg@Example.com'].map(async (address) => {
+        const { session } = (await (await signIn(address)).json()) as { session: string }
+        return (await verifySession(sessions, session, new Date())).sub
+      })
+      const [one, other] = await Promise.all(users)
+      expect(one).toBe(other)
+    }))
+
+  test.each([undefined, '', 7, 'ada', 'Ada <ada@example.com>', 'ada@example.com, bob@example.com'])(
+    'refuses %j',
+    (address) => withTestIssuer(async () => expect((await signIn(address)).status).toBe(400)),
+  )
 })

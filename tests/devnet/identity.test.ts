@@ -41,6 +41,12 @@ describe('the test issuer', () => {
     expect(decodeProtectedHeader(body.access_token)).toMatchObject({ alg: 'ES256', typ: 'at+jwt' })
   })
 
+  test('takes every email address that the directory takes', async () => {
+    const token = await tokenFor({ sub: 'jo', email: 'jörg@bücher.example' })
+    const { identity } = await verifyAccessToken(provider(), token, new Date())
+    expect(identity).toMatchObject({ sub: 'jo', email: 'jörg@bücher.example' })
+  })
+
   test('needs no email address', async () => {
     const { identity } = await verifyAccessToken(provider(), await tokenFor({ sub: 'bob' }), new Date())
     expect(identity).toEqual({ kind: 'idp', sub: 'bob', issuer })

@@ -70,7 +70,11 @@ export function AcceptInvite({ token, email, problem, contract, isLocal, childre
               <input
                 id="email"
                 name="email"
-                type="email"
+                // A field of the type email takes no letter outside ASCII before the @, and rewrites those after it.
+                type="text"
+                inputMode="email"
+                autoCapitalize="none"
+                spellCheck={false}
                 required
                 autoComplete="email"
                 placeholder="you@example.com"

@@ -7,8 +7,9 @@ import { readJson } from '#lib/http/body.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { service } from '#lib/server/services.ts'
+import { emailField } from '#lib/text/plain-text.ts'
 
-const BODY = z.object({ email: z.email('email required').max(254) }, 'email required')
+const BODY = z.object({ email: emailField }, 'email required')
 
 /** A session for any email, by the test issuer of the embedded ledger; with another provider there is no such route. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(

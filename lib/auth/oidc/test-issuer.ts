@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
+import { foldEmail } from '#lib/text/plain-text.ts'
 
 const GRANTED = z.object({ access_token: z.string() })
 
@@ -12,7 +14,8 @@ export async function askTestIssuer(issuer: string, email: string): Promise<stri
     const answer = await fetch(`${issuer}/token`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ sub: email, email }),
+      // A sub holds ASCII only, and an email any script.
+      body: JSON.stringify({ sub: hash('sha256', foldEmail(email)), email }),
       signal: AbortSignal.timeout(10_000),
     })
     return GRANTED.parse(await answer.json()).access_token

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import { z } from 'zod'
+import { isEmail } from '#lib/text/plain-text.ts'
 import { readBody } from './body.ts'
 
 const TOKEN_TTL = 3600
@@ -8,7 +9,7 @@ const LARGEST_BODY = 16 * 1024
 
 const tokenRequest = z.object({
   sub: z.string().regex(/^[\x20-\x7e]{1,255}$/, 'sub must be 1 to 255 printable ASCII characters'),
-  email: z.email().max(254).optional(),
+  email: z.string().refine(isEmail, 'email must be an email address').optional(),
 })
 
 /** A new private key for `identityIssuer`. Keep it: tokens of an earlier run are good only under the same key. */
