@@ -2,7 +2,7 @@ import type { Route } from 'next'
 import Link from 'next/link'
 import type { Attention } from '#lib/operator/attention.ts'
 import { age, dayOf, Moment } from './figures.tsx'
-import { BatchLink, ContractorLink, isEmail, OrganisationLink, User } from './record-links.tsx'
+import { BatchLink, ContractorLink, OrganisationLink, User } from './record-links.tsx'
 import { Shape } from './status.tsx'
 
 interface AttentionItemsProps {
@@ -77,16 +77,16 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
 function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
   if (!organisation && !batch && contractors.length === 0) return null
-  const emails = users.filter(isEmail)
+  const reached = users.filter(({ email }) => email !== null)
   // A wallet cannot be written to: it stands only where nothing else is known.
-  const contacts = emails.length > 0 ? emails : users
+  const contacts = reached.length > 0 ? reached : users
   return (
     <p className="text-soft">
       {organisation && <OrganisationLink {...organisation} path="/batches" />}
       {contacts.map((user, index) => (
-        <span key={user}>
+        <span key={user.sub}>
           {index === 0 ? ' (' : ', '}
-          <User name={user} network={network} />
+          <User {...user} network={network} />
           {index === contacts.length - 1 && ')'}
         </span>
       ))}

@@ -1,22 +1,20 @@
 import Link from 'next/link'
+import type { OrganisationUser } from '#lib/operator/attention.ts'
 import { Address } from './hash.tsx'
 import { addressOf } from './query.ts'
 
 const NAME = 'underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
 
-/** Whether a user is known by its email; the sub of an identity provider may have an `@`, too. */
-export const isEmail = (user: string): boolean => /^[^\s@|]+@[^\s@|]+$/.test(user)
-
 /** A user of an organisation by its email, to which one can write, or by its wallet. */
-export function User({ name, network }: { name: string; network: string }) {
-  if (isEmail(name)) {
+export function User({ sub, email, network }: OrganisationUser & { network: string }) {
+  if (email !== null) {
     return (
-      <a href={`mailto:${name}`} className={NAME}>
-        {name}
+      <a href={`mailto:${email}`} className={NAME}>
+        {email}
       </a>
     )
   }
-  return name.length > 40 ? <Address value={name} network={network} /> : name
+  return sub.length > 40 ? <Address value={sub} network={network} /> : sub
 }
 
 /** The name of an organisation, which leads to what `path` lists of it. */

@@ -4,6 +4,13 @@ export interface NamedRecord {
   name: string
 }
 
+/** A user of an organisation: reached by its email, if that is known, or else by its wallet. */
+export interface OrganisationUser {
+  /** the account of a wallet, or the name that the identity provider has for the user */
+  sub: string
+  email: string | null
+}
+
 /** How many contractors are named; the others are counted. */
 export const NAMES_SHOWN = 4
 
@@ -25,7 +32,7 @@ export interface Attention {
   actor: 'operator' | 'employer'
   organisation?: NamedRecord
   /** how its users are reached */
-  users?: readonly string[]
+  users?: readonly OrganisationUser[]
   batch?: NamedRecord
   contractors?: readonly NamedRecord[]
   /** how many contractors more than those */

@@ -2,6 +2,7 @@ import { and, count, desc, eq, max, or, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
 import { batchLimit } from './lateness.ts'
 import { type List, type ListRequest, readPage } from './list.ts'
@@ -13,8 +14,7 @@ export interface OrganisationLine {
   id: string
   name: string
   createdAt: Date
-  /** the wallets and emails of its users */
-  users: string[]
+  users: OrganisationUser[]
   contractors: number
   batches: number
   /** batches that are being paid, and how many of them stand still */

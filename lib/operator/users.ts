@@ -1,10 +1,10 @@
 import { eq, inArray } from 'drizzle-orm'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { NamedRecord } from './attention.ts'
+import type { NamedRecord, OrganisationUser } from './attention.ts'
 
-/** How the users of organisations are reached, by organisation: each by its email, or else by its wallet. */
-export async function findUsers(db: Database, ids: readonly string[]): Promise<Map<string, string[]>> {
+/** The users of organisations, by organisation. */
+export async function findUsers(db: Database, ids: readonly string[]): Promise<Map<string, OrganisationUser[]>> {
   if (ids.length === 0) return new Map()
   const rows = await db
     .select({ organisation: identities.organisation, sub: identities.sub, email: identities.email })
@@ -12,7 +12,7 @@ export async function findUsers(db: Database, ids: readonly string[]): Promise<M
     .where(inArray(identities.organisation, [...new Set(ids)]))
     .orderBy(identities.createdAt, identities.sub)
   const grouped = Map.groupBy(rows, ({ organisation }) => organisation ?? '')
-  return new Map([...grouped].map(([id, users]) => [id, users.map(({ email, sub }) => email ?? sub)]))
+  return new Map([...grouped].map(([id, users]) => [id, users.map(({ sub, email }) => ({ sub, email }))]))
 }
 
 /** The organisations of the users of jobs, by `kind:sub`. */

@@ -248,7 +248,7 @@ test('a job of the relay that failed or stands still is told with its organisati
     actor: 'operator',
     remedy: expect.stringContaining('Send more USDC to the channels'),
     organisation: { name: 'Northwind' },
-    users: ['ada@northwind.example'],
+    users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
     until: { event: 'later transfers pay the same people', at: new Date('2026-11-27T12:10:00Z') },
   })

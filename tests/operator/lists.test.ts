@@ -188,7 +188,7 @@ describe('a search finds', () => {
 
   test('an organisation by the email of a user', async () => {
     expect((await listOrganisations(db, { q: 'ada@north', page: 1 }, NOW)).rows).toMatchObject([
-      { name: 'Northwind', contractors: ALL, batches: 7_500, users: ['ada@northwind.example'] },
+      { name: 'Northwind', contractors: ALL, batches: 7_500, users: [{ sub: 'ada', email: 'ada@northwind.example' }] },
     ])
   })
 

@@ -53,7 +53,7 @@ export function JobDetails({ job, network, now, isOpen }: JobDetailsProps) {
               <OrganisationLink id={job.organisation} name={job.organisationName} path="/jobs" />,{' '}
             </>
           )}
-          <User name={job.userEmail ?? job.userSub} network={network} />. The amounts are sealed to the relay.
+          <User sub={job.userSub} email={job.userEmail} network={network} />. The amounts are sealed to the relay.
         </p>
       </div>
     </details>

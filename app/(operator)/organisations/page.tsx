@@ -73,8 +73,8 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
       users.length === 0
         ? '–'
         : users.map((user) => (
-            <span key={user} className="block [overflow-wrap:anywhere]">
-              <User name={user} network={network} />
+            <span key={user.sub} className="block [overflow-wrap:anywhere]">
+              <User {...user} network={network} />
             </span>
           )),
   },
