@@ -252,6 +252,19 @@ describe('POST /batches/{id}/ready', () => {
   })
 })
 
+test('GET /batches/{id} gives its payouts page by page, in their order', async () => {
+  const payees = await Promise.all(Array.from({ length: 5 }, (_, index) => ada.engage(`paged ${index}`)))
+  const { id, payouts } = await ada.prepare(payees)
+  const pages: unknown[][] = []
+  for (let link: string | undefined = '?limit=2'; link && pages.length < 5; ) {
+    const page: Awaited<ReturnType<typeof ada.ask<BatchWithPayouts>>> = await ada.ask('GET', `/batches/${id}${link}`)
+    pages.push(page.body.payouts)
+    link = page.link
+  }
+  expect(pages.map((page) => page.length)).toEqual([2, 2, 1])
+  expect(pages.flat()).toEqual(payouts)
+})
+
 test('GET /batches/{id}/status is the counters and nothing else', async () => {
   const { id } = await ada.prepare([await ada.engage('counted')])
   expect(await ada.ask('GET', `/batches/${id}/status`)).toEqual({

@@ -49,6 +49,15 @@ describe('a channel', () => {
     expect([await isAble([], last), await isAble([], new Date(last.getTime() + 1))]).toEqual([true, false])
   })
 
+  test('is not for an item that is doubted, until its moment has come', async () => {
+    await makeChannels('A')
+    const item = await take(await makeItem(), 'A')
+    const doubtedUntil = new Date(LATER.getTime() + 1)
+    await returnItem(holding(), item, { doubt: { doubtedUntil, doubtedLedger: 7 } })
+    expect(await takeUp({ ...holding('A'), now: () => LATER }, item)).toBe('doubted')
+    expect(await takeUp({ ...holding('A'), now: () => doubtedUntil }, item)).toMatchObject({ item: { channel: 'A' } })
+  })
+
   test('is held by one item, and an item holds one: of many workers at once each gets another', async () => {
     await makeChannels('A', 'B', 'C')
     const items = await makeJob(8)

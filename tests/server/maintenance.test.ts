@@ -80,7 +80,7 @@ test('chores run again after one has failed', async () => {
   await end()
 })
 
-test('maintenance ends with the chore under way: none starts after that', async () => {
+test('chores do not overlap, and maintenance ends with the one under way: none starts after that', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const { running } = service
@@ -94,6 +94,7 @@ test('maintenance ends with the chore under way: none starts after that', async 
     done.push('transfers')
   }
   const end = startMaintenance({ ...running, database, submission: { ...running.submission, refresh } }, 1000)
+  vi.advanceTimersByTime(10_000)
   const ended = end().then(() => done.push('maintenance'))
   vi.advanceTimersByTime(10_000)
   gate.resolve()

@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import { decodePoint, FIELD, H, multiply } from '#lib/wallet/grumpkin.ts'
@@ -51,6 +52,19 @@ describe('keys', () => {
     expect(keys.vk).toBe(CHAIN.vk)
     expect(hex(keys.spendingKey)).toBe(CHAIN.spendingKey)
     expect(hex(keys.viewingKey)).toBe(CHAIN.viewingKey)
+  })
+
+  test('are drawn again with the next counter, four bytes little-endian, where a draw is beyond the field', () => {
+    const domain = 'openzeppelin/confidential-token/v1/sk'
+    const signer = keypair('holder 12')
+    const root = signer.signMessage(`${domain}\n${TOKEN}\n${signer.publicKey()}`)
+    const bound = [TOKEN, signer.publicKey()].map((address) => addressToField(address).toString(16).padStart(64, '0'))
+    const draw = (counter: string) => {
+      const drawn = hkdfSync('sha512', root, domain, Buffer.from(bound.join('') + counter, 'hex'), 32)
+      return BigInt(`0x${Buffer.from(drawn).toString('hex')}`) & ((1n << 254n) - 1n)
+    }
+    expect(draw('00000000')).toBeGreaterThanOrEqual(FIELD)
+    expect(deriveKeys(signer, TOKEN).sk).toBe(draw('01000000'))
   })
 
   test('are points to the secrets, by H', () => {
