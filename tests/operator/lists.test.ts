@@ -34,8 +34,9 @@ beforeAll(async () => {
   )
   ids = { one: made[0].id, other: made[1].id }
   await pool.query(
-    `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES ('idp', 'ada', 'i', 'ada@northwind.example', $1)`,
-    [ids.one],
+    `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES
+     ('idp', 'ada', 'i', 'ada@northwind.example', $1), ('idp', 'user 5', 'i', 'bob@example.com', $2)`,
+    [ids.one, ids.other],
   )
   await pool.query(
     `INSERT INTO batches (organisation, name, status, created_at)
@@ -60,7 +61,7 @@ beforeAll(async () => {
     `INSERT INTO transfers (account, recipient, quota_account, sponsor, bid, sequence_number, quota_day, recorded_ledger,
        status, hash, organisation, payout, created_at, settled_at)
      SELECT $2, CASE WHEN n % 100 = 0 THEN $3 WHEN n = 11 THEN 'GADDRESS77' ELSE 'G' END,
-       NULL, 'S', 200, n, 'd', 1, CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 1000 = 4 THEN 'expired' ELSE 'succeeded' END,
+       CASE WHEN n = 15 THEN 'idp:payer' END, 'S', 200, n, 'd', 1, CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 1000 = 4 THEN 'expired' ELSE 'succeeded' END,
        CASE WHEN n % 1000 <> 4 THEN CASE WHEN n % 2 = 0 THEN 'a' ELSE 'b' END || lpad(to_hex(n), 63, '0') END, $1,
        CASE WHEN n = 9 THEN (SELECT p.id FROM payouts p JOIN contractors c ON c.id = p.contractor WHERE c.name = 'Contractor 12') END,
        $4::timestamptz - n * interval '1 minute', $4 FROM generate_series(0, ${ALL - 1}) n`,
@@ -88,8 +89,9 @@ beforeAll(async () => {
     [NOW],
   )
   await pool.query(
-    `INSERT INTO batch_items (job, position, status, quota_account, inner_hash, hash, queued_at, settled_at)
-     SELECT id, 0, 'paid', user_sub, CASE WHEN user_sub = 'ada' THEN $1 END, 'hash of ' || user_sub, created_at, created_at FROM batch_jobs`,
+    `INSERT INTO batch_items (job, position, status, quota_account, inner_hash, hash, recipient, channel, queued_at, settled_at)
+     SELECT id, 0, CASE WHEN user_sub = 'user 5' THEN 'failed' ELSE 'paid' END, user_sub, CASE WHEN user_sub = 'ada' THEN $1 END, 'hash ' || right(user_sub, 2), 'GADDRESS' || right(user_sub, 2),
+       'channel ' || right(user_sub, 2), created_at, created_at FROM batch_jobs`,
     [hashOf('a', 9)],
   )
   await recordAudit(
@@ -181,6 +183,57 @@ describe('a search finds', () => {
     }
   })
 
+  test.each<[string, (q: string) => Promise<{ total: number }>, Record<string, number>]>([
+    ['contractors', (q) => listContractors(db, ask({ q })), { 'TRACTOR 777': 11, northwi: ALL, contoso: 0 }],
+    [
+      'jobs',
+      (q) => listJobs(db, ask({ q })),
+      {
+        'SER 31': 1,
+        contoso: 1,
+        'bob@exam': 1,
+        [hashOf('A', 9).slice(30)]: 1,
+        'Ash 20': 1,
+        dress20: 1,
+        'Nel 20': 1,
+        'tractor 20': 1,
+        'C20@exam': 1,
+        'tractor 50': 0,
+      },
+    ],
+    [
+      'organisations',
+      (q) => listOrganisations(db, { q, page: 1 }, NOW),
+      { TOSO_1: 1, 'BOB@': 1, 'SER 5': 1, 'user 6': 0 },
+    ],
+    ['refusals', (q) => listRefusals(db, ask({ q })), { g0: 25, EMO: 25, [hashOf('D', 2_400).slice(30)]: 1, g1: 0 }],
+    ['audit', (q) => listAudit(db, { ...AUDIT, q }, 1), { g77: 25, 'FER.REF': 25, EMO: 25, contoso: 0 }],
+    [
+      'transfers',
+      (q) => transfers({ q }),
+      {
+        [hashOf('A', 64).slice(0, -1)]: 16,
+        [hashOf('B', 64).slice(0, -1)]: 16,
+        [ACCOUNT(2).slice(1, 30)]: 100,
+        'P:PAY': 1,
+        'payroll 1': 1,
+        'TRACTOR 12': 1,
+        'C77@exam': 1,
+        'payroll 2': 0,
+      },
+    ],
+  ])('%s by part of each thing that they are known by', async (_, list, expected) => {
+    const found: [string, number][] = []
+    for (const q of Object.keys(expected)) found.push([q, (await list(q)).total])
+    expect(Object.fromEntries(found)).toEqual(expected)
+  })
+
+  test('an organisation by part of its id', async () => {
+    expect((await listOrganisations(db, { q: ids.other.slice(3, 20), page: 1 }, NOW)).rows).toMatchObject([
+      { id: ids.other },
+    ])
+  })
+
   test('a contractor by part of the email or of the address', async () => {
     expect((await listContractors(db, ask({ q: 'C77@EXAMPLE' }))).rows).toMatchObject([{ name: 'Contractor 77' }])
     expect((await listContractors(db, ask({ q: 'address9998' }))).rows).toMatchObject([{ name: 'Contractor 9998' }])
@@ -256,7 +309,7 @@ describe('a search finds', () => {
 
   test('a job by its user, its hash or its organisation', async () => {
     expect((await listJobs(db, ask({ q: 'user 31' }))).total).toBe(1)
-    expect((await listJobs(db, ask({ q: 'HASH OF USER 31' }))).total).toBe(1)
+    expect((await listJobs(db, ask({ q: 'HASH 31' }))).total).toBe(1)
     expect((await listJobs(db, ask({ q: 'ada@north' }))).rows).toMatchObject([
       { userSub: 'ada', userEmail: 'ada@northwind.example' },
     ])
@@ -264,13 +317,14 @@ describe('a search finds', () => {
     expect((await listJobs(db, ask({ organisation: ids.one }))).rows).toMatchObject([{ userSub: 'ada' }])
   })
 
-  test('a payout of a batch by part of its address or its hash, or by a hash of its transfer', async () => {
+  test('a payout of a batch by part of its address, its hash or an email, or by a hash of its transfer', async () => {
     const { rows: known } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Payroll 1'`)
     const find = async (q: string) => (await listPayoutsOf(db, known[0].id, ask({ q }))).rows
     for (const q of [ACCOUNT(11).slice(1, 30), hashOf('e', 11).slice(30), hashOf('a', 1), hashOf('b', 1)]) {
       expect(await find(q)).toMatchObject([{ contractor: 'Contractor 13', address: ACCOUNT(11) }])
     }
     for (const q of [ACCOUNT(12), hashOf('e', 12), hashOf('a', 2)]) expect(await find(q)).toEqual([])
+    expect(await find('C17@exam')).toMatchObject([{ contractor: 'Contractor 17' }])
   })
 
   test('payouts of a batch by the contractor, with counts by status', async () => {
