@@ -59,8 +59,12 @@ export default defineConfig({
     // Most of the time goes into waiting for ledgers, not into computing.
     maxWorkers: 7,
     silent: 'passed-only',
-    // For the programs that tests start: real proofs are made in the few tests that are about them.
-    env: { DEVNET_PROOFS: 'stand-in' },
+    // For the programs that tests start: real proofs are made in the few tests that are about them, and what Node has
+    // compiled for one program it need not compile for the next.
+    env: {
+      DEVNET_PROOFS: 'stand-in',
+      NODE_COMPILE_CACHE: new URL('../node_modules/.cache/node', import.meta.url).pathname,
+    },
     // What is waited for comes when the machine gets to it: these limits are for what never comes.
     testTimeout: 600_000,
     hookTimeout: 600_000,

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import config from '#drizzle/drizzle.config.ts'
 import { migrateStore, openStore, type StoreLocation, sqlState } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
+import { CHILD_VARIABLES } from '../support/child-variables.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
 
@@ -130,7 +131,7 @@ describe('npm run migrate', () => {
   /** Runs the command with the database's URL, changed by `change`. Resolves to its exit code and output. */
   async function run(change: Partial<URL>): Promise<{ code: unknown; said: string }> {
     const url = Object.assign(new URL(clone.url), change)
-    const env = { PATH: process.env.PATH, DATABASE_URL: url.href } as unknown as NodeJS.ProcessEnv
+    const env = { ...CHILD_VARIABLES, DATABASE_URL: url.href } as unknown as NodeJS.ProcessEnv
     const child = spawn(process.execPath, ['lib/cli/migrate.ts'], { stdio: ['ignore', 'pipe', 'pipe'], env })
     const said: string[] = []
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => said.push(String(part)))

@@ -13,6 +13,7 @@ import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
+import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
 /** The command as it is run, against the embedded ledger. */
 
@@ -45,7 +46,7 @@ function start(args: string[], variables: Record<string, string> = {}): Running 
   const child = spawn(process.execPath, ['lib/cli/setup.ts', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: process.env.PATH,
+      ...CHILD_VARIABLES,
       DEVNET_PROOFS: 'stand-in',
       FAUCET_SEED: devnet.issuerSecret,
       ...variables,

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { POST } from '#app/api/funding/faucet/route.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { provideService } from '#lib/server/services.ts'
@@ -5,6 +6,8 @@ import { startService } from '#lib/server/start.ts'
 
 /** A service in a process of its own, which asks itself once with SESSION and prints the status. */
 provideService(startService(readEnvironment(process.env)))
+// A process that is killed would leave nothing for the next one to load faster.
+flushCompileCache()
 const headers = { Authorization: `Bearer ${process.env.SESSION}` }
 const response = await POST(
   new Request('http://localhost:3000/api/funding/faucet', { method: 'POST', headers }),

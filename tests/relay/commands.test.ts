@@ -4,6 +4,7 @@ import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { CHILD_VARIABLES } from '../support/child-variables.ts'
 import { freePort } from '../support/port.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
@@ -27,7 +28,7 @@ interface Running {
 function start(program: string, args: string[], env: Record<string, string>): Running {
   const child = spawn(process.execPath, [`lib/cli/${program}.ts`, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, ...env } as unknown as NodeJS.ProcessEnv,
+    env: { ...CHILD_VARIABLES, ...env } as unknown as NodeJS.ProcessEnv,
   })
   const parts: string[] = []
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part) => parts.push(String(part)))

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
 /** A relay in a process of its own. */
 export interface RelayChild {
@@ -14,7 +15,7 @@ export interface RelayChild {
 export async function startChild(variables: Record<string, string>): Promise<RelayChild> {
   const child = fork(new URL('relay-process.ts', import.meta.url), {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-    env: { PATH: process.env.PATH, ...variables } as unknown as NodeJS.ProcessEnv,
+    env: { ...CHILD_VARIABLES, ...variables } as unknown as NodeJS.ProcessEnv,
     execArgv: [],
   })
   const log: Record<string, unknown>[] = []

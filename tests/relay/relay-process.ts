@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { environment } from '#lib/config/environment.ts'
 import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
@@ -5,4 +6,6 @@ import { SHORT_TIMES } from './short-times.ts'
 
 /** A relay as a process of its own, which says so when it is at work. */
 await startRelay(await startService(environment()), { times: SHORT_TIMES })
+// A process that is killed would leave nothing for the next one to load faster.
+flushCompileCache()
 process.send?.('at work')

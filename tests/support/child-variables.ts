@@ -1,0 +1,5 @@
+/** What a child that gets nothing of this process's configuration is still given: how to find and to load programs. */
+export const CHILD_VARIABLES = {
+  PATH: process.env.PATH ?? '',
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
+}
