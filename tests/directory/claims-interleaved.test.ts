@@ -105,7 +105,7 @@ function actionsOf(
     const answer = await recordNamed(db, named, limits, PLENTY).then(
       () => 'recorded' as const,
       (error: unknown) => {
-        if (error instanceof SponsorRefusal && error.reason === 'another-open') return 'refused' as const
+        if (error instanceof SponsorRefusal) return 'refused' as const
         throw error
       },
     )
