@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { runCommand } from '#lib/cli/command.ts'
 import { freePort } from '../support/port.ts'
 import { measureDemo } from './demo.ts'
 import { type Figure, measureDirectory } from './directory.ts'
@@ -56,26 +56,26 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   start: async () => tellAll(await measureStart()),
 }
 
-const { values, positionals } = parseArgs({
-  options: { help: { type: 'boolean', short: 'h' } },
-  allowPositionals: true,
-})
-if (values.help) {
-  console.log(`npm run bench [-- PART [ATTACK]]
+const USAGE = `npm run bench [-- PART [ATTACK]]
 
 Measures all parts or one, on a PostgreSQL and a ledger of its own, and holds the figures to the goals. The parts:
-${Object.keys(PARTS).join(', ')}. An attack is one of hostile's, such as docs.`)
-  process.exit(0)
-}
-const [only, which] = positionals
-const names = only === undefined ? Object.keys(PARTS) : [only]
-const postgres = await startPostgres(await freePort())
-try {
-  for (const name of names) {
-    const part = PARTS[name]
-    if (!part) throw new Error(`no part is called ${name}; there are ${Object.keys(PARTS).join(', ')}`)
-    await part(postgres.url, which)
-  }
-} finally {
-  await postgres.stop()
-}
+${Object.keys(PARTS).join(', ')}. An attack is one of hostile's, such as docs.`
+
+await runCommand({
+  usage: USAGE,
+  options: {},
+  explain: (error) => error,
+  run: async (_, [only, which]) => {
+    const names = only === undefined ? Object.keys(PARTS) : [only]
+    const postgres = await startPostgres(await freePort())
+    try {
+      for (const name of names) {
+        const part = PARTS[name]
+        if (!part) throw new Error(`no part is called ${name}; there are ${Object.keys(PARTS).join(', ')}`)
+        await part(postgres.url, which)
+      }
+    } finally {
+      await postgres.stop()
+    }
+  },
+})

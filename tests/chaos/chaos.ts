@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
 import { Client } from 'pg'
 import { mintSession } from '#lib/auth/session.ts'
+import { runCommand } from '#lib/cli/command.ts'
 import { endow, enrol } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
@@ -27,147 +27,149 @@ const CHANNELS = 4
 /** Milliseconds between two ledgers that nothing holds up. */
 const CLOSE_MS = 200
 
-const { values } = parseArgs({
-  options: {
-    histories: { type: 'string', default: '20' },
-    seed: { type: 'string', default: '1' },
-    help: { type: 'boolean', short: 'h' },
-  },
-})
-if (values.help) {
-  console.log(`npm run chaos -- [--histories N] [--seed S]
+const USAGE = `npm run chaos -- [--histories N] [--seed S]
 
 Seeded histories with two services and two relays on PostgreSQL, each a process behind an RPC that lies. ${PARTIES} histories run
 at once. Processes are killed and stopped, the database goes away, the ledger stands still or hurries, nodes lag, drop, cut
 short, refuse, and are restored from a backup. Every answer, row and payee is held against the ledger; a difference is
-printed with its seed, and ends the command with 1.`)
-  process.exit(0)
-}
+printed with its seed, and ends the command with 1.`
 
-const postgres = await startPostgres(await freePort())
-const admin = new Client({ connectionString: postgres.url })
-await admin.connect()
-await admin.query('CREATE DATABASE chaos')
-const databaseUrl = postgres.url.replace(/\/postgres$/, '/chaos')
-const store = openStore({ url: databaseUrl })
-
-const ledger = await startTestLedger({ closeMs: 0 })
-let standsStill = false
-const clock = setInterval(() => {
-  if (!standsStill) ledger.devnet.closeLedger()
-}, CLOSE_MS)
-
-const channels = Array.from({ length: CHANNELS }, () => Keypair.random())
-for (const channel of channels) {
-  await endow(ledger.network, ledger.issuer, await enrol(ledger.network, channel), 1_000_000_0000000n)
-}
-const variables = {
-  PUBLIC_URL: 'http://localhost:3000',
-  DATABASE_URL: databaseUrl,
-  SESSION_SECRET: 'a secret for tests, long enough for HS256',
-  TRANSFER_WAIT: '4',
-  // The quotas suffice for a long run, and are compared with what was charged.
-  SPONSOR_QUOTA_TRANSFERS: '1000000',
-  SPONSOR_QUOTA_STROOPS: '100000000000',
-  SPONSOR_DAILY_BUDGET: '100000000000',
-  BATCH_ENABLED: 'true',
-  RELAY_PRIVATE_KEY: JSON.stringify(generateRelayKey()),
-  RELAY_PORT: '0',
-  CHANNEL_SEEDS: channels.map((channel) => channel.secret()).join(','),
-  ...describeLedger(ledger),
-}
-const { sessions } = composeSettings(readEnvironment(variables))
-const db = await store.database()
-const proxies = [ledger.proxy]
-while (proxies.length < 4) proxies.push(await startFaultProxy(ledger.devnet.rpcUrl))
-const [first, second, third, fourth] = proxies
-if (!first || !second || !third || !fourth) throw new Error('a proxy is missing')
-const instances = [await startInstance(variables, first), await startInstance(variables, second)]
-const relays = [await startRelayProcess(variables, third), await startRelayProcess(variables, fourth)]
-
-let isAway = false
-const pair: Pair = {
-  instances,
-  relays,
-  proxies,
-  network: ledger.network,
-  readLedger: openLedgerPages(ledger.network),
-  db,
-  breakDatabase: async (milliseconds) => {
-    if (isAway) return
-    isAway = true
-    if (milliseconds > 0) await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS false')
-    await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'chaos'`)
-    await new Promise((resolve) => setTimeout(resolve, milliseconds))
-    await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
-    isAway = false
+await runCommand({
+  usage: USAGE,
+  options: {
+    histories: { type: 'string', default: '20' },
+    seed: { type: 'string', default: '1' },
   },
-  standStill: async (milliseconds) => {
-    standsStill = true
-    await new Promise((resolve) => setTimeout(resolve, milliseconds))
-    standsStill = false
-  },
-  closeLedgers: (count) => {
-    for (let closed = 0; closed < count; closed += 1) ledger.devnet.closeLedger()
-  },
-}
+  explain: (error) => error,
+  run: ({ histories, seed }) => runHistories(Number(histories), Number(seed)),
+})
 
-const api = { ...(await openApiClient({ base: instances[0]?.base ?? '', fetch })), db }
+/** Runs as many histories, from that seed on, and ends the process. */
+async function runHistories(histories: number, firstSeed: number): Promise<void> {
+  const postgres = await startPostgres(await freePort())
+  const admin = new Client({ connectionString: postgres.url })
+  await admin.connect()
+  await admin.query('CREATE DATABASE chaos')
+  const databaseUrl = postgres.url.replace(/\/postgres$/, '/chaos')
+  const store = openStore({ url: databaseUrl })
 
-/** An employer, a payee and a contractor, for every round of the run; each round adds payouts. */
-async function makeParty(): Promise<{ party: Party; prepare(): Promise<void> }> {
-  const endowed = await ledger.endowPayer()
-  const identity = { kind: 'ledger', sub: endowed.address } as const
-  const payer = { ...endowed, session: await mintSession(sessions, identity, new Date()) }
-  const payee = await enrol(ledger.network)
-  const employer = await employerWith(api, payer)
-  const contractor = await employer.engage('a payee', { address: payee.signer.publicKey() })
-  const party: Party = { payer, payee, payouts: [], signed: [] }
-  const prepare = async () => {
-    const prepared = [await employer.prepare([contractor]), await employer.prepare([contractor])]
-    party.payouts = prepared.flatMap(({ payouts }) => payouts.map(({ id }) => id))
+  const ledger = await startTestLedger({ closeMs: 0 })
+  let standsStill = false
+  const clock = setInterval(() => {
+    if (!standsStill) ledger.devnet.closeLedger()
+  }, CLOSE_MS)
+
+  const channels = Array.from({ length: CHANNELS }, () => Keypair.random())
+  for (const channel of channels) {
+    await endow(ledger.network, ledger.issuer, await enrol(ledger.network, channel), 1_000_000_0000000n)
   }
-  return { party, prepare }
-}
+  const variables = {
+    PUBLIC_URL: 'http://localhost:3000',
+    DATABASE_URL: databaseUrl,
+    SESSION_SECRET: 'a secret for tests, long enough for HS256',
+    TRANSFER_WAIT: '4',
+    // The quotas suffice for a long run, and are compared with what was charged.
+    SPONSOR_QUOTA_TRANSFERS: '1000000',
+    SPONSOR_QUOTA_STROOPS: '100000000000',
+    SPONSOR_DAILY_BUDGET: '100000000000',
+    BATCH_ENABLED: 'true',
+    RELAY_PRIVATE_KEY: JSON.stringify(generateRelayKey()),
+    RELAY_PORT: '0',
+    CHANNEL_SEEDS: channels.map((channel) => channel.secret()).join(','),
+    ...describeLedger(ledger),
+  }
+  const { sessions } = composeSettings(readEnvironment(variables))
+  const db = await store.database()
+  const proxies = [ledger.proxy]
+  while (proxies.length < 4) proxies.push(await startFaultProxy(ledger.devnet.rpcUrl))
+  const [first, second, third, fourth] = proxies
+  if (!first || !second || !third || !fourth) throw new Error('a proxy is missing')
+  const instances = [await startInstance(variables, first), await startInstance(variables, second)]
+  const relays = [await startRelayProcess(variables, third), await startRelayProcess(variables, fourth)]
 
-const made: Awaited<ReturnType<typeof makeParty>>[] = []
-// A few at a time: a ledger has room for few calls of the token.
-while (made.length < PARTIES) made.push(...(await Promise.all(Array.from({ length: 5 }, makeParty))))
-const parties = made.map(({ party }) => party)
+  let isAway = false
+  const pair: Pair = {
+    instances,
+    relays,
+    proxies,
+    network: ledger.network,
+    readLedger: openLedgerPages(ledger.network),
+    db,
+    breakDatabase: async (milliseconds) => {
+      if (isAway) return
+      isAway = true
+      if (milliseconds > 0) await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS false')
+      await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'chaos'`)
+      await new Promise((resolve) => setTimeout(resolve, milliseconds))
+      await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
+      isAway = false
+    },
+    standStill: async (milliseconds) => {
+      standsStill = true
+      await new Promise((resolve) => setTimeout(resolve, milliseconds))
+      standsStill = false
+    },
+    closeLedgers: (count) => {
+      for (let closed = 0; closed < count; closed += 1) ledger.devnet.closeLedger()
+    },
+  }
 
-let faults = 0
-let answers = 0
-let untrue = 0
-const firstSeed = Number(values.seed)
-const rounds = Math.ceil(Number(values.histories) / PARTIES)
-for (let round = 0; round < rounds; round += 1) {
-  const seed = firstSeed + round
-  for (const { prepare } of made) await prepare()
-  const happened = await runHistory(pair, parties, seed, STEPS * PARTIES)
-  faults += happened.faults
-  answers += happened.told.length
-  const untruths = [
-    ...(await findUntruths(pair, happened, ledger.sponsor.publicKey())),
-    ...(await findUntrueItems(pair, parties)),
-    ...unasked.splice(0),
-  ]
-  untrue += untruths.length
-  for (const untruth of untruths) console.error(`seed ${seed}: ${untruth}`)
-  console.log(
-    `seed ${seed}: ${(round + 1) * PARTIES} histories, ${answers} answers, ${faults} faults, ${untrue} untruths so far`,
-  )
+  const api = { ...(await openApiClient({ base: instances[0]?.base ?? '', fetch })), db }
+
+  /** An employer, a payee and a contractor, for every round of the run; each round adds payouts. */
+  async function makeParty(): Promise<{ party: Party; prepare(): Promise<void> }> {
+    const endowed = await ledger.endowPayer()
+    const identity = { kind: 'ledger', sub: endowed.address } as const
+    const payer = { ...endowed, session: await mintSession(sessions, identity, new Date()) }
+    const payee = await enrol(ledger.network)
+    const employer = await employerWith(api, payer)
+    const contractor = await employer.engage('a payee', { address: payee.signer.publicKey() })
+    const party: Party = { payer, payee, payouts: [], signed: [] }
+    const prepare = async () => {
+      const prepared = [await employer.prepare([contractor]), await employer.prepare([contractor])]
+      party.payouts = prepared.flatMap(({ payouts }) => payouts.map(({ id }) => id))
+    }
+    return { party, prepare }
+  }
+
+  const made: Awaited<ReturnType<typeof makeParty>>[] = []
+  // A few at a time: a ledger has room for few calls of the token.
+  while (made.length < PARTIES) made.push(...(await Promise.all(Array.from({ length: 5 }, makeParty))))
+  const parties = made.map(({ party }) => party)
+
+  let faults = 0
+  let answers = 0
+  let untrue = 0
+  const rounds = Math.ceil(histories / PARTIES)
+  for (let round = 0; round < rounds; round += 1) {
+    const seed = firstSeed + round
+    for (const { prepare } of made) await prepare()
+    const happened = await runHistory(pair, parties, seed, STEPS * PARTIES)
+    faults += happened.faults
+    answers += happened.told.length
+    const untruths = [
+      ...(await findUntruths(pair, happened, ledger.sponsor.publicKey())),
+      ...(await findUntrueItems(pair, parties)),
+      ...unasked.splice(0),
+    ]
+    untrue += untruths.length
+    for (const untruth of untruths) console.error(`seed ${seed}: ${untruth}`)
+    console.log(
+      `seed ${seed}: ${(round + 1) * PARTIES} histories, ${answers} answers, ${faults} faults, ${untrue} untruths so far`,
+    )
+  }
+  const ends = (rows: readonly { status: string }[]) =>
+    Object.entries(Object.groupBy(rows, ({ status }) => status))
+      .map(([status, all]) => `${all?.length} ${status}`)
+      .join(', ')
+  console.log(`transfers: ${ends(await db.query.transfers.findMany())}`)
+  console.log(`items: ${ends(await db.query.batchItems.findMany())}`)
+  for (const { end } of [...instances, ...relays]) end()
+  clearInterval(clock)
+  await Promise.all(proxies.slice(1).map((proxy) => proxy.close()))
+  await ledger.close()
+  await store.close()
+  await admin.end()
+  await postgres.stop()
+  process.exit(untrue === 0 ? 0 : 1)
 }
-const ends = (rows: readonly { status: string }[]) =>
-  Object.entries(Object.groupBy(rows, ({ status }) => status))
-    .map(([status, all]) => `${all?.length} ${status}`)
-    .join(', ')
-console.log(`transfers: ${ends(await db.query.transfers.findMany())}`)
-console.log(`items: ${ends(await db.query.batchItems.findMany())}`)
-for (const { end } of [...instances, ...relays]) end()
-clearInterval(clock)
-await Promise.all(proxies.slice(1).map((proxy) => proxy.close()))
-await ledger.close()
-await store.close()
-await admin.end()
-await postgres.stop()
-process.exit(untrue === 0 ? 0 : 1)

@@ -1,12 +1,24 @@
+import { runCommand } from '#lib/cli/command.ts'
 import { FILE_RULES } from './file-rules.ts'
 import { IMPORT_RULES } from './import-rules.ts'
 import { MIGRATION_RULES } from './migration-rules.ts'
 import { WORD_RULES } from './word-rules.ts'
 
-/** Holds the sources to the rules of the house: prints what breaks them, and ends with 1 if anything does. */
-for (const { name, violations } of [...IMPORT_RULES, ...FILE_RULES, ...MIGRATION_RULES, ...WORD_RULES]) {
-  const found = await violations()
-  if (found.length === 0) continue
-  process.exitCode = 1
-  console.error(`${name}:\n${found.map((violation) => `  ${violation}`).join('\n')}\n`)
-}
+const USAGE = `npm run house
+
+Holds the sources to the rules in tests/house: imports, files, migrations and words. Prints each rule that is broken and
+the places that break it, and ends with 1 if there is one.`
+
+await runCommand({
+  usage: USAGE,
+  options: {},
+  explain: (error) => error,
+  run: async () => {
+    for (const { name, violations } of [...IMPORT_RULES, ...FILE_RULES, ...MIGRATION_RULES, ...WORD_RULES]) {
+      const found = await violations()
+      if (found.length === 0) continue
+      process.exitCode = 1
+      console.error(`${name}:\n${found.map((violation) => `  ${violation}`).join('\n')}\n`)
+    }
+  },
+})

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { bn254 } from '@noble/curves/bn254.js'
 import { POINTS } from '../reference-string.ts'
 
@@ -30,7 +31,17 @@ export function generateReferenceString(points = POINTS): { g1: Uint8Array; g2: 
 
 const encode = (coordinates: bigint[]): Uint8Array => Buffer.concat(coordinates.map((value) => Fp.toBytes(value)))
 
+const USAGE = `node lib/prover/reference-string/generate.ts
+
+Writes the reference string of the embedded ledger anew, byte for byte: bn254_g1.dat and bn254_g2.dat beside this file.`
+
 if (import.meta.main) {
+  const { values } = parseArgs({ options: { help: { type: 'boolean' } } })
+  if (values.help) console.log(USAGE)
+  else await writeReferenceString()
+}
+
+async function writeReferenceString(): Promise<void> {
   const { g1, g2 } = generateReferenceString()
   await writeFile(fileURLToPath(new URL('bn254_g1.dat', import.meta.url)), g1)
   await writeFile(fileURLToPath(new URL('bn254_g2.dat', import.meta.url)), g2)

@@ -1,10 +1,10 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { interfaceDocument } from '../../../lib/api/interface.ts'
+import { runCommand } from '../../../lib/cli/command.ts'
 
-const HELP = `npm run client [-- directory]
+const USAGE = `npm run client [-- directory]
 
 Writes the types of the interface to lib/cli/client/payroll-api.d.ts. With a directory, they are written there, with
 the client beside them: payroll-api.d.ts and payroll-client.ts. A project that uses them installs openapi-fetch.`
@@ -21,13 +21,12 @@ export async function typesText(): Promise<string> {
 }
 
 if (import.meta.main) {
-  const { values, positionals } = parseArgs({ options: { help: { type: 'boolean' } }, allowPositionals: true })
-  if (values.help) console.log(HELP)
-  else {
-    const [directory = SOURCE] = positionals
-    mkdirSync(directory, { recursive: true })
-    writeFileSync(join(directory, 'payroll-api.d.ts'), await typesText())
-    if (directory !== SOURCE) copyFileSync(join(SOURCE, CLIENT), join(directory, CLIENT))
-    console.log(`${directory}: import { createPayrollClient } from './payroll-client.ts'`)
-  }
+  await runCommand({ usage: USAGE, options: {}, run: (_, [directory]) => writeClient(directory) })
+}
+
+async function writeClient(directory = SOURCE): Promise<void> {
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(join(directory, 'payroll-api.d.ts'), await typesText())
+  if (directory !== SOURCE) copyFileSync(join(SOURCE, CLIENT), join(directory, CLIENT))
+  console.log(`${directory}: import { createPayrollClient } from './payroll-client.ts'`)
 }
