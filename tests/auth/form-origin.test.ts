@@ -26,7 +26,7 @@ describe('a form is our own', () => {
   })
 })
 
-describe('a form is somebody else’s', () => {
+describe('a form is not our own', () => {
   test.each<[Record<string, string>]>([
     [{}],
     [{ origin: 'https://elsewhere.example' }],

@@ -60,7 +60,7 @@ async function signed(...signers: (typeof alice)[]): Promise<string> {
 }
 
 describe('GET /auth/sep10/challenge', () => {
-  test('answers a challenge whose domains are those of PUBLIC_URL, whatever the request says', async () => {
+  test('answers a challenge whose domains are those of PUBLIC_URL and not those that the request names', async () => {
     const response = await ask(`?account=${address}&client_domain=wallet.example`, { host: 'evil.example' })
     expect(response.status).toBe(200)
     expect(response.headers.get('access-control-allow-origin')).toBe('*')

@@ -86,7 +86,7 @@ describe.each(places)('signing in, on %s', (_name, open) => {
     expect(stored).toEqual([{ hash, expiresAt: later(300 + 600) }])
   })
 
-  test('works once per challenge, in whatever encoding the challenge comes again', async () => {
+  test('works once per challenge, also when the challenge comes again in another encoding', async () => {
     const transaction = signedChallenge(address, [alice])
     await signIn(transaction)
     const encodings = [

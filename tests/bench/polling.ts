@@ -28,7 +28,7 @@ export interface PollingService {
   session: string
   /** the seed of the account that the session is of */
   seed: string
-  /** a session of somebody else */
+  /** a session of another user */
   otherSession: string
   organisation: string
   batch: string

@@ -31,9 +31,7 @@ async function send(page: Page, id: string) {
   return route.locator('.live-responses-table')
 }
 
-test('every operation is there; the page asks nobody but its own origin, and its policy stops nothing', async ({
-  page,
-}) => {
+test('every operation is there; the page asks its own origin only, and its policy stops nothing', async ({ page }) => {
   const { complaints, origins } = await open(page)
   for (const { summary } of OPERATIONS) await expect(page.getByText(summary, { exact: true }).first()).toBeAttached()
   await expect(await send(page, 'getHealth')).toContainText('"ok": true')

@@ -83,10 +83,7 @@ test('a page of the dashboard loads at most 25 kB of scripts more than an empty 
   await Promise.all(sizes)
 })
 
-test('no page asks any other host for anything, or ours for a page that nobody has asked for', async ({
-  page,
-  context,
-}) => {
+test('no page asks another host for anything, or loads another page ahead', async ({ page, context }) => {
   const hosts = new Set<string>()
   const ahead: string[] = []
   context.on('request', (request) => {

@@ -99,7 +99,7 @@ test('a job of the relay is shown with its channels and timings', async ({ page 
   await expect(job.getByRole('row').last()).toContainText(/Paid.*\d\.\d s.*\d\.\d s/)
 })
 
-test('names are text, whatever they look like', async ({ page }) => {
+test('names are text, also those that look like markup', async ({ page }) => {
   for (const path of ['/batches', '/contractors', '/audit', `/batches/${failed}`]) {
     await visit(page, program, path)
     await expect(page.getByRole('main')).toContainText(ORGANISATION)

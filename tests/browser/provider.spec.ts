@@ -54,7 +54,7 @@ test('a contractor accepts by the email of a configured provider', async ({ page
   expect((await page.goto(link))?.status()).toBe(404)
 })
 
-test('somebody else does not, and is told so where the invite stays open', async ({ page }) => {
+test('another user does not, and is told so where the invite stays open', async ({ page }) => {
   const link = await invite('Dora', 'dora@b.example')
   await page.goto(link)
   // The email of bob is not verified, and it is another one.

@@ -58,7 +58,7 @@ test('a wrong one does not, and says so to a screen reader too', async ({ page }
   await expect(page).toHaveURL(/\/sign-in/)
 })
 
-test('a visit to each page is turned away, whatever cookie it brings', async ({ request }) => {
+test('a visit to each page is turned away, with no cookie and with a wrong one', async ({ request }) => {
   const name = `operator-${new URL(program.base).port}`
   const forged = 'eyJhbGciOiJub25lIiwidHlwIjoib3BlcmF0b3Itc2Vzc2lvbitqd3QifQ.eyJqdGkiOiJ4IiwiaWF0IjoxLCJleHAiOjl9.'
   const paths = [...PAGES.map(([path]) => path), NO_BATCH]
@@ -117,7 +117,7 @@ test('any name of this machine will do, and an address that will not says which 
   await enter(page, program.base)
 })
 
-test('nobody is led elsewhere after signing in', async ({ page }) => {
+test('a sign-in leads to a page of this service only', async ({ page }) => {
   for (const to of ['https://elsewhere.example/', '//elsewhere.example', '/overview/../../x', '/api/health']) {
     await page.goto(`${program.base}/sign-in?to=${encodeURIComponent(to)}`)
     await signIn(page, program.base)

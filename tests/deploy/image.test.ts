@@ -114,7 +114,7 @@ const services = new Map(
     }),
 )
 
-/** The variables that compose.yaml sets for a service, whatever .env sets. */
+/** The variables that compose.yaml sets for a service by itself, beside those of .env. */
 function setFor(name: string): Map<string, string> {
   const lines = (services.get(name) ?? '').matchAll(/^ {6}([A-Z][A-Z0-9_]+): (.*)$/gm)
   return new Map(Array.from(lines, ([, variable = '', value = '']) => [variable, value]))
@@ -167,7 +167,7 @@ describe('the password for PostgreSQL in docs/deploy.md', () => {
 
   const follow = () => execFileSync('bash', ['-euc', lines], { cwd: directory, stdio: 'pipe' })
 
-  test('is made once, whatever stands there, and for the owner’s eyes alone', () => {
+  test('is made once, keeps the lines that stand there, and is readable by its owner alone', () => {
     const file = join(directory, '.env')
     writeFileSync(file, 'SPONSOR_SEED=\nPOSTGRES_PASSWORD=\nSTELLAR_NETWORK=testnet', { mode: 0o644 })
     follow()

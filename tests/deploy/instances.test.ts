@@ -163,7 +163,7 @@ describe('the same request at both instances at once', () => {
     expect(statuses(await atOnce(payee.session, `/invites/${token}/accept`, {}))).toEqual([200, 409])
   })
 
-  test('an organisation is founded once, whichever instance is asked first', async () => {
+  test('an organisation is founded once, when both instances are asked at once', async () => {
     const newcomer = await fixture.client()
     const answers = await atOnce<{ orgName?: string }>(newcomer.session, '/me')
     expect(statuses(answers)).toEqual([200, 200])

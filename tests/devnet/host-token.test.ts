@@ -278,7 +278,7 @@ describe('what is not there', () => {
     record(network, { source: employer, contract: network.contracts.token, name, args })
   const both = [g(employer), g(contractor)]
 
-  it('answers that nobody is a spender', () => {
+  it('answers that no account is a spender', () => {
     const result = call('is_spender', both)
     expect(result.ok && scValToNative(result.returnValue)).toBe(false)
   })

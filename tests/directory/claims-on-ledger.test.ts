@@ -111,7 +111,7 @@ test('two of one number at once claim one payout, which the one that applies pay
   expect(payouts.find(({ status }) => status === 'paid')?.txHash).toBe(paid)
 })
 
-describe('whatever the RPC does, the payout says what the ledger says', () => {
+describe('under each failure of the RPC the payout says what the ledger says', () => {
   const faults: [string, () => (call: Call) => Fault][] = [
     ['a connection dropped after delivery', () => next('sendTransaction', 1, { drop: true, delivered: true })],
     ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],

@@ -85,7 +85,7 @@ describe('which payout a transfer pays', () => {
     expect((await record(ada, payee)).payout).toBe(batch.payouts[0]?.id)
   })
 
-  test('by the address that the payout was made out to, whatever the contractor’s is now', async () => {
+  test('by the address that the payout was made out to, not by the contractor’s address of today', async () => {
     const ada = await employ()
     const payee = await ada.engage('payee')
     const batch = await ada.prepare([payee])

@@ -226,7 +226,7 @@ describe('GET, PATCH and DELETE /contractors/{id}', () => {
     expect((await patch(id, { address: registered })).body).toMatchObject({ status: 'ready', pvk: keyOf(8) })
   })
 
-  test('an inactive contractor stays inactive, whatever the ledger says', async () => {
+  test('an inactive contractor stays inactive, also when the ledger shows its account', async () => {
     const address = accountOf(10)
     service.ledger.register(address, keyOf(10))
     const id = idOf(await create({ name: 'Ann' }))

@@ -157,7 +157,7 @@ test('marks that turn the direction of writing are left out of names', () => {
   expect(JSON.stringify(message)).not.toMatch(/\p{Cf}/u)
 })
 
-test('an address is one address, whatever it looks like', async () => {
+test('an address that looks like a list is one address', async () => {
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { subject: 's', text: 't', html: 'h' }

@@ -15,7 +15,7 @@ let eve: Employer
 let payees: { id: string; address: string }[]
 let first: BatchWithPayouts
 let second: BatchWithPayouts
-const NOBODY = '00000000-0000-4000-8000-000000000000'
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'
 const START = Date.parse('2026-03-01T12:00:00.000Z')
 /** the moment of the payout `index` of the first batch */
 const moment = (index: number) => new Date(START + index * 1000).toISOString()
@@ -49,7 +49,7 @@ test('the list has all payouts, newest first; of equal times the last made comes
   for (const payout of body.payouts) expect(payoutShape.strict().parse(payout)).toEqual(payout)
 })
 
-test('inside a batch payouts keep the order of their instructions, whatever their times', async () => {
+test('inside a batch payouts keep the order of their instructions, not of their times', async () => {
   const { body } = await ada.ask<BatchWithPayouts>('GET', `/batches/${first.id}`)
   expect(ids(body)).toEqual(ids(first))
   expect(body.payouts.map(({ contractorId }) => contractorId)).toEqual(payees.map(({ id }) => id))
@@ -125,12 +125,15 @@ describe('filters', () => {
     expect(await list('?status=ready')).toEqual(ids(first).toReversed())
   })
 
-  test.each([`batchId=${NOBODY}`, `contractorId=${NOBODY}`, 'batchId=x', "contractorId=' OR true --", 'batchId=%00'])(
-    '%s: no record has that id, so the list is empty',
-    async (query) => {
-      expect(await list(`?${query}`)).toEqual([])
-    },
-  )
+  test.each([
+    `batchId=${UNKNOWN_ID}`,
+    `contractorId=${UNKNOWN_ID}`,
+    'batchId=x',
+    "contractorId=' OR true --",
+    'batchId=%00',
+  ])('%s: no record has that id, so the list is empty', async (query) => {
+    expect(await list(`?${query}`)).toEqual([])
+  })
 
   test.each([
     'status=done',
@@ -157,7 +160,7 @@ describe('filters', () => {
 })
 
 describe('who sees what', () => {
-  test('another organisation sees its own alone, whatever it filters by', async () => {
+  test('another organisation sees its own alone, by each filter', async () => {
     const own = await eve.prepare([await eve.engage('hers')])
     expect(await list('', eve)).toEqual(ids(own))
     expect(await list(`?batchId=${first.id}`, eve)).toEqual([])

@@ -85,7 +85,7 @@ async function plansOf(work: () => Promise<unknown>): Promise<Plan[][]> {
   return plans
 }
 
-test('the progress of a batch is one row by its key, whatever its size', async () => {
+test('the progress of a batch is one row by its key, for a batch of any size', async () => {
   const [small, large] = [few, many].map((batch) => () => readBatchProgress({ db, employer: { organisation } }, batch))
   for (const read of [small, large]) {
     const plans = await plansOf(async () => read?.())

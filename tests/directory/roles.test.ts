@@ -34,7 +34,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Somebody who has never been here. */
+/** A user who has never been here. */
 async function newcomer() {
   users += 1
   const address = accountOf(users)
@@ -54,7 +54,7 @@ async function invite(session: string, id: string): Promise<string> {
 
 const accept = (session: string, token: string) => service.ask('POST', `/invites/${token}/accept`, { session })
 
-/** Somebody linked to a new contractor record of `employer`, with that record's id. */
+/** A user who is linked to a new contractor record of `employer`, with that record's id. */
 async function hired(employer: string): Promise<{ session: string; address: string; id: string }> {
   const person = await newcomer()
   const id = await create(employer, { name: 'Ann', address: person.address })

@@ -32,7 +32,7 @@ async function expectGranted(person: Person, answer: { status: number; body: Rec
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 }
 
-describe('whatever the RPC does: one deposit', () => {
+describe('under each failure of the RPC: one deposit', () => {
   const faults: [string, () => (call: Call) => Fault][] = [
     ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
     ['PENDING, then lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { basename, dirname, extname } from 'node:path'
 import { files, type Rule, sources, testSources } from './sources.ts'
 
@@ -26,7 +27,17 @@ function asksFirst(file: string): boolean {
   return awaited.filter((what) => what !== 'readQuery' && what !== 'params')[0] === 'requireOperator'
 }
 
+/** The programs that package.json runs, each by a command of its own. */
+function programs(): string[] {
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
+  return Object.values(scripts).flatMap((script) => /^(?:exec )?node (?:--\S+ )*(\S+\.ts)$/.exec(script)?.[1] ?? [])
+}
+
 export const FILE_RULES: Rule[] = [
+  {
+    name: 'a command answers --help',
+    violations: () => programs().filter((file) => !/\brunCommand\(|\bhelp: /.test(readFileSync(file, 'utf8'))),
+  },
   {
     name: 'a file is named for what it is',
     violations: () =>

@@ -53,14 +53,17 @@ function isForbidden(word: string, file: string, words: Record<string, string>):
   return Object.hasOwn(words, word) && !(/^lanes?$/.test(word) && hasLanes(file))
 }
 
-/** A comment names who acts, as its subject. */
-const NO_SUBJECT = /(?:\/\*|\/\/|^ *\*).*\b(whoever|whatever|whichever|nobody|somebody)\b/gim
+const NO_SUBJECT = 'whoever|whatever|whichever|nobody|somebody|of ours'
+/** A comment, or the line of a test's name. */
+const IN_SENTENCE = new RegExp(`(?:/\\*|(?<!:)//|^ *\\*|^ *(?:test|it|describe)\\b).*\\b(${NO_SUBJECT})\\b`, 'gim')
 
 export const WORD_RULES: Rule[] = [
   {
-    name: 'a comment names its subject',
+    name: 'a comment, and the name of a test, says who acts',
     violations: () =>
-      [...sources].flatMap(([file, source]) => [...source.matchAll(NO_SUBJECT)].map(([, word]) => `${file}: ${word}`)),
+      [...sources, ...testSources]
+        .filter(([file]) => own(file))
+        .flatMap(([file, source]) => [...source.matchAll(IN_SENTENCE)].map(([, word]) => `${file}: ${word}`)),
   },
   {
     name: 'names are words of the field',

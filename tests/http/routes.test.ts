@@ -83,7 +83,7 @@ describe('GET /health', () => {
     })
   })
 
-  test('a sponsor is configured once it has a key, whatever it pays for', async () => {
+  test('a sponsor is configured once it has a key, even without a token', async () => {
     await withVariables({ CONFIDENTIAL_TOKEN: '' }, async () => {
       expect((await get()).body).toMatchObject({ ok: true, sponsor: true })
     })

@@ -61,7 +61,7 @@ beforeAll(async () => {
 })
 afterAll(() => clone.drop())
 
-test('a channel that no relay has reported for a minute is shown as not running, whatever it was doing', async () => {
+test('a channel that no relay has reported for a minute is shown as not running, also with an item or a problem', async () => {
   const channels = await listChannels(db, TOKEN, NOW)
   const shown = channels.map((channel) => {
     const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))

@@ -127,7 +127,7 @@ describe('a form from elsewhere', () => {
     }
   })
 
-  test.each(FOREIGN)('signs nobody out: %j', async (headers) => {
+  test.each(FOREIGN)('leaves the operator signed in: %j', async (headers) => {
     const Cookie = cookiesOf(await enter())
       .map(({ named }) => named)
       .join('; ')

@@ -118,7 +118,7 @@ test('an item for more than a channel is known to have fails, though the RPC has
 const MOST_BEHIND = 10
 
 /**
- * Shows this account's entry as it is now, whatever happens to it later, until the item of `job` has been doubted for
+ * Shows this account’s entry as it is now, and no later one, until the item of `job` has been doubted for
  * as many ledgers as a node may lag.
  */
 async function lagBehind(address: string, job: string): Promise<void> {

@@ -101,7 +101,7 @@ describe('a channel', () => {
     expect(await channelOf('A')).toMatchObject({ itemJob: null })
   })
 
-  test('is free once its item has ended, in whatever way', async () => {
+  test('is free once its item has ended, in each way', async () => {
     await makeChannels('A')
     const ends: ((item: Item) => Promise<unknown>)[] = [
       (item) => payItem(holding(), item, 'hash'),
@@ -253,7 +253,7 @@ test('binding the sponsor and giving the item back at once: exactly one succeeds
   }
 })
 
-test('of items that end at once the last closes the job, whichever it is', async () => {
+test('of items that end at once, the last one closes the job', async () => {
   await makeChannels('A', 'B', 'C', 'D')
   for (let round = 0; round < 10; round += 1) {
     const ids = await makeJob(4)

@@ -105,7 +105,7 @@ describe('a job', () => {
     expect((await fixture.post({ ...client, session }, { amounts: [1] })).status).toBe(200)
   })
 
-  test('is 501 where batches are off, whatever the body says', async () => {
+  test('is 501 where batches are off, with any body', async () => {
     provideService(Promise.resolve({ ...fixture.running, batch: undefined }))
     const client = await fixture.client()
     expect(await fixture.post(client, { amounts: [] })).toEqual({

@@ -308,7 +308,7 @@ describe('a client cannot use up what others need', () => {
   })
 })
 
-describe('an end is found, whatever became of RPC and key', () => {
+describe('an end is found when the RPC or the key has changed', () => {
   test('an RPC that is restored with lower ledger numbers: nothing waits for the old ones', async () => {
     const shift = { by: 1_000 }
     let isOver = false

@@ -140,7 +140,7 @@ describe.each(['PostgreSQL', 'PGlite'])('%s', (name) => {
     expect(await readQuotas(db)).toEqual({})
   })
 
-  test('the same transaction again gets the first record, whatever else differs, and needs no quota', async () => {
+  test('the same transaction again gets the first record, also with another bid, and needs no quota', async () => {
     const { transfer, envelopes } = await recordNamed(db, transferNamed('same'), limits, PLENTY)
     const other = transferNamed('same', {
       outerHash: 'ff'.repeat(32),

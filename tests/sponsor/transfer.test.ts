@@ -76,7 +76,7 @@ test('ten parallel posts of one transaction: one envelope on the ledger, ten equ
   expect(await post()).toEqual(answers[0])
 })
 
-describe('whatever the RPC does: one payment, and the answer that the ledger gives', () => {
+describe('under each failure of the RPC: one payment, and the answer that the ledger gives', () => {
   const faults: [string, () => (call: Call) => Fault][] = [
     ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
     ['DUPLICATE, never delivered', () => next('sendTransaction', 1, { answer: sendAnswer('DUPLICATE') })],

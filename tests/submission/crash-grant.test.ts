@@ -65,7 +65,7 @@ const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][
   ],
 ]
 
-test.each(STEPS)('SIGKILL %s: one deposit, whoever asks next', async (_, step, left, or) => {
+test.each(STEPS)('SIGKILL %s: one deposit, though two users ask next', async (_, step, left, or) => {
   const person = await faucet.settle()
   const { reached, letGo } = step(steps, person)
   const child = startProcess(person)

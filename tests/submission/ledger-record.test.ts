@@ -138,7 +138,7 @@ describe('readRecord', () => {
     expect(record).toMatchObject({ succeeded: false, consumed: false, feeCharged: 87_654n, resultCode: 'txBadSeq' })
   })
 
-  test('a transaction that the client sent by itself costs the sponsor nothing, whatever its fee', () => {
+  test('a transaction that the client sent by itself costs the sponsor nothing, with any fee', () => {
     expect(readRecord(found('SUCCESS', plainResult('success'), alone), expected)).toMatchObject({
       succeeded: true,
       hash: innerHash,
@@ -196,7 +196,7 @@ describe('readRecord', () => {
     expect(failed(events)).toBe(code)
   })
 
-  test('a success has no contract error, whatever its callees went through', () => {
+  test('a success has no contract error, also when a callee failed', () => {
     const answer = found('SUCCESS', feeBumpResult(innerHash, 'success'), { diagnosticEventsXdr: [contract(12)] })
     expect(readRecord(answer, expected).contractError).toBeNull()
   })

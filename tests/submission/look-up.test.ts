@@ -193,7 +193,7 @@ describe('walkLedgers', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('a record of ours that cannot be read, or contradicts itself, is logged and comes as null', async () => {
+  test('a record of a known envelope that cannot be read, or contradicts itself, is logged and comes as null', async () => {
     serve([
       ours(first.outerHash, first.bumped, 'garbage!'),
       ours(second.outerHash, second.bumped, feeBumpResult(second.innerHash, 'trapped')),
@@ -242,7 +242,7 @@ describe('walkLedgers', () => {
     }
   })
 
-  test('full pages without end end the walk, whatever their cursors', async () => {
+  test('full pages without end end the walk, with any cursors', async () => {
     const all = Array.from({ length: 200 }, (_, index) => foreign(index))
     let asked = 0
     proxy.rule(() => {

@@ -206,7 +206,7 @@ describe('settleTransfer', () => {
     expect(await readQuotas(db)).toMatchObject({ 'float of sponsor': 0n })
   })
 
-  test('a rival that was recorded since the look-up leaves the transfer unchanged, whatever was concluded', async () => {
+  test('a rival that was recorded since the look-up leaves the transfer unchanged until both are looked up', async () => {
     const { id } = await record('1')
     const lookedUp = setOf(await findEnvelopes(db, id))
     await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
@@ -286,7 +286,7 @@ test('the signed envelope of a transfer is erased thirty days after its end, and
 })
 
 describe.each([1, 2, 3])('seed %d', (seed) => {
-  test('whatever happens at once, the quotas say what the transfers add up to', async () => {
+  test('under concurrent requests the quotas say what the transfers add up to', async () => {
     const given = { transfersPerAccount: 14, stroopsPerAccount: 9n * BID, dailyBudget: 30n * BID }
     const seen = new Map<string, number>()
     const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1)

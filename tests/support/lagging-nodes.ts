@@ -8,7 +8,7 @@ import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 /** One node of two is three ledgers behind. */
 export const LAG: readonly number[] = [0, 3]
 
-/** Waits until the node that lags knows what the network knows now, whichever of the two the requests go to. */
+/** Waits until the node that lags knows what the network knows now, so that either of the two may be asked. */
 export async function catchUp({ rpc }: TestNetwork): Promise<void> {
   const { sequence } = await rpc.getLatestLedger()
   const behind = 2 * Math.max(...LAG)

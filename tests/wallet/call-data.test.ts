@@ -40,7 +40,7 @@ describe('the data of a call', () => {
     )
   })
 
-  test('round trips, whatever the payload is called', () => {
+  test('round trips with any names in the payload', () => {
     const payload = { ...transfer, c_tx: new Uint8Array(64), zz: new Uint8Array(1) }
     const decoded = decodeCallData(encodeCallData(payload, proof))
     expect(hex(decoded.proof)).toBe(hex(proof))

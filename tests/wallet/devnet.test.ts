@@ -117,7 +117,7 @@ describe('on a ledger', () => {
     expect((await sync(poor)).receiving.value).toBe(USDC)
   })
 
-  test('a transfer is read by sender, recipient and auditor, and by nobody else', async () => {
+  test('a transfer is read by sender, recipient and auditor only', async () => {
     const before = await sync(employer)
     const amount = 12_3456789n
     const recipient = contractor(0)

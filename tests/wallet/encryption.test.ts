@@ -59,7 +59,7 @@ describe('a transfer', () => {
     expect(auditSender(senders.secret, payload)).toEqual({ balance: next.value, blinding: next.blinding, amount })
   })
 
-  test('is read by nobody else', () => {
+  test('cannot be read with any other key', () => {
     for (const vk of [stranger.vk, employer.vk, employer.sk, contractor.sk, senders.secret]) {
       expect(decryptTransfer(vk, payload)).toBeUndefined()
     }
@@ -143,7 +143,7 @@ test('the encrypted balance is that of the OpenZeppelin fixture encrypt_balance'
   expect(hex(field(payload, 'b_tilde'))).toBe('04d1659db899a50a94dcfc54a18b8adaf6e9e8e3046bd11893fbd4a86a7c579c')
 })
 
-test('a withdrawal leaves a balance that owner and auditor read, and nobody else', () => {
+test('a withdrawal leaves a balance that only owner and auditor read', () => {
   const { payload, next } = encryptWithdrawal({
     keys: employer,
     opening,
