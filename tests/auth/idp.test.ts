@@ -280,7 +280,7 @@ describe('an hour after discovery', () => {
   const HOUR_MS = 60 * 60_000
   const keyFetches = () => server.requests.filter((path) => path.includes('jwks'))
 
-  test('keys that have moved are found, and those at the old address sign nobody in', async () => {
+  test('keys that have moved are found, and tokens under those at the old address are refused', async () => {
     const began = Date.now()
     vi.useFakeTimers({ toFake: ['Date'], now: began })
     const { issuer } = provider
