@@ -1,7 +1,6 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import { readAccounts } from '#lib/stellar/account.ts'
-import { accountKey } from '#lib/stellar/confidential-token.ts'
-import { readEntries } from '#lib/stellar/entries.ts'
+import type { Submission } from '#lib/submission/submission.ts'
+import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
 import { type ChannelRecord, findChannels, noteProblem } from './channels.ts'
 import type { Channel, Relay } from './relay.ts'
@@ -9,47 +8,46 @@ import type { Channel, Relay } from './relay.ts'
 /** The highest sequence number: an account that has reached it can send nothing more. */
 const LAST_SEQUENCE = 2n ** 63n - 1n
 
+/** What a diagnosis asks. */
+type Asking = Pick<Relay, 'network' | 'token'> & { sponsor: { submission: Pick<Submission, 'readAccount'> } }
+
 /**
  * Asks the ledger what keeps each of these accounts from paying, apart from its balance. Undefined for an account
- * without a problem. Two RPC calls serve all accounts together.
- * @throws Refusal `unavailable`
+ * without a problem. Two RPC calls serve 200 accounts together.
+ * @throws Refusal `unavailable`; `not-wired` when the contract is no confidential token
  */
 async function diagnoseAll(
-  { network, token }: Pick<Relay, 'network' | 'token'>,
+  { network, token, sponsor }: Asking,
   addresses: readonly string[],
 ): Promise<(ChannelProblem | undefined)[]> {
-  if (addresses.length === 0) return []
-  const keys = addresses.map((address) => accountKey(token, address))
-  const [{ accounts }, { entries }] = await Promise.all([
-    readAccounts(network.server, addresses),
-    readEntries(network.server, keys),
+  const [readings, registered] = await Promise.all([
+    Promise.all(addresses.map(sponsor.submission.readAccount)),
+    readConfidentialAccounts(network.server, token, addresses),
   ])
-  return addresses.map((_, index) => {
-    const account = accounts[index]
+  return readings.map(({ account }, index) => {
     if (!account) return 'account'
     if (account.seqNum >= LAST_SEQUENCE) return 'sequence'
-    return entries[index] === undefined ? 'registration' : undefined
+    return registered.has(addresses[index] ?? '') ? undefined : 'registration'
   })
 }
 
-/** What keeps one account from paying, apart from its balance. @throws Refusal `unavailable` */
-export async function diagnose(
-  relay: Pick<Relay, 'network' | 'token'>,
-  address: string,
-): Promise<ChannelProblem | undefined> {
+/** What keeps one account from paying, apart from its balance. @throws Refusal `unavailable`, `not-wired` */
+export async function diagnose(relay: Asking, address: string): Promise<ChannelProblem | undefined> {
   return (await diagnoseAll(relay, [address]))[0]
 }
 
-/** Whether an address (G… or C…) is registered with the token, and so can be paid. @throws Refusal `unavailable` */
+/**
+ * Whether an address (G… or C…) is registered with the token, and so can be paid.
+ * @throws Refusal `unavailable`, `not-wired`
+ */
 export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, address: string): Promise<boolean> {
-  const { entries } = await readEntries(relay.network.server, [accountKey(relay.token, address)])
-  return entries[0] !== undefined
+  return (await readConfidentialAccount(relay.network.server, relay.token, address)) !== undefined
 }
 
 /**
  * Compares the relay's channels with the ledger, and records or clears their problems. Also reads the events of free
  * channels in time, because an RPC keeps events for some days only.
- * @throws Refusal `unavailable`
+ * @throws Refusal `unavailable`, `not-wired`
  */
 export async function checkChannels(relay: Relay): Promise<void> {
   const { token, channels } = relay

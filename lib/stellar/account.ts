@@ -88,7 +88,7 @@ function isHintOf(hint: Uint8Array, publicKey: Uint8Array): boolean {
  * ledger of the answer. Only an empty place in a sound answer says that an account does not exist.
  * @throws Refusal `unavailable`, also for an answer that holds anything but these accounts
  */
-export async function readAccounts(
+async function readAccounts(
   server: EntryReader,
   addresses: readonly string[],
 ): Promise<{ accounts: (xdr.AccountEntry | undefined)[]; latestLedger: number }> {

@@ -22,7 +22,7 @@ export async function readEntries(
   // The SDK reads an answer without entries as an empty one.
   if (!Number.isSafeInteger(latestLedger)) throw unreachable(new Error('the RPC answer names no ledger'))
   const found = new Map(entries.map((entry) => [entry.key.toXdr('base64'), entry]))
-  if ([...found.keys()].some((name) => !distinct.has(name))) {
+  if ([...found].some(([name, { val }]) => distinct.get(name)?.type !== val.type)) {
     throw unreachable(new Error('the RPC answered with an entry that was not asked for'))
   }
   return { entries: wanted.map(([name]) => found.get(name)), latestLedger }

@@ -1,0 +1,67 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { announceChannels, findChannels } from '#lib/relay/channels.ts'
+import { checkChannels, diagnose, isRegistered } from '#lib/relay/diagnosis.ts'
+import type { Channel, Relay } from '#lib/relay/relay.ts'
+import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { openAccounts } from '#lib/stellar/account.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
+import { accountEntry, type FakeRpc, startFakeRpc, TOKEN } from '../support/fake-rpc.ts'
+import { type ItemFixture, NOW, openItemFixture } from './item-fixture.ts'
+
+const VIEWING_KEY = 'ab'.repeat(64)
+
+let rpc: FakeRpc
+let fixture: ItemFixture
+beforeAll(async () => {
+  rpc = await startFakeRpc()
+  fixture = await openItemFixture()
+})
+afterAll(async () => {
+  await fixture?.close()
+  await rpc?.close()
+})
+
+/** The part of a relay that asks the ledger for these accounts. */
+function relayOf(addresses: readonly string[]): Relay {
+  const { name, url: rpcUrl, passphrase } = { name: 'local', ...rpc }
+  const network = { ...openNetwork({ name, passphrase, rpcUrl, pollMs: 50 }), server: rpc.server }
+  const part: Partial<Relay> = {
+    network,
+    sponsor: { submission: { readAccount: openAccounts(network) } } as Sponsor,
+    token: TOKEN,
+    database: fixture.database.store.database,
+    channels: addresses.map((address) => ({ address }) as Channel),
+    signal: new AbortController().signal,
+    now: () => NOW,
+  }
+  return part as Relay
+}
+
+function makeAccount(): string {
+  const address = Keypair.random().publicKey()
+  rpc.accounts.set(address, accountEntry(address))
+  return address
+}
+
+test('an entry that no confidential token writes is not taken for a registration', async () => {
+  const [registered, unregistered, confused] = [makeAccount(), makeAccount(), makeAccount()]
+  rpc.register(registered, VIEWING_KEY)
+  rpc.confuse(confused)
+  const relay = relayOf([])
+  expect(await diagnose(relay, registered)).toBeUndefined()
+  expect(await diagnose(relay, unregistered)).toBe('registration')
+  expect([await isRegistered(relay, registered), await isRegistered(relay, unregistered)]).toEqual([true, false])
+  await expect(diagnose(relay, confused)).rejects.toMatchObject({ code: 'not-wired' })
+  await expect(isRegistered(relay, confused)).rejects.toMatchObject({ code: 'not-wired' })
+})
+
+test('more channels are checked than the RPC answers for at once', async () => {
+  const channels = Array.from({ length: 402 }, makeAccount)
+  const relay = relayOf(channels)
+  await announceChannels(relay)
+  await checkChannels(relay)
+  const problems = (await findChannels(fixture.db, TOKEN)).map(({ problem }) => problem)
+  expect(problems).toEqual(channels.map(() => 'registration'))
+  expect(Math.max(...rpc.requests)).toBe(200)
+})
