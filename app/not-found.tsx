@@ -3,7 +3,7 @@ import Link from 'next/link'
 
 export const metadata: Metadata = { title: 'Not found' }
 
-/** What stands where nothing is. */
+/** The page for an address that does not exist. */
 export default function NotFound() {
   return (
     <main className="mx-auto flex min-h-dvh max-w-md flex-col items-center justify-center px-6 py-16 text-center">

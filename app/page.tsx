@@ -30,7 +30,7 @@ const PROMISES = [
   ['Confidential by construction', 'Amounts stay in the client’s proof. The service never holds a user’s key.'],
 ] as const
 
-/** What this is, and the ways in. */
+/** The first page: a description of the service, and links to its parts. */
 export default async function StartPage() {
   await connection()
   return (

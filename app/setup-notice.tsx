@@ -1,6 +1,8 @@
 import { findMissingVariables } from '#lib/server/missing-variables.ts'
 
-/** What a deployment lacks before a payroll can be run, and how to come by it. Nothing where nothing is missing. */
+/**
+ * The settings that a deployment lacks before a payroll can be run, and how to make them. Nothing if none is missing.
+ */
 export async function SetupNotice() {
   const { problem, missing } = await findMissingVariables()
   if (problem === undefined && missing.length === 0) return null

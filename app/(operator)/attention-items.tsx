@@ -11,7 +11,7 @@ interface AttentionItemsProps {
   now: Date
 }
 
-/** What needs a person, each with whom it concerns, since when, why, and what to do. */
+/** The matters that need a person, each with the people it concerns, its time, its reason, and its remedy. */
 export function AttentionItems({ items, network, now }: AttentionItemsProps) {
   return (
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface shadow-card">
@@ -73,7 +73,7 @@ function AttentionItem({ item, network, now }: AttentionItemProps) {
   )
 }
 
-/** Whom it concerns, each by name: a name leads to what belongs to it. */
+/** The organisation, users, batch and contractors that a matter concerns; each name links to its records. */
 function Of({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>) {
   const { organisation, users = [], batch, contractors = [], moreContractors = 0 } = item
   if (!organisation && !batch && contractors.length === 0) return null

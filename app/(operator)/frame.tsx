@@ -27,7 +27,7 @@ export interface FrameProps {
   children: ReactNode
 }
 
-/** What surrounds every page of the operator's. */
+/** The frame of every page of the dashboard: navigation, title and content. */
 export async function Frame({ here, title, network, above, children }: FrameProps) {
   const pulse = await readPagePulse()
   return (

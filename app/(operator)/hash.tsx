@@ -32,7 +32,7 @@ function Leading({ href, children }: { href: string; children: ReactNode }) {
   )
 }
 
-/** Where a network has pages for its accounts, contracts and transactions. */
+/** The explorers of the networks that have one: pages of accounts, contracts and transactions. */
 const EXPLORERS: Record<string, string> = { testnet: 'https://stellar.expert/explorer/testnet' }
 
 /** A G- or C-address, which leads to the network's explorer if it has one. */

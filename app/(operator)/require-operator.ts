@@ -38,7 +38,7 @@ export async function readOperator(): Promise<Service | undefined> {
   return operator && (await isOperatorSession(operator, token, running.now())) ? running : undefined
 }
 
-/** Where one signs in to come back to `here`. */
+/** The address of the sign-in that leads back to `here`. */
 export function signInAddress(here: string): Route {
   return `/sign-in?to=${encodeURIComponent(here)}`
 }

@@ -95,7 +95,7 @@ function Repeated<Row>({ columns, row }: Pick<TableProps<Row>, 'columns'> & { ro
   })
 }
 
-/** What stands where nothing is yet. */
+/** The text in place of a table without rows. */
 export function Empty({ children }: { children: ReactNode }) {
   return (
     <div className="space-y-2 rounded-lg border border-dashed border-edge px-6 py-10 text-center text-soft [&_a]:text-accent [&_a]:underline [&_a]:underline-offset-4 [&_:not(.hash)>code]:whitespace-nowrap [&_strong]:block [&_strong]:font-medium [&_strong]:text-ink">
@@ -104,7 +104,7 @@ export function Empty({ children }: { children: ReactNode }) {
   )
 }
 
-/** What a page says while the database cannot be reached. */
+/** The text of a page while the database cannot be reached. */
 export function Unreachable() {
   return (
     <Empty>

@@ -8,7 +8,7 @@ import { service } from '#lib/server/services.ts'
 
 export const metadata: Metadata = { title: 'Sign in', robots: { index: false } }
 
-/** Where the operator signs in to the dashboard. */
+/** The operator's sign-in to the dashboard. */
 export default async function SignInPage({ searchParams }: PageProps<'/sign-in'>) {
   await connection()
   if (!(await hasStarted())) redirect('/')

@@ -3,7 +3,10 @@ import { bigint, check, index, integer, jsonb, pgTable, primaryKey, text, uuid }
 import { instant, oneOf } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
-/** Who acted: a user, the service itself (a sweep, the settlement of a transfer), or an operator at the dashboard. */
+/**
+ * The kinds of actors: a user, the service itself (maintenance, the settlement of a transfer), or an operator at the
+ * dashboard.
+ */
 export const ACTOR_KINDS = [...IDENTITY_KINDS, 'service', 'operator'] as const
 export type ActorKind = (typeof ACTOR_KINDS)[number]
 
@@ -50,8 +53,9 @@ export const SUBJECT_KINDS = [
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /**
- * Who did what to which record, when. Append-only: a trigger refuses UPDATE, DELETE and TRUNCATE. It outlives what it
- * speaks of, hence no foreign keys; and it holds ids alone, no names, addresses of people, amounts or secrets.
+ * One entry for each action on a record: actor, subject and time. Append-only: a trigger refuses UPDATE, DELETE and
+ * TRUNCATE. Entries outlive their subjects, hence no foreign keys. They hold ids alone: no names, addresses of people,
+ * amounts or secrets.
  */
 export const auditLog = pgTable(
   'audit_log',

@@ -14,7 +14,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { instant, newest, oneOf, sequence } from './columns.ts'
 
-/** Who a user is known by: an account of the ledger, or a user of an identity provider. */
+/** The kinds of users: an account of the ledger, or a user of an identity provider. */
 export const IDENTITY_KINDS = ['ledger', 'idp'] as const
 
 export const CONTRACTOR_STATUSES = ['invited', 'onboarding', 'ready', 'inactive'] as const

@@ -15,7 +15,7 @@ export type JobStatus = (typeof JOB_STATUSES)[number]
 export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown'] as const
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
 
-/** What keeps a channel from paying anything. `balance`: it owns nothing at all. */
+/** The problems that keep a channel from paying. `balance`: it owns nothing at all. */
 export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
@@ -105,8 +105,8 @@ function hasEnded({ status }: { status: AnyColumn }) {
 }
 
 /**
- * What is known of a channel: which item holds it, its balance, readable by relays alone, and what is wrong with it. A
- * channel is held by an item and never by a process, so a process that dies holds nothing.
+ * The state of a channel: the item that holds it, its balance, readable by relays alone, and its problem. A channel is
+ * held by an item and never by a process, so a process that dies holds nothing.
  */
 export const relayChannels = pgTable(
   'relay_channels',

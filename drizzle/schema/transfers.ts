@@ -73,7 +73,7 @@ export const transfers = pgTable(
       .on(table.organisation, table.createdAt)
       .where(sql`${table.status} = 'open'`),
     index('transfers_payout').on(table.payout),
-    // What is open, was paid, or may have been paid, is not paid by another transfer.
+    // A payout that has an open transfer, was paid, or may have been paid, gets no other transfer.
     uniqueIndex('transfers_one_of_payout')
       .on(table.payout)
       .where(sql`${table.status} in ('open', 'succeeded', 'unknown')`),
@@ -89,8 +89,9 @@ export const transfers = pgTable(
 export type Transfer = typeof transfers.$inferSelect
 
 /**
- * What was signed for a transfer, written down before it is sent. At most three that the service sends compete for one
- * transfer. One that a client has sent by itself joins them once it has applied, and of a number only one can.
+ * The envelopes that were signed for a transfer, recorded before they are sent. At most three that the service sends
+ * compete for one transfer. One that a client has sent by itself joins them once it has applied. The ledger applies one
+ * envelope of a sequence number at most.
  */
 export const envelopes = pgTable(
   'envelopes',
@@ -122,7 +123,7 @@ export const envelopes = pgTable(
 
 export type Envelope = typeof envelopes.$inferSelect
 
-/** What an account has used on a UTC day. The account `*` stands for all of them: the daily budget. */
+/** An account's use of its quota on a UTC day. The account `*` stands for all of them: the daily budget. */
 export const quotas = pgTable(
   'quotas',
   {

@@ -21,7 +21,7 @@ interface KnownUser {
   user: User
 }
 
-/** What a handler knows of each sort of caller. */
+/** The data that a handler gets of each kind of caller. */
 interface KnownOf {
   anybody: object
   /** the holder of a session */
@@ -51,10 +51,7 @@ const ROLES = {
 const SESSION: readonly RefusalCode[] = ['bearer-missing', 'bearer-invalid', 'session-expired']
 const ROLE: readonly RefusalCode[] = ['employer-required', 'provider-mismatch']
 
-/**
- * What the OpenAPI document says of each sort of caller: its security scheme, its role, and the refusals that it
- * implies.
- */
+/** Each kind of caller in the OpenAPI document: its security scheme, its role, and the refusals that it implies. */
 export const CALLERS = {
   anybody: { scheme: undefined, refusals: [] },
   session: { scheme: 'session', refusals: SESSION },

@@ -68,7 +68,7 @@ export function answerPage<Body>(request: Request, { next, total }: Page<unknown
   return new Answer(body, { headers })
 }
 
-/** What a handler is given: the service, the caller, and what the request says, parsed. Verbs take it as it is. */
+/** The input of a handler: the service, the caller, and the parsed request. Verbs take it as it is. */
 export type Context<
   Path extends Route,
   Caller extends CallerName,

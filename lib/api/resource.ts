@@ -24,7 +24,7 @@ export interface ResourceOptions {
   failure?: string
   /** The path as the metrics name it, with `{name}` for a parameter. Without it requests are not measured. */
   route?: string
-  /** Whose pages may read the answers. Default: `configured` */
+  /** The origins whose pages may read the answers. Default: `configured` */
   readers?: Readers
 }
 

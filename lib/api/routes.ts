@@ -5,7 +5,7 @@ import { admit, identify } from './caller.ts'
 import { Answer, type Operation } from './operation.ts'
 import { type Handler, type Method, type ResourceOptions, resource } from './resource.ts'
 
-/** What Next hands to a handler: the parameters of the path by name, decoded. */
+/** The argument that Next passes to a handler: the parameters of the path by name, decoded. */
 interface RouteContext {
   params?: Promise<Record<string, string>>
 }

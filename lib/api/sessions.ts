@@ -12,7 +12,7 @@ import { inGroup, operation } from './operation.ts'
 const TRANSACTION = 'AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…'
 const LEDGER_SESSION = { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.employer } as const
 
-/** What the two routes to a challenge share: the one of this interface, and the one URL that SEP-10 has for it. */
+/** The common part of the two routes to a challenge: this interface's own, and the one URL that SEP-10 has for it. */
 const challenge = {
   caller: 'anybody',
   summary: 'Get a challenge for a wallet to sign',

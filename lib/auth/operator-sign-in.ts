@@ -22,7 +22,7 @@ export function waitAfter(wrong: number): number {
   return wrong < FREE_TRIES ? 0 : Math.min(LONGEST_WAIT_SECONDS, 2 ** (wrong - FREE_TRIES + 1))
 }
 
-/** What a successful sign-in sets: a session, and a name for the browser. */
+/** The cookies that a successful sign-in sets: a session, and a name for the browser. */
 export interface OperatorCookies {
   session: string
   browser: string
@@ -34,7 +34,7 @@ export interface TriedFrom {
   client: string | undefined
 }
 
-/** What a sign-in needs. */
+/** The context of a sign-in. */
 export interface SignInContext {
   settings: OperatorSettings
   database(): Promise<Database>

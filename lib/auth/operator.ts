@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import { deriveKey, isSameSecret } from './shared-secret.ts'
 
-/** Whom the dashboard lets in. */
+/** The settings of the dashboard's sign-in. */
 export interface OperatorSettings {
   password: string
   /** whether the service made the password itself, so that the operator must be told it */

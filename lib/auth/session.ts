@@ -13,7 +13,7 @@ export interface SessionSettings {
   ttl: number
 }
 
-/** Whom a session is for: an account of the ledger, or a user of an identity provider (`issuer` is the provider). */
+/** The user of a session: an account of the ledger, or a user of an identity provider (`issuer` is the provider). */
 export type Identity =
   | { kind: 'ledger'; sub: string }
   | { kind: 'idp'; sub: string; issuer: string; email?: string | undefined }

@@ -25,10 +25,10 @@ import { endow, enrol, openTestNetwork } from './participants.ts'
 import { answers, type Serving, startServing } from './serve.ts'
 import { connectWallet, readSponsorAddress, sponsorTransfer } from './wallet-session.ts'
 
-/** What the relay pays on top, in test USDC from its own channels, to the contractors in their order. */
+/** Bonuses that the relay pays from its own channels, in test USDC, to the contractors in their order. */
 const BONUSES = ['100', '80.5', '120.25', '75', '60.0000001']
 
-/** Who is paid what, in test USDC. */
+/** The payees of the payroll and their amounts, in test USDC. */
 const PAYROLL: readonly Payee[] = [
   { name: 'Ada Lovelace', pay: '4250' },
   { name: 'Grace Hopper', pay: '3980.5' },
@@ -164,8 +164,8 @@ async function demonstrate(isOnce: boolean): Promise<void> {
 }
 
 /**
- * What to print as the password: which variable holds it, or the password that the service derives from its embedded
- * keys.
+ * The text to print as the password: the name of the variable that holds it, or the password that the service derives
+ * from its embedded keys.
  */
 async function dashboardPassword(): Promise<string> {
   const { OPERATOR_PASSWORD, DATABASE_URL, DATA_DIR } = environment()

@@ -13,7 +13,7 @@ import { startService } from '#lib/server/start.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { NOTHING, opens } from '#lib/wallet/commitment.ts'
 
-/** What `npm run setup` is to provide, and what exists of it already. */
+/** The task of `npm run setup`, and the settings that exist already. */
 export interface Provisioning {
   document: DeploymentDocument
   /** the text of the environment file so far, and its name for messages */

@@ -53,7 +53,7 @@ export async function provision(wanted: Provisioning): Promise<string> {
     file: wanted.file,
     growing: ['CHANNEL_SEEDS'],
   })
-  // What the boot would refuse is refused here, such as one key with two duties.
+  // A setting that the boot would refuse is refused here, such as one key with two duties.
   const environment = readEnvironment(readVariables(text))
   const settings = composeSettings(environment)
   wanted.keep(text)
@@ -79,8 +79,8 @@ export async function provision(wanted: Provisioning): Promise<string> {
 }
 
 /**
- * What each channel is given, in base units. A faucet that cannot mint spends at most half of its funds (`held`) on
- * all of them.
+ * The amount that each channel is given, in base units. A faucet that cannot mint spends at most half of its funds
+ * (`held`) on all of them.
  */
 function shareOf(held: bigint | undefined, channels: number): bigint {
   if (held === undefined || channels === 0) return CHANNEL_FUNDS

@@ -92,7 +92,7 @@ async function insertRecords(tx: Database, records: Records, now: Date): Promise
 /** How far ahead the maxTime of an open transfer lies. The ledger never saw it, so a nearer one would let it expire. */
 const FAR_MS = 365 * 86_400_000
 
-/** What was signed for a transfer. There is nothing to send: the ledger has never heard of it. */
+/** The envelope of a transfer. There is nothing to send: the ledger has never heard of it. */
 function envelopeOf({ id = '', innerHash, outerHash, status, createdAt }: SeededTransfer) {
   const maxTime = Math.floor((createdAt.getTime() + (status === 'open' ? FAR_MS : 300_000)) / 1000)
   const sent = { recordedAt: createdAt, firstSentAt: createdAt, lastSentAt: createdAt }

@@ -26,7 +26,7 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 
-/** What a command is given. */
+/** The options of a command. */
 interface Given {
   secret?: string | undefined
   to?: string | undefined

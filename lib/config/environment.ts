@@ -72,8 +72,8 @@ export function readEnvironment(variables: Record<string, string | undefined>): 
 }
 
 /**
- * Where clients reach the service, by what is configured. A preview on Vercel is a service of its own: by the name of
- * its branch, which stays from one push to the next, unless that is too long.
+ * The address at which clients reach the service, by what is configured. A preview on Vercel is a service of its own:
+ * its address is made of the name of its branch, which stays from one push to the next, unless that name is too long.
  */
 function locateService(read: Variables): string {
   if (read.PUBLIC_URL) return read.PUBLIC_URL

@@ -14,7 +14,7 @@ import {
   text,
 } from './shapes.ts'
 
-/** Where the service is. */
+/** The addresses of the service. */
 export const PLACE = {
   PUBLIC_URL: origin.optional().meta({
     about:

@@ -8,7 +8,7 @@ import {
 import type { Database } from './connection.ts'
 import { partsOf } from './parts.ts'
 
-/** Who acts: a user by (kind, sub), or the service itself, whose sub is the name of what it was doing. */
+/** The actor of an entry: a user by (kind, sub), or the service itself, whose sub names the work that it was doing. */
 export interface Actor {
   kind: ActorKind
   sub: string

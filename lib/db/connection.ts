@@ -16,10 +16,10 @@ export interface Store {
 }
 
 /**
- * Where the database is: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The host of the
- * URL decides the driver. `webSocketProxy` (host:port) stands in for Neon's, in front of a PostgreSQL on localhost.
- * `connections` is the most that this process holds at once; while it migrates, it has one more. `silenceMs` is how long
- * the database may take to answer a statement; a migration has a limit of its own.
+ * The location of the database: a folder for the embedded PGlite (null: in memory), or the URL of a PostgreSQL. The
+ * host of the URL decides the driver. `webSocketProxy` (host:port) stands in for Neon's, in front of a PostgreSQL on
+ * localhost. `connections` is the most that this process holds at once; while it migrates, it has one more. `silenceMs`
+ * is how long the database may take to answer a statement; a migration has a limit of its own.
  */
 export type StoreLocation =
   | { directory: string | null }

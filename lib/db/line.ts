@@ -1,6 +1,6 @@
 import { Refusal } from '#lib/http/refusal.ts'
 
-/** Where work waits before it takes a connection. Each owner has a queue of its own. */
+/** The work that waits for a connection. Each owner has a queue of its own. */
 export interface Line {
   /** how much may run at once: `atOnce` of all owners together, `ofOne` of one owner */
   atOnce: number

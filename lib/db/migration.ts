@@ -6,7 +6,7 @@ import { sqlState } from './errors.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
 /**
- * Which files there are, and the table that remembers what was applied. drizzle's default table is left to other
+ * The folder of the migrations, and the table that records the applied ones. drizzle's default table is left to other
  * programs: one that shares the database would leave rows there that pass for those of a newer version of this service.
  */
 export const MIGRATIONS = {
@@ -82,7 +82,10 @@ async function applyMissing(tx: Database): Promise<void> {
   await new PgDialect().migrate(readMigrationFiles(MIGRATIONS), sharedSession(tx), MIGRATIONS)
 }
 
-/** What drizzle's migrator needs of a session. It asks for a transaction, and gets `tx`, the one that holds the lock. */
+/**
+ * The part of a session that drizzle's migrator uses. It asks for a transaction, and gets `tx`, the one that holds the
+ * lock.
+ */
 function sharedSession(tx: Database): PgSession {
   const session = {
     execute: (statement: SQL) => tx.execute(statement),

@@ -1,14 +1,14 @@
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { sqlState } from './errors.ts'
 
-/** What is used of a pool; both drivers have it. */
+/** The part of a pool that is used; both drivers have it. */
 interface Pool {
   connect: (...args: never[]) => unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'connect', listener: (client: Client) => void): unknown
 }
 
-/** What is used of a connection that a pool has lent. */
+/** The part of a lent connection that is used. */
 interface Client {
   query: (...args: never[]) => unknown
   release(isBroken?: Error | boolean): void

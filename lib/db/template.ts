@@ -4,7 +4,9 @@ import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { dataPath } from '#lib/config/data-directory.ts'
 import { MIGRATIONS } from './migration.ts'
 
-/** Where templates of the embedded database are kept, which lib/cli/database-template.ts makes: a build leaves it alone. */
+/**
+ * The folder for templates of the embedded database, which lib/cli/database-template.ts makes: a build leaves it alone.
+ */
 export const TEMPLATES = dataPath('.next/cache', 'database')
 
 /** The name of a template says what it was made of: other migrations, or another PGlite, have another one. */

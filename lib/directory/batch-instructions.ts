@@ -120,7 +120,7 @@ async function holdPayees(
   return new Map(found.map((payee) => [payee.id, payee]))
 }
 
-/** What is wrong with an amount; undefined if nothing is. */
+/** The reason to refuse an amount; undefined if there is none. */
 function problemOf(encryptedAmount: unknown): InstructionReason | undefined {
   const { error } = sealedText.safeParse(encryptedAmount)
   return (
@@ -128,7 +128,7 @@ function problemOf(encryptedAmount: unknown): InstructionReason | undefined {
   )
 }
 
-/** What speaks against the payee. The unique constraint finds out whether the contractor is in the batch already. */
+/** The reason to refuse a payee. The unique constraint finds out whether the contractor is in the batch already. */
 function judge({ contractorId }: Instruction, payees: ReadonlyMap<string, Payee>): InstructionReason | undefined {
   const payee = payees.get(contractorId)
   if (!payee) return 'contractor not found'

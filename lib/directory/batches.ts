@@ -94,7 +94,7 @@ export async function listBatches(
   return { items: items.map(presentBatch), ...page }
 }
 
-/** What the verbs that read an employer's batches work with. */
+/** The context of the verbs that read an employer's batches. */
 type ReadContext = Pick<EmployerContext, 'db'> & { employer: Pick<Employer, 'organisation'> }
 
 const IN_ORDER = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }

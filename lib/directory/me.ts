@@ -22,7 +22,7 @@ import { actorOf, admitUser, type User, type UserContext } from './user.ts'
 /** The body of PATCH /me. */
 export const meChanges = z.object({ orgName: plainText('orgName', 200) })
 
-/** Who the user is: what an application needs to choose between onboarding, employer and contractor. */
+/** The user, with all that an application needs to choose between onboarding, employer and contractor. */
 export const meShape = z.object({
   sub: z.string(),
   kind: z.enum(IDENTITY_KINDS),
@@ -37,7 +37,7 @@ export const meShape = z.object({
 })
 export type Me = z.output<typeof meShape>
 
-/** Who the user is. Of several contractor records it shows the newest. */
+/** Describes the user. Of several contractor records it shows the newest. */
 export async function describeMe(context: UserContext & InviteContext): Promise<Me> {
   const { db, user, settings } = context
   const { identity, organisation } = user

@@ -42,14 +42,14 @@ export interface Employer {
   actor: Actor
 }
 
-/** What a verb of an employer works with. */
+/** The context of a verb of an employer. */
 export interface EmployerContext {
   db: Database
   employer: Employer
   now: Date
 }
 
-/** What a verb of any user works with. */
+/** The context of a verb of any user. */
 export interface UserContext {
   db: Database
   user: User

@@ -135,7 +135,7 @@ export function openGranting(given: Depositor & { submission: Submission }): Gra
     // Another process was first: its deposit uses the same sequence number.
     if (recorded === 'taken') return 'again'
     const sent = await submission.submit(recorded, { innerHash: deposit.hash, isNew: true, patience: left() })
-    // What the network refuses now may still apply, and its end is waited for.
+    // A deposit that the network refuses now may still apply, and its end is waited for.
     const outcome = sent.kind === 'refused' ? await submission.track(recorded.transfer, left()) : sent
     return outcome.kind === 'settled' ? outcome.transfer : undefined
   }

@@ -8,7 +8,7 @@ const HEADER = 'x-client-address'
 /** How long a client may take to send the headers, and then all of a request, in milliseconds. */
 const PATIENCE = { headersMs: 10_000, requestMs: 30_000 }
 
-/** What the log says once when a request came through a proxy, or claims it, and no proxy is configured. */
+/** The line that the log gets once when a request came through a proxy, or claims it, and no proxy is configured. */
 const PROXY_UNKNOWN = 'a request has X-Forwarded-For, but TRUST_PROXY is 0: all clients of a proxy count as one'
 
 /** Published by Node before any listener sees a request. */

@@ -1,7 +1,7 @@
 import { validEnvironment } from '#lib/config/environment.ts'
 
 /**
- * Whose pages may read the answers of a route. `configured`: those of the origins in CORS_ORIGINS, or all if it is not
+ * The origins whose pages may read the answers of a route. `configured`: those of CORS_ORIGINS, or all if it is not
  * set. `everybody`: all, because a standard demands it. `ourselves`: only the pages of this service.
  */
 export type Readers = 'configured' | 'everybody' | 'ourselves'

@@ -75,7 +75,7 @@ export function cursorOf({ createdAt, sequence }: Position): string {
   return Buffer.from(`${createdAt.getTime()}-${sequence}`).toString('base64url')
 }
 
-/** What a list is ordered by. */
+/** The columns that order a list. */
 interface Columns {
   createdAt: AnyColumn
   sequence: AnyColumn | SQL

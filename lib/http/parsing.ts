@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { type FieldProblem, isRefusalCode, Refusal, type RefusalCode } from './refusal.ts'
 
 /**
- * What `schema` makes of `value`.
+ * Parses `value` by `schema`.
  * @throws Refusal the 400 of the first bad field; with `fields` when several are bad
  */
 export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {

@@ -192,7 +192,7 @@ export const statusOf = (code: RefusalCode): RefusalStatus => STATUSES.get(code)
 
 const MEANINGS: ReadonlyMap<string, string> = new Map(Object.values(REFUSALS).flatMap((codes) => Object.entries(codes)))
 
-/** What a code means, in a sentence. */
+/** The meaning of a code, in a sentence. */
 export function meaningOf(code: RefusalCode): string {
   const problem = code.endsWith('-required') ? 'is missing' : 'cannot be used'
   return MEANINGS.get(code) ?? `The field ${code.replace(/-(required|invalid)$/, '')} ${problem}.`

@@ -7,7 +7,7 @@ export interface Sample {
   suffix?: '_bucket' | '_sum' | '_count'
 }
 
-/** What was measured elsewhere, with all its samples. */
+/** A metric that was measured elsewhere, with all its samples. */
 export interface Family {
   name: string
   help: string
@@ -21,8 +21,8 @@ export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 const shared = globalThis as { payrollMetrics?: ReturnType<typeof createMetrics> }
 
 /**
- * What this process counts by itself. What must survive it, or be the same for all instances, is read from the database.
- * Labels come from closed sets: each combination is kept for as long as the process lives.
+ * The counters of this process. A count that must survive the process, or be the same for all instances, is read from
+ * the database. Labels come from closed sets: each combination is kept for as long as the process lives.
  */
 export function metrics() {
   shared.payrollMetrics ??= createMetrics()

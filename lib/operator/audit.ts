@@ -27,7 +27,7 @@ export interface AuditLine {
   detail: AuditDetail
 }
 
-/** What entries can be about. */
+/** The actions that entries can record. */
 export const AUDIT_ACTION_NAMES: readonly AuditAction[] = AUDIT_ACTIONS
 
 export interface AuditFilters extends Pick<ListRequest, 'q' | 'organisation'> {
@@ -52,7 +52,7 @@ const COLUMNS = {
   detail: auditLog.detail,
 }
 
-/** Who did what to which record, newest first. */
+/** The entries of the audit log, newest first. */
 export async function listAudit(db: Database, filters: AuditFilters, page: number): Promise<List<AuditLine>> {
   const condition = conditionOf(filters)
   const [counted] = await db.select({ count: count() }).from(auditLog).where(condition)

@@ -1,7 +1,7 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
-/** What the errors of the confidential token that a transfer may meet mean to an operator (interface 0.8.0). */
+/** The meaning, for an operator, of the errors of the confidential token that a transfer may meet (interface 0.8.0). */
 const CONTRACT_ERRORS: Record<number, string> = {
   3501: 'sender or recipient is not registered',
   [STALE_PROOF]: 'the proof does not fit the sender’s balance',
@@ -41,13 +41,13 @@ export function explainTransfer(transfer: {
   return explainResult({ resultCode, contractError })
 }
 
-/** What the employer does about a transfer that failed, beyond sending it again; empty where there is no more to it. */
+/** The employer's remedy for a transfer that failed, beyond sending it again; empty if there is none. */
 export function adviseOn({ contractError }: { contractError: number | null }): string {
   if (contractError !== STALE_PROOF) return ''
   return ', with a new proof for each. Should that fail in the same way, the application makes wrong proofs, and only its developer can mend that'
 }
 
-/** What the ledger's own words for a failure mean; empty where it gave none. */
+/** The meaning of the ledger's own words for a failure; empty if it gave none. */
 export function explainResult({
   resultCode,
   contractError,

@@ -11,7 +11,7 @@ const JOB_STILL_AFTER_MS = 10 * 60_000
 /** The longest maxTime of a transfer is 330 s: an older one should have been decided (ms). */
 const TRANSFER_OVERDUE_AFTER_MS = 6 * 60_000
 
-/** What an overdue transfer waits for. */
+/** The reason for which an overdue transfer waits. */
 export const WHY_OVERDUE =
   'it should have been settled within 6 minutes, and the Stellar RPC has not said whether it was paid'
 

@@ -4,7 +4,7 @@ import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 
-/** What every list of the dashboard can be asked for. An empty string asks for everything. */
+/** The filters that every list of the dashboard has. An empty string filters nothing. */
 export interface ListRequest {
   /** part of a name, an email, an address or a hash */
   q: string

@@ -4,7 +4,7 @@ import { batches } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 
-/** What an open page asks for every few seconds, to find out whether it has to be loaded anew. */
+/** The state that an open page asks for every few seconds, to find out whether it has to be loaded anew. */
 export interface Pulse {
   /** a version other than the last one means that a record has changed */
   version: string

@@ -1,7 +1,7 @@
 import { type Database, databaseFailure } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 
-/** What `read` finds, or undefined while the database cannot be reached: a page then says that, and nothing else. */
+/** The result of `read`, or undefined while the database cannot be reached: a page then says that, and nothing else. */
 export async function readIfReachable<Found>(
   open: () => Promise<Database>,
   read: (db: Database) => Promise<Found>,

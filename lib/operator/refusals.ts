@@ -22,7 +22,7 @@ export interface RefusalLine {
 
 type RefusalRequest = Pick<ListRequest, 'q' | 'organisation' | 'page'>
 
-/** What the sponsor refused, newest first, as the audit log has it. */
+/** The sponsor's refusals, newest first, from the audit log. */
 export async function listRefusals(db: Database, request: RefusalRequest): Promise<List<RefusalLine>> {
   const condition = refusalsOf(request)
   const counts = new Map([['', await countRefusals(db, request)]])

@@ -7,7 +7,7 @@ import { type LedgerReader, ledgerFamilies } from './ledger-metrics.ts'
 import { stateFamilies } from './state-metrics.ts'
 import { storedFamilies } from './stored-metrics.ts'
 
-/** What the metrics are read from. */
+/** The sources of the metrics. */
 export interface Scraped {
   database(): Promise<Database>
   network: LedgerReader

@@ -1,6 +1,6 @@
 import { type AnyColumn, or, type SQL, sql } from 'drizzle-orm'
 
-/** What a search text names as a whole: a hash, or an account. */
+/** The hash or the account that a search text names as a whole. */
 export type Sought = { hash: string } | { account: string }
 
 /** A whole hash (64 hex digits, in any case) or a whole address (G… or C…, 56 characters), for which there are indexes. */

@@ -6,7 +6,7 @@ import { envelopes, type TransferStatus, transfers } from '#drizzle/schema/trans
 /** The table of transfers, for all queries of the dashboard, with the parts that they share. */
 export const transferRows = transfers
 
-/** What was signed for transfers. */
+/** The envelopes of transfers. */
 export const envelopeRows = envelopes
 
 /** How a transfer stands, in the words of the dashboard. */
@@ -48,7 +48,7 @@ export const endedEarly = sql<boolean>`coalesce((select bool_or(${envelopes.maxT
 export const notOfFaucet = (faucet: string | undefined): SQL | undefined =>
   faucet === undefined ? undefined : ne(transferRows.account, faucet)
 
-/** What tells why a transfer is where it is. */
+/** The columns that tell why a transfer has its status. */
 export const outcomeOf = {
   status: transferRows.status,
   refusalCode,

@@ -68,7 +68,7 @@ export interface TransferRequest extends Omit<ListRequest, 'status'> {
   faucet?: string | undefined
 }
 
-/** What the sponsor agreed to pay for, of all organisations, newest first. */
+/** The transfers that the sponsor has agreed to pay for, of all organisations, newest first. */
 export async function listTransfers(db: Database, request: TransferRequest): Promise<List<TransferLine>> {
   const { view, page } = request
   const within = filtered(db, request)
@@ -97,7 +97,7 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
 }
 
 /**
- * Whom a transfer pays: the contractor of its payout, or without one (as for the relay's) the organisation's
+ * The payee of a transfer: the contractor of its payout, or without a payout (as for the relay's) the organisation's
  * contractor with that address.
  */
 function payeeOf(db: Database) {

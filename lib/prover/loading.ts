@@ -10,7 +10,7 @@ import { prover as standIn } from './stand-in.ts'
 /** The settings of the prover. */
 export interface ProverSettings {
   network: 'local' | 'testnet'
-  /** What a local ledger takes for a proof. */
+  /** The proofs that a local ledger takes. */
   proofs: Environment['DEVNET_PROOFS']
   /** A package or a file that exports `prover`, in place of the project's own. */
   module: string | undefined

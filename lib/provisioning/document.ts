@@ -38,8 +38,8 @@ const DOCUMENT = z.object({
 })
 
 /**
- * What a deployment of a confidential token says of itself. `auditor.key` is 128 hex digits; `network` is what this
- * service calls it.
+ * The description that a deployment of a confidential token gives of itself. `auditor.key` is 128 hex digits; `network`
+ * is this service's name for the network.
  */
 export type DeploymentDocument = Omit<z.output<typeof DOCUMENT>, 'network'> & { network: 'local' | 'testnet' }
 

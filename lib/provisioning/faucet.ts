@@ -8,15 +8,15 @@ import { simulateCall } from '#lib/wallet/transaction.ts'
 import { readXlm } from './accounts.ts'
 import type { DeployedToken } from './token.ts'
 
-/** Where the faucet's money comes from: `issuer` mints it, `holder` and `native` (XLM) give of their own balance. */
+/** The source of the faucet's money: `issuer` mints it, `holder` and `native` (XLM) give of their own balance. */
 type FaucetKind = 'issuer' | 'holder' | 'native'
 
 /** The key of the faucet, or in `none` the reason why there is no faucet. */
 export type FaucetPlan = { kind: FaucetKind; keypair: Keypair } | { none: string }
 
 /**
- * Who can deposit the asset behind a token: its issuer, who mints, or an account that holds some. Of XLM that is any
- * account that friendbot has filled, so that a key can be made for it.
+ * Finds the account that can deposit the asset behind a token: its issuer, who mints, or an account that holds some. Of
+ * XLM that is any account that friendbot has filled, so that a key can be made for it.
  * @throws ConfigurationError for a key that cannot; Refusal `unavailable`
  */
 export async function planFaucet(
@@ -40,7 +40,7 @@ export async function planFaucet(
   throw new ConfigurationError('FAUCET_SEED', problem)
 }
 
-/** What the faucet has to give, in base units; undefined for one that mints. */
+/** The faucet's balance in base units; undefined for one that mints. */
 export async function readFaucetFunds(
   network: Network,
   { asset }: DeployedToken,

@@ -7,7 +7,7 @@ import type { Network } from '#lib/stellar/network.ts'
 import { readAuditorKey } from '#lib/wallet/account.ts'
 import type { DeploymentDocument } from './document.ts'
 
-/** What the ledger says of a deployment. */
+/** A deployment as the ledger describes it. */
 export interface DeployedToken {
   /** the confidential token, C… */
   token: string

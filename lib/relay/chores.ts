@@ -11,7 +11,7 @@ const ITEM_FAILS_AFTER_MS = 24 * 60 * 60_000
 /** How many items one round takes, oldest first: more than a queue holds in its worst hour. */
 const MOST_ITEMS = 1_000
 
-/** What the relays' chores work with. */
+/** The context of the relays' chores. */
 interface RelayChores {
   database(): Promise<Database>
   queue: ItemQueue

@@ -8,7 +8,7 @@ import type { Channel, Relay } from './relay.ts'
 /** The highest sequence number: an account that has reached it can send nothing more. */
 const LAST_SEQUENCE = 2n ** 63n - 1n
 
-/** What a diagnosis asks. */
+/** The parts of a relay that a diagnosis needs. */
 type Asking = Pick<Relay, 'network' | 'token'> & { sponsor: { submission: Pick<Submission, 'readAccount'> } }
 
 /**
@@ -31,7 +31,7 @@ async function diagnoseAll(
   })
 }
 
-/** What keeps one account from paying, apart from its balance. @throws Refusal `unavailable`, `not-wired` */
+/** The problem that keeps one account from paying, apart from its balance. @throws Refusal `unavailable`, `not-wired` */
 export async function diagnose(relay: Asking, address: string): Promise<ChannelProblem | undefined> {
   return (await diagnoseAll(relay, [address]))[0]
 }

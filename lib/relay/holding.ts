@@ -6,7 +6,7 @@ import { type Item, isItem, isOpen, oldestFirst } from './items.ts'
 import type { Relay } from './relay.ts'
 import type { ItemId } from './sealing.ts'
 
-/** What it takes to move channels between items. */
+/** The parts of a relay that moving channels between items needs. */
 export type Holding = Pick<Relay, 'database' | 'token' | 'channels' | 'queue' | 'now'>
 
 /** The item with its channel, under a new attempt; or the reason why no worker can pay it now. */

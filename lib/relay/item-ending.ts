@@ -5,7 +5,7 @@ import { findTransferOfHash } from '#lib/submission/transfers.ts'
 import { type Holding, releaseChannel } from './holding.ts'
 import { type Item, isAt, isOpen } from './items.ts'
 
-/** What it takes to end an item. */
+/** The parts of a relay that ending an item needs. */
 type Ending = Pick<Holding, 'database' | 'queue' | 'now'>
 
 /** Ends an item as paid by the transaction `hash`. Records what its channel has left, and frees the channel. */

@@ -29,7 +29,7 @@ export const batchRequest = z.object(
   RULE,
 )
 
-/** What it takes to start jobs: the relays' public key, and their queue. */
+/** The context of starting jobs: the relays' public key, and their queue. */
 export interface BatchContext {
   key: PublicRelayKey
   queue: ItemQueue

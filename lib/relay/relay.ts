@@ -17,7 +17,7 @@ import { requireSameKeys } from '#lib/wallet/verification-keys.ts'
 import type { ItemQueue } from './queue.ts'
 import type { ItemId } from './sealing.ts'
 
-/** What a relay works with. Any number of relays may share a database, a private key, and channels. */
+/** The context of a relay. Any number of relays may share a database, a private key, and channels. */
 export interface Relay {
   network: Network
   /** the confidential token, C… */

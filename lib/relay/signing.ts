@@ -29,7 +29,7 @@ export type Signing =
   | { kind: 'moved' }
   | { kind: 'sealed' }
 
-/** Whom an item's transfer pays (G… or C…), and how much (base units). */
+/** The payee of an item's transfer (G… or C…), and its amount (base units). */
 interface Terms {
   to: string
   amount: bigint

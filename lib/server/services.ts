@@ -8,7 +8,7 @@ import type { Network } from '#lib/stellar/network.ts'
 import type { Submission } from '#lib/submission/submission.ts'
 import type { Settings } from './settings.ts'
 
-/** What a running process works with. Every instance of it may answer every request. */
+/** The parts of a running process. Every instance of it may answer every request. */
 export interface Service {
   settings: Settings
   network: Network

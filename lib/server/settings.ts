@@ -33,7 +33,9 @@ export interface Settings {
   sessions: SessionSettings
   sep10: Sep10Settings
   provider: ProviderSettings | undefined
-  /** Where the embedded ledger issues access tokens for any email; undefined beside a configured provider. */
+  /**
+   * The issuer at which the embedded ledger gives access tokens for any email; undefined beside a configured provider.
+   */
   testIssuer: string | undefined
   /** The contract of the confidential token. */
   token: string | undefined
@@ -51,11 +53,11 @@ export interface Settings {
   transferWait: number
   /** Whether batch jobs are accepted, and what their amounts are sealed to. */
   batch: { key: PublicRelayKey } | undefined
-  /** What a relay in this process would have: its key, its channels, its prover. */
+  /** The settings of a relay in this process: its key, its channels, its prover. */
   relay: { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: ProverSettings; port: number } | undefined
-  /** What a scheduler sends as a Bearer token. */
+  /** The Bearer token of a scheduler. */
   cronSecret: string | undefined
-  /** What Prometheus sends as a Bearer token. */
+  /** The Bearer token of Prometheus. */
   metricsToken: string | undefined
   /** How the operator signs in to the dashboard; undefined: the dashboard is closed. */
   operator: OperatorSettings | undefined

@@ -127,7 +127,7 @@ function locateStore({ DATABASE_URL, DATA_DIR, VERCEL }: Environment): StoreLoca
   return { url: DATABASE_URL, ...(VERCEL && { connections: CONNECTIONS_ON_VERCEL }) }
 }
 
-/** What the embedded parts provide beside settings. */
+/** The values that the embedded parts provide beside settings. */
 interface EmbeddedParts {
   friendbotUrl?: string
   /** only this process can reach the database or the ledger's keys, so relays run in it */

@@ -10,7 +10,7 @@ import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, release, reserve } from './quota.ts'
 import { sponsorRefused } from './refusal-reason.ts'
 
-/** What differs between recording a client's transfer and recording a relay's. */
+/** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
   /** the payout that the client names, if it does */
   payoutId?: string

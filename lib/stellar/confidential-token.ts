@@ -22,7 +22,9 @@ export interface AccountEntry {
   liveUntilLedger: number
 }
 
-/** Where a token contract keeps the confidential account of an address (G… or C…): ("Account", address), persistent. */
+/**
+ * The ledger key of an address's (G… or C…) confidential account in a token contract: ("Account", address), persistent.
+ */
 export function accountKey(token: string, address: string): xdr.LedgerKey {
   return contractKey(token, xdr.ScVal.scvVec([xdr.ScVal.scvSymbol('Account'), new Address(address).toScVal()]))
 }

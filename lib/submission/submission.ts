@@ -78,7 +78,7 @@ export function openSubmission(given: {
     const entry = take(recorded, isNew)
     const envelope = entry.envelopes.find((one) => one.innerHash === innerHash)
     const ending = waitFor(entry, { innerHash, patience })
-    // What the network has refused is sent again by the next poll: once per ledger, not once per request.
+    // An envelope that the network has refused is sent again by the next poll: once per ledger, not once per request.
     if (envelope && isNew) void step(entry, () => tracking.submit(entry, envelope))
     return await ending
   }

@@ -4,7 +4,7 @@ for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'].entries
   VALUES[character.charCodeAt(0)] = value
 }
 
-/** Where the checksum of a strkey begins: after the version and 32 bytes, in bits. */
+/** The position of a strkey's checksum: after the version and 32 bytes, in bits. */
 const PAYLOAD_BITS = 33 * 8
 
 /**

@@ -4,7 +4,7 @@ import { add, decodePoint, G, H, multiply, ORDER, type Point } from './grumpkin.
 /** Amounts and balances are base units, 0 ≤ v < 2^127 (range constraints of every circuit). */
 export const AMOUNT_LIMIT = 1n << 127n
 
-/** What a commitment hides. Only who knows it can spend. */
+/** The opening of a commitment. Without it the balance cannot be spent. */
 export interface Opening {
   /** Base units. */
   value: bigint
@@ -35,7 +35,7 @@ export function checkAmount(amount: bigint): bigint {
   return amount
 }
 
-/** What is left of a balance; Refusal `refused` if the balance does not cover the amount. */
+/** The balance less the amount; Refusal `refused` if the balance does not cover the amount. */
 export function subtractAmount(balance: bigint, amount: bigint): bigint {
   if (checkAmount(amount) > balance) throw new Refusal('refused', 'the confidential balance does not cover the amount')
   return balance - amount

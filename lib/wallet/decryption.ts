@@ -8,8 +8,8 @@ import { hash, lanes, TAG } from './poseidon.ts'
 export type Fields = Readonly<Record<string, unknown>>
 
 /**
- * What a transfer brought its recipient: amount, and the blinding that comes with it. From the recipient's `vk`.
- * Undefined if the key is another's: an amount decrypted with it falls below 2^127 once in 2^127 times.
+ * The amount that a transfer brought its recipient, and the blinding that comes with it, read with the recipient's
+ * `vk`. Undefined if the key is another's: an amount decrypted with it falls below 2^127 once in 2^127 times.
  */
 export function decryptTransfer(vk: bigint, fields: Fields): Opening | undefined {
   const secret = sharedSecret(vk, bytesOf(fields, 'r_e_point', 'r_e'))
@@ -25,7 +25,10 @@ export function decryptBalance(vk: bigint, fields: Fields): Opening | undefined 
   return plausible({ value, blinding: hash(TAG.spendBlinding, vk, salt) })
 }
 
-/** What the recipient's auditor reads with its secret: the same as the recipient. Undefined for another's secret. */
+/**
+ * The opening that the recipient's auditor reads with its secret: the same as the recipient's. Undefined for another's
+ * secret.
+ */
 export function auditRecipient(secret: bigint, fields: Fields): Opening | undefined {
   const masks = auditorMasks(TAG.auditorRecipient, secret, fields)
   return plausible({
@@ -35,8 +38,8 @@ export function auditRecipient(secret: bigint, fields: Fields): Opening | undefi
 }
 
 /**
- * What the sender's auditor reads with its secret: the sender's new balance, its blinding (interface 0.8.0 only), and
- * of a transfer the amount. Undefined for another's secret.
+ * The values that the sender's auditor reads with its secret: the sender's new balance, its blinding (interface 0.8.0
+ * only), and of a transfer the amount. Undefined for another's secret.
  */
 export function auditSender(
   secret: bigint,

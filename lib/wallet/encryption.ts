@@ -69,7 +69,7 @@ export function sharedSecret(secret: bigint, key: Uint8Array): bigint {
   return hash(TAG.sharedSecret, x, y)
 }
 
-/** What transfer and withdrawal have in common: the new balance, for its owner and for the owner's auditor. */
+/** The common part of transfer and withdrawal: the new balance, for its owner and for the owner's auditor. */
 function spend({ keys, opening, amount, auditorSender, salt }: Spend) {
   const next = {
     value: subtractAmount(checkAmount(opening.value), amount),

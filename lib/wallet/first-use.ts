@@ -2,7 +2,7 @@ import { Keypair, SorobanDataBuilder, type Transaction, xdr } from '@stellar/ste
 
 /** By how many bytes an account entry grows with its first transaction: extensions 1 to 3 (CAP-21). */
 const EXTENSION_BYTES = 52
-/** What reading and writing them costs, rounded up, in stroops. */
+/** The cost of reading and writing the extensions, rounded up, in stroops. */
 const EXTENSION_FEE = 100n
 
 /**

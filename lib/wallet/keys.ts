@@ -5,7 +5,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
 
-/** What the signed message begins with, and also the salt of the key derivation: the protocol uses it twice. */
+/** The beginning of the signed message, and also the salt of the key derivation: the protocol uses it twice. */
 const DOMAIN = 'openzeppelin/confidential-token/v1/sk'
 
 /** The keys of one account in one token contract. Both secrets give the amounts away; `sk` also spends. */

@@ -16,7 +16,7 @@ export interface Spending {
   next: Opening
 }
 
-/** What a spending starts from: the commitment that the ledger will hold when it applies, and its opening. */
+/** The start of a spending: the commitment that the ledger will hold when it applies, and its opening. */
 export interface Start {
   spendable: Uint8Array
   opening: Opening

@@ -36,7 +36,7 @@ export interface SignedCall {
   maxTime: number
 }
 
-/** What went wrong inside a contract, e.g. 3506 for a proof that is wrong or stale: the `cause` of a refused simulation. */
+/** A failure inside a contract, e.g. 3506 for a proof that is wrong or stale: the `cause` of a refused simulation. */
 export interface ContractFailure {
   contractError: number | undefined
   detail: string

@@ -15,7 +15,7 @@ import { auditFilters } from './audit-filters.ts'
 
 export const metadata: Metadata = { title: 'Audit log' }
 
-/** Who did what to which record, and when. */
+/** The audit log: each entry with its actor, action, record and time. */
 export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/audit', query))
@@ -150,7 +150,9 @@ function Details({ entry: { detail } }: { entry: AuditLine }) {
   )
 }
 
-/** What an entry is about. A sign-in is named by its browser, or by a digest of where a browser that is new comes from. */
+/**
+ * The subject of an entry. A sign-in is named by its browser; one of a new browser by a digest of the client's address.
+ */
 function Subject({ entry: { subjectKind, subjectId }, network }: { entry: AuditLine; network: string }) {
   const [, newcomer] = /^a new browser of (\w+)$/.exec(subjectId) ?? []
   const isLong = /^\S{21,}$/.test(subjectId)

@@ -66,7 +66,7 @@ export function Channels({ channels, network, now }: ChannelsProps) {
   )
 }
 
-/** What ends it that transfers fail because every channel has too little. */
+/** The remedy when transfers fail because every channel has too little. */
 function Shortage() {
   return (
     <div className="mb-3 space-y-1 rounded-lg border border-line bg-surface px-4 py-3 shadow-card sm:px-5">

@@ -20,7 +20,7 @@ const TABS = [
   ['failed', 'Failed'],
 ] as const
 
-/** What the relay pays by itself: its jobs, its channels, and how long everything takes. */
+/** The relay: its jobs, its channels, and the time that its items take. */
 export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/jobs', query))

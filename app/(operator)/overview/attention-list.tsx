@@ -16,7 +16,7 @@ const GROUPS = [
   { actor: 'employer', title: 'For the employer', note: 'nothing for you to do unless you are asked' },
 ] as const
 
-/** What needs a person: what it is, of whom, since when, why, and what to do. One quiet line when all is well. */
+/** The matters that need a person, each with its owner, time, reason and remedy; one quiet line when there is none. */
 export function AttentionList({ items, otherFailedBatches, network, now }: AttentionListProps) {
   return (
     <section aria-labelledby="attention" className="mb-8">

@@ -9,7 +9,7 @@ export const HEIGHT = 100
 /** How many parts lie between two labels of the axis: six hours, and a week. */
 const LABEL_EVERY = { '24h': 6, '30d': 7 } as const satisfies Record<Range, number>
 
-/** What a colour in the drawing stands for. */
+/** The meaning of a colour in the drawing. */
 export interface LegendEntry {
   word: string
   fill: string

@@ -1,6 +1,6 @@
 import type { Settings } from '#lib/server/settings.ts'
 
-/** What is off, and the variables that turn it on. */
+/** A feature that is off, and the variables that turn it on. */
 interface Gap {
   loss: string
   variables: string[]

@@ -30,7 +30,7 @@ const RELAY_START_SECONDS = 60
 
 const MOVING_SHOWN = 20
 
-/** What needs a person first, then what is under way, then figures and charts. */
+/** The overview: the matters that need a person, then the work in progress, then figures and charts. */
 export default async function OverviewPage({ searchParams }: PageProps<'/overview'>) {
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/overview', query))

@@ -20,7 +20,7 @@ export interface ServiceState {
 /** The sponsor should last for so many days. */
 const ENOUGH_DAYS = 7n
 
-/** What the service itself asks a person for, the worst first. */
+/** The matters of the service itself that need a person, the worst first. */
 export function serviceAttention(state: ServiceState): Attention[] {
   return [...reachability(state), ...sponsorship(state), ...relays(state), ...gaps(state)]
 }

@@ -16,7 +16,7 @@ interface SpendingCardsProps {
   network: string
 }
 
-/** What the sponsor has and spends, what of today's quotas is used, and what the vault holds. */
+/** The sponsor's balance and spending, the share of today's quotas that is used, and the vault's balance. */
 export function SpendingCards({ spending, vault, ready, limits, network }: SpendingCardsProps) {
   return (
     <div className="grid gap-4 md:grid-cols-3">

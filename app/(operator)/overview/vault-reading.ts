@@ -2,7 +2,7 @@ import type { VaultState } from '#lib/funding/vault.ts'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 
-/** What the vault holds; `none` where there is no vault, undefined where the ledger does not say. */
+/** The vault's state; `none` without a vault, undefined while the ledger cannot be read. */
 export type VaultReading = VaultState | 'none' | undefined
 
 const FRESH_MS = 5_000

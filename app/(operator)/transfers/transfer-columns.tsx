@@ -136,7 +136,7 @@ function Parties({ transfer, network, faucet }: Shown) {
   )
 }
 
-/** Whom it pays, and the batch of that payout, if it is for one. */
+/** The payee of a transfer, and the batch of its payout if it has one. */
 function Payout({ transfer: { batch, batchName, contractor, contractorName } }: Pick<Shown, 'transfer'>) {
   if (!contractor) return null
   return (

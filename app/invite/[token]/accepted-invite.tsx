@@ -5,7 +5,7 @@ import { Command } from '#app/(operator)/copy-button.tsx'
 import { CopyListener } from '#app/(operator)/copy-listener.tsx'
 import { Hash } from '#app/(operator)/hash.tsx'
 
-/** What a contractor accepts by. */
+/** The way in which a contractor accepts an invite. */
 export type Way = 'email' | 'wallet'
 
 interface AcceptedInviteProps {
@@ -16,7 +16,7 @@ interface AcceptedInviteProps {
   isLocal: boolean
 }
 
-/** What happens once an invite is accepted. */
+/** The contractor's next steps after accepting an invite. */
 export function AcceptedInvite({ status, by, contract, isLocal }: AcceptedInviteProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   // The form that had the focus is gone.

@@ -3,7 +3,10 @@ export async function signInByEmail(email: string): Promise<string> {
   return textOf(await ask('/invite/email', { email }), 'session')
 }
 
-/** Where the browser signs in at the identity provider, to come back with the invite accepted. */
+/**
+ * Begins a sign-in at the identity provider that ends with the invite accepted. Returns the provider's address for the
+ * browser.
+ */
 export async function beginProviderSignIn(token: string): Promise<string> {
   return textOf(await ask('/invite/sign-in', { token }), 'location')
 }

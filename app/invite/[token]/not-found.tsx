@@ -3,7 +3,7 @@ import { InviteCard } from './invite-card.tsx'
 
 export const metadata: Metadata = { title: 'No invite', robots: { index: false } }
 
-/** What is said of a link that opens nothing. */
+/** The page of an invite's link that is not valid. */
 export default function NoInvite() {
   return (
     <InviteCard title="This invite is not valid any more">

@@ -12,7 +12,7 @@ import { InviteCard } from './invite-card.tsx'
 // Anybody who has the address can accept: it goes neither to search engines nor, as a referrer, to other sites.
 export const metadata: Metadata = { title: 'An invite', robots: { index: false }, referrer: 'no-referrer' }
 
-/** What may stand in the way of accepting after a sign-in at the identity provider, by the code of the refusal. */
+/** The messages for refusals after a sign-in at the identity provider, by the code of the refusal. */
 const PROBLEMS: Partial<Record<string, string>> = {
   'invite-for-other': 'It did not work: this invite is for somebody else. Sign in with the email that was invited.',
   'own-invite': 'It did not work: this is an invite of your own organisation.',
@@ -20,7 +20,7 @@ const PROBLEMS: Partial<Record<string, string>> = {
   unavailable: 'It did not work: the identity provider cannot be reached. Try again in a moment.',
 }
 
-/** What an invite's link opens where no application of its own is configured. */
+/** The page that an invite's link opens, unless the deployment names an application of its own. */
 export default async function InvitePage({ params, searchParams }: PageProps<'/invite/[token]'>) {
   await connection()
   if (!(await hasStarted())) redirect('/')

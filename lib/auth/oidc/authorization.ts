@@ -13,7 +13,7 @@ export interface BrowserClient {
   redirectUri: string
 }
 
-/** What the browser keeps between going to the provider and coming back. */
+/** The state of a sign-in, which the browser keeps between going to the provider and coming back. */
 export interface PendingSignIn {
   state: string
   verifier: string
@@ -85,7 +85,10 @@ function secured(issuer: string) {
   }
 }
 
-/** Whom the access token is for. Some providers know `audience`, others `resource`, which must be a URL (RFC 8707 §2). */
+/**
+ * The parameter that names the audience of the access token. Some providers know `audience`, others `resource`, which
+ * must be a URL (RFC 8707 §2).
+ */
 function audienceOf({ audience }: ProviderSettings): Record<string, string> {
   return { audience, ...(URL.canParse(audience) && /^https?:/.test(audience) && { resource: audience }) }
 }

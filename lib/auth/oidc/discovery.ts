@@ -16,7 +16,7 @@ const DOCUMENT = z.looseObject({
   userinfo_endpoint: endpoint,
 })
 
-/** Where a provider's keys and endpoints are. Only the address of the keys is known to be secure. */
+/** The addresses of a provider's keys and endpoints. Only the address of the keys is known to be secure. */
 export type Discovered = AuthorizationServer & { jwks_uri: string }
 
 // A build may bundle the routes apart, so what they share hangs on the process.

@@ -19,7 +19,7 @@ export interface ProviderSettings {
   clientId?: string | undefined
 }
 
-/** What is known of a provider, once it has been asked. */
+/** The facts about a provider, once it has been asked. */
 export interface Provider {
   /** Finds the key of a token, for jose. Throws Refusal `unavailable` when the provider cannot be asked. */
   keys: JWTVerifyGetKey

@@ -5,9 +5,9 @@ import { fetchCapped } from './provider-request.ts'
 const CLAIMS = z.record(z.string(), z.unknown())
 
 /**
- * What the provider's userinfo endpoint says to the holder of an access token (OpenID Connect Core 1.0 §5.3); nothing
- * if it refuses, cannot be asked, or speaks of another user than `sub` (§5.3.2: such an answer must not be used).
- * Signing in needs no email, so nothing that goes wrong here stops it.
+ * The answer of the provider's userinfo endpoint to the holder of an access token (OpenID Connect Core 1.0 §5.3);
+ * nothing if it refuses, cannot be asked, or speaks of another user than `sub` (§5.3.2: such an answer must not be
+ * used). Signing in needs no email, so a failure here does not stop it.
  */
 export async function askUserinfo(endpoint: URL, token: string, sub: string): Promise<Record<string, unknown>> {
   try {

@@ -5,8 +5,9 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { signEd25519 } from '#lib/stellar/ed25519.ts'
 
 /**
- * What this server is to a wallet (SEP-10). `homeDomain` and `webAuthDomain` are hosts, with the port if there is one,
- * and come from configuration, since the caller writes the Host header. `signer` signs challenges and nothing else.
+ * The identity of this server towards a wallet (SEP-10). `homeDomain` and `webAuthDomain` are hosts, with the port if
+ * there is one, and come from configuration, since the caller writes the Host header. `signer` signs challenges and
+ * nothing else.
  */
 export interface Sep10Settings {
   signer: Keypair

@@ -1,6 +1,9 @@
 import type { Sep10Settings } from './challenge.ts'
 
-/** Where wallets find the way in (SEP-1): network, signing key and SEP-10 endpoint of this service, as TOML. */
+/**
+ * The file by which wallets find the sign-in (SEP-1): network, signing key and SEP-10 endpoint of this service, as
+ * TOML.
+ */
 export function stellarToml(settings: Sep10Settings, publicUrl: string): string {
   const entries = {
     VERSION: '2.7.0',

@@ -14,7 +14,7 @@ export interface PayrollClientOptions {
 
 export type PayrollClient = Client<paths>
 
-/** What the service refused: `code` is for programs, `message` for people. */
+/** A refusal of the service: `code` is for programs, `message` for people. */
 export class PayrollError extends Error {
   readonly status: number
   readonly code: string

@@ -1,4 +1,4 @@
-/** What became of the demonstration. */
+/** The outcome of the demonstration. */
 export interface Outcome {
   /** what turned out otherwise than promised */
   failures: readonly string[]

@@ -44,7 +44,7 @@ function feeSource(envelope: xdr.TransactionEnvelope): string {
   throw new Error('the transfer does not stand on the ledger as a fee bump')
 }
 
-/** What an account owns of XLM, in stroops. */
+/** An account's balance of XLM, in stroops. */
 export async function nativeBalance(network: TestNetwork, { address }: Holder): Promise<bigint> {
   return (await network.rpc.getAccountEntry(address)).balance
 }

@@ -21,7 +21,7 @@ const ACCOUNTS = {
   token: undefined,
 }
 
-/** What the service does when an employer invites, and when the contractor accepts: each at its time. */
+/** The service's work for an invite: the employer's inviting and the contractor's accepting, each at its time. */
 export function inviteEvents({ employer, contractor, email, invitedAt, acceptedAt }: SeededInvite) {
   const invited = {
     at: invitedAt,

@@ -9,7 +9,7 @@ import { ORGANISATIONS, planBatches, REASONS, type StoryBatch } from './story.ts
 
 const MINUTE_MS = 60_000
 
-/** What the network charges for a confidential transfer, in stroops, more or less. */
+/** The usual charge of the network for a confidential transfer, in stroops. */
 const FEE = 229_000n
 export const BID = 2n * FEE + 200n
 
@@ -183,7 +183,7 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
   }
 }
 
-/** What the sponsor refused in the last days. */
+/** Adds the sponsor's refusals of the last days. */
 function addRefusals({ diary }: Records, { source, now }: Seeding, employers: readonly Employer[]): void {
   for (const [index, reason] of REASONS.entries()) {
     const { id: organisation, account = '' } = employers[index % employers.length] ?? {}

@@ -28,7 +28,7 @@ export function openSource(text: string): Source {
   }
 }
 
-/** What the records are made of. */
+/** The source of the records. */
 export interface Seeding {
   source: Source
   /** who pays the fees, G… */

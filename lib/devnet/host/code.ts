@@ -15,7 +15,7 @@ export function encodeCode(name: string, contract: Contract): Uint8Array {
   return Buffer.concat([HEADER, section(NAME_SECTION, Buffer.from(name)), section(SPEC_SECTION, specOf(contract))])
 }
 
-/** Which contract a code entry stands for; undefined if it was not made by `encodeCode`. */
+/** The contract that a code entry stands for; undefined if it was not made by `encodeCode`. */
 export function nameOfCode(code: Uint8Array): string | undefined {
   const start = HEADER.length + 3
   const name = Buffer.from(code.subarray(start, start + NAME_SECTION.length)).toString()

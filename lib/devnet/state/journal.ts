@@ -13,7 +13,7 @@ import { crc32 } from 'node:zlib'
 import { dataPath } from '#lib/config/data-directory.ts'
 import type { LedgerHead } from './record.ts'
 
-/** Where the body of a ledger's record begins. */
+/** The position of the body of a ledger's record. */
 export interface Place {
   readonly segment: number
   readonly offset: number

@@ -3,7 +3,10 @@ import { xdr } from '@stellar/stellar-sdk'
 import { baseAccountId } from '../state/ledger-key.ts'
 import { decodeEnvelope, type FeeBumpEnvelope, type PlainEnvelope, UnreadableEnvelope } from './envelope-decoding.ts'
 
-/** What is signed, its signatures, and which of them were verified: that costs more than all other checks. */
+/**
+ * A signed payload, its signatures, and the ones among them that were verified, since verifying costs more than all
+ * other checks.
+ */
 export interface Signed {
   /** 32 bytes: what is signed */
   readonly hash: Uint8Array

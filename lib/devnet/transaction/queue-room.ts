@@ -4,8 +4,8 @@ import { add, betterFee, compareRates, fits, isNothing, NOTHING, type Room, room
 /** The room of a queue: who offers more for an operation takes the place of those who offer least (core's limiter). */
 interface QueueRoom {
   /**
-   * What the queue must drop so that `envelope` fits in place of `replaced`; or the whole fee that would get it a place,
-   * 0 if none would.
+   * The envelopes that the queue must drop so that `envelope` fits in place of `replaced`; or the whole fee that would
+   * get it a place, 0 if none would.
    */
   find(
     envelope: Envelope,

@@ -14,7 +14,7 @@ import { LOW, levelOf, thresholdOf } from './thresholds.ts'
 /** stroops per operation, in a ledger that has room for all who wait */
 export const BASE_FEE = 100n
 
-/** Where a transaction is checked: alone or inside a fee bump, before the ledger or in it. */
+/** The context in which a transaction is checked: alone or inside a fee bump, before the ledger or in it. */
 interface Judgement {
   readonly state: State
   readonly moment: Moment

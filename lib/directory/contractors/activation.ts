@@ -11,7 +11,7 @@ const WAITING = ['invited', 'onboarding'] as const
 
 const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
 
-/** What activation works with, in a chore or before a read. */
+/** The context of an activation, in a chore or before a read. */
 interface ActivationContext extends LedgerContext {
   db: Database
   now: Date

@@ -3,13 +3,13 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { type FoundAccount, findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
 
-/** Where confidential accounts are looked up. Without a token no address counts as registered. */
+/** Looks up confidential accounts. Without a token no address counts as registered. */
 export interface ConfidentialAccounts {
   network: { server: EntryReader }
   token: string | undefined
 }
 
-/** What a verb works with that looks up confidential accounts. */
+/** The context of a verb that looks up confidential accounts. */
 export interface LedgerContext {
   accounts: ConfidentialAccounts
 }

@@ -20,7 +20,7 @@ interface InviteSettings {
   daily: number
 }
 
-/** What a verb of invites works with. */
+/** The context of a verb of invites. */
 export interface InviteContext {
   settings: { invites: InviteSettings }
 }
@@ -80,12 +80,12 @@ async function whyNotInvited(tx: Database, employer: Employer, id: string): Prom
   return new Refusal('contractor-accepted', 'contractor has accepted already')
 }
 
-/** What the audit log says of an invite. */
+/** The entry of the audit log about an invite. */
 function entryOf(employer: Employer, id: string, version: number) {
   return { ...employer, subject: id, detail: { version } }
 }
 
-/** What the holder of an open invite's token may see. */
+/** The part of an open invite that the holder of its token may see. */
 export interface OpenInvite {
   /** the name of the employer; undefined while it has given none */
   company: string | undefined

@@ -7,7 +7,7 @@ export function inviteEnd(now: Date): Date {
   return new Date(now.getTime() + DAYS * 24 * 60 * 60 * 1000)
 }
 
-/** Which invite a token stands for: a contractor's, by the number of its issue. */
+/** The invite that a token stands for: its contractor, and the number of its issue. */
 export interface InviteName {
   contractor: string
   version: number

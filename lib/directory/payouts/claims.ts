@@ -31,7 +31,7 @@ export interface PayoutClaim {
 
 const ACTOR: Actor = { kind: 'service', sub: 'sponsor' }
 
-/** Which payout is chosen of several that fit: the oldest `ready` one, else the newest `failed` one. */
+/** The order of choice among several payouts that fit: the oldest `ready` one, else the newest `failed` one. */
 const SENDABLE = [
   { status: 'ready', order: asc },
   { status: 'failed', order: desc },

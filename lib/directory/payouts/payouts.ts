@@ -50,7 +50,7 @@ export const payoutsQuery = pageQuery.extend({
   to: moment('to').optional().meta({ description: 'those made before this moment' }),
 })
 
-/** Who reads payouts: as the employer of an organisation, and as the payee of contractor records. */
+/** The reader of payouts: as the employer of an organisation, and as the payee of contractor records. */
 interface Viewer {
   organisation: { id: string } | undefined
   records: readonly { id: string; organisation: string }[]

@@ -5,7 +5,7 @@ import { Progress } from '../../progress.tsx'
 import { OrganisationLink } from '../../record-links.tsx'
 import { Status } from '../../status.tsx'
 
-/** Whose batch it is and how far it has come. */
+/** The organisation of a batch, and its progress. */
 export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
   const { settledCount, failedCount, payoutCount, startedAt, createdAt, progressedAt } = batch
   const facts = [

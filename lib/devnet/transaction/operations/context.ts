@@ -2,7 +2,7 @@ import type { xdr } from '@stellar/stellar-sdk'
 import type { LedgerContext } from '../../state/ledger-context.ts'
 import type { State } from '../../state/state.ts'
 
-/** Where a classic operation runs. */
+/** The context in which a classic operation runs. */
 export interface OperationContext {
   /** the operation's own layer: dropped unless it succeeds */
   readonly state: State
