@@ -1,4 +1,4 @@
-import { and, count, eq, gt, gte, inArray, isNull, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gt, gte, inArray, isNull, lte, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -19,7 +19,7 @@ export async function listFailedBatches(
   now: Date,
   only?: string,
 ): Promise<{ items: Attention[]; others: number }> {
-  const failedAt = sql`coalesce(${transferRows.settledAt}, ${payouts.createdAt})`
+  const failures = failuresOf(db, only)
   const [rows, [all]] = await Promise.all([
     db
       .select({
@@ -28,50 +28,73 @@ export async function listFailedBatches(
         organisation: organisations.id,
         organisationName: organisations.name,
         payoutCount: batches.payoutCount,
+        failedCount: batches.failedCount,
         contractor: contractors.id,
         contractorName: contractors.name,
         error: payouts.error,
-        failedAt: failedAt.mapWith(payouts.createdAt),
+        first: failures.first,
+        last: failures.last,
         outcome: outcomeOf,
       })
-      .from(batches)
+      .from(failures)
+      .innerJoin(payouts, eq(payouts.id, failures.payout))
+      .innerJoin(batches, eq(batches.id, payouts.batch))
       .innerJoin(organisations, eq(organisations.id, batches.organisation))
-      .innerJoin(payouts, and(eq(payouts.batch, batches.id), eq(payouts.status, 'failed')))
       .innerJoin(contractors, eq(contractors.id, payouts.contractor))
       .leftJoin(transferRows, paysPayout)
-      .where(and(gt(batches.failedCount, 0), only ? eq(batches.id, only) : sql`${failedAt} >= ${recent(now)}`))
-      .orderBy(sql`${failedAt} desc`)
-      .limit(1_000),
+      .where(and(lte(failures.place, NAMES_SHOWN), only ? undefined : sql`${failures.last} >= ${recent(now)}`))
+      .orderBy(desc(failures.last), batches.id, failures.place)
+      .limit(MOST * NAMES_SHOWN),
     only ? [] : db.select({ count: count() }).from(batches).where(gt(batches.failedCount, 0)),
   ])
   const grouped = [...Map.groupBy(rows, ({ id }) => id).values()]
-  const items = grouped.slice(0, MOST).flatMap((failures): Attention[] => {
-    const [newest] = failures
+  const items = grouped.slice(0, MOST).flatMap((named): Attention[] => {
+    const [newest] = named
     if (!newest) return []
     const meaning = newest.outcome ? explainTransfer(newest.outcome) : ''
     return [
       {
         key: `failed ${newest.id}`,
         level: 'bad',
-        since: failures.at(-1)?.failedAt,
+        since: newest.first,
         ...(only === undefined && {
-          until: { event: 'each is sent again or canceled', at: new Date(newest.failedAt.getTime() + TOLD_FOR_MS) },
+          until: { event: 'each is sent again or canceled', at: new Date(newest.last.getTime() + TOLD_FOR_MS) },
         }),
-        what: `${failures.length} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
+        what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
         why: meaning || (newest.error ?? ''),
-        remedy: `${FAILURES_SHOWN} can send ${failures.length === 1 ? 'the payout' : 'the payouts'} again${newest.outcome ? adviseOn(newest.outcome) : ''}.`,
+        remedy: `${FAILURES_SHOWN} can send ${newest.failedCount === 1 ? 'the payout' : 'the payouts'} again${newest.outcome ? adviseOn(newest.outcome) : ''}.`,
         actor: 'employer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
-        contractors: failures
-          .slice(0, NAMES_SHOWN)
-          .map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
-        moreContractors: Math.max(0, failures.length - NAMES_SHOWN),
+        contractors: named.map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
+        moreContractors: Math.max(0, newest.failedCount - NAMES_SHOWN),
         page: `/batches/${newest.id}?status=failed`,
       },
     ]
   })
   return { items, others: Math.max(0, (all?.count ?? 0) - items.length) }
+}
+
+/**
+ * The failed payouts of every batch, or of the batch `only`, with their place in it, newest first, and the times of its
+ * first and its last failure.
+ */
+function failuresOf(db: Database, only: string | undefined) {
+  const { id, batch, status, createdAt, sequence } = payouts
+  const failedAt = sql`coalesce(${transferRows.settledAt}, ${createdAt})`
+  const placed = sql`row_number() over (partition by ${batch} order by ${failedAt} desc, ${sequence})`
+  return db
+    .select({
+      payout: id,
+      first: sql`min(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('first'),
+      last: sql`max(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('last'),
+      place: placed.mapWith(Number).as('place'),
+    })
+    .from(batches)
+    .innerJoin(payouts, and(eq(batch, batches.id), eq(status, 'failed')))
+    .leftJoin(transferRows, paysPayout)
+    .where(and(gt(batches.failedCount, 0), only ? eq(batches.id, only) : undefined))
+    .as('failures')
 }
 
 const FAILURES_SHOWN = 'The application shows what failed, and'

@@ -5,6 +5,7 @@ import { payoutColumns } from '#app/(operator)/batches/[id]/payout-columns.tsx'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import type { Attention } from '#lib/operator/attention.ts'
 import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/operator/batches.ts'
 import { listJobs } from '#lib/operator/jobs.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/operator/lateness.ts'
@@ -328,4 +329,36 @@ test('failed batches beyond the 20 that are listed are counted with the old ones
     })
   })
   expect(queries.filter(({ query }) => /^select count\(\*\) from "batches"/.test(query))).toEqual([])
+})
+
+/** Payouts without a transfer that failed so many minutes ago, each of a contractor of its own. */
+const fail = (of: string, name: string, number: number, at: number) =>
+  database.pool.query(
+    `WITH c AS (
+       INSERT INTO contractors (organisation, name, status, invite_expires_at)
+       SELECT $1, $3 || ' ' || n, 'ready', now() FROM generate_series(1, $4) n RETURNING id
+     ) INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, error, created_at)
+       SELECT $1, $2, id, 'x', 'failed', 'failed', $5 FROM c`,
+    [organisation, of, name, number, before(at)],
+  )
+
+test('every failed payout of a batch is counted, however many or old, and the batch hides no other', async () => {
+  const large = await batch('Large', 'started', 10, [4_000, 0, 1_500])
+  await fail(large, 'Payee', 1_500, 3)
+  const partly = await batch('Partly', 'started', 20_000, [3, 0, 2])
+  await fail(partly, 'Early', 1, 15_000)
+  await fail(partly, 'Late', 1, 4)
+  const told = (listed: readonly Attention[], name: string) => {
+    const [item] = listed.filter(({ batch: of }) => of?.name === name)
+    const names = item?.contractors?.map(({ name: contractor }) => contractor.replace(/\d+/, 'n'))
+    return [item?.what, names, item?.moreContractors, item?.since]
+  }
+  const { items } = await readAttention(db, [], NOW)
+  for (const [id, name, ...said] of [
+    [large, 'Large', '1500 of 4000 payouts of a batch failed', Array(4).fill('Payee n'), 1_496, before(3)],
+    [partly, 'Partly', '2 of 3 payouts of a batch failed', ['Late n', 'Early n'], 0, before(15_000)],
+  ] as const) {
+    expect(told(items, name)).toEqual(said)
+    expect(told((await readAttention(db, [], NOW, id)).items, name)).toEqual(said)
+  }
 })
