@@ -20,7 +20,7 @@ const WITHOUT_DATABASE = [
 ]
 
 /**
- * What is about the answers of an RPC, a mail server or the interface, and about who may do what: the rows move in the
+ * Tests about the answers of an RPC, a mail server or the interface, and about who may do what: the rows move in the
  * same statements as in the tests that run on both.
  */
 const ABOUT_OTHERS = [
@@ -34,7 +34,7 @@ const ABOUT_OTHERS = [
 ]
 
 /**
- * What is about a PostgreSQL server: its processes, its connections, its plans, or instances that share it. The files
+ * Tests about a PostgreSQL server: its processes, its connections, its plans, or instances that share it. The files
  * that open databases of both kinds by themselves are here, too.
  */
 const ABOUT_SERVERS = [
@@ -65,7 +65,7 @@ export default defineConfig({
       DEVNET_PROOFS: 'stand-in',
       NODE_COMPILE_CACHE: new URL('../node_modules/.cache/node', import.meta.url).pathname,
     },
-    // What is waited for comes when the machine gets to it: these limits are for what never comes.
+    // An event that a test waits for comes when the machine gets to it: these limits are for one that never comes.
     testTimeout: 600_000,
     hookTimeout: 600_000,
     expect: { poll: { timeout: 300_000 } },

@@ -14,21 +14,21 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   query: Query
   /** undefined while the database cannot be reached */
   list: List<Row> | undefined
-  /** what one of the records is called, and many of them */
+  /** the noun for one record, and for many */
   nouns: readonly [one: string, many: string]
-  /** what a search looks at */
+  /** the fields that a search reads */
   searches: string
   tabs?: { label: string; name: string; tabs: readonly Tab[] }
   filters?: readonly Filter[]
   /** further fields of the search form */
   fields?: ReactNode
-  /** where the list can be had as a CSV file, and of what */
+  /** the address of the list as a CSV file, and its content */
   csv?: { path: string; query?: Query; of: string }
   /** stands between the title and the list */
   before?: ReactNode
-  /** what to say, and to do next, where there is nothing at all */
+  /** the text for a list without any record, with the next step */
   empty: ReactNode
-  /** what to say where the chosen tab alone has nothing */
+  /** the text for a chosen tab without any record */
   emptyTab?: ReactNode
   /** the records as a table, or in a form of their own */
   columns?: readonly Column<Row>[]

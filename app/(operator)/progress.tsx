@@ -1,5 +1,5 @@
 interface ProgressProps {
-  /** what it measures, for those who cannot see it */
+  /** its label, for people who cannot see it */
   label: string
   settled: number
   failed: number

@@ -19,7 +19,7 @@ const SHOWN = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden', x
 const REPEATED = { sm: 'sm:hidden', md: 'md:hidden', lg: 'lg:hidden', xl: 'xl:hidden' } as const
 
 interface TableProps<Row> {
-  /** what it lists, for those who cannot see it */
+  /** its label, for people who cannot see it */
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]

@@ -183,7 +183,7 @@ export const payouts = pgTable(
     status: text('status', { enum: PAYOUT_STATUSES }).notNull().default('draft'),
     /** the contractor's when the payout was made; without one nothing can pay it */
     address: text('address'),
-    /** what the client sealed; never read, never logged */
+    /** the amount as the client sealed it; never read, never logged */
     encryptedAmount: text('encrypted_amount').notNull(),
     /** the transfer that last claimed it */
     transfer: uuid('transfer'),

@@ -24,7 +24,7 @@ export const batchJobs = pgTable(
   'batch_jobs',
   {
     id: uuid('id').primaryKey(),
-    /** whose job it is */
+    /** the user who started the job */
     userKind: text('user_kind', { enum: IDENTITY_KINDS }).notNull(),
     userSub: text('user_sub').notNull(),
     /** thumbprint of the key that the amounts are sealed to: the relays that have it listen on a queue of their own */
@@ -55,7 +55,7 @@ export const batchItems = pgTable(
     recipient: text('recipient'),
     /** the amount as a JWE for the relay; gone when the item has ended */
     sealedAmount: text('sealed_amount'),
-    /** whose quota of the sponsor it counts against */
+    /** the account whose quota of the sponsor the transfer counts against */
     quotaAccount: text('quota_account').notNull(),
     /** the channel that has it, or had it last */
     channel: text('channel'),
@@ -115,7 +115,7 @@ export const relayChannels = pgTable(
     address: text('address').notNull(),
     /** the balance at a place in the ledger's events, as a JWE for the relay */
     sealedBalance: text('sealed_balance'),
-    /** what opens the spendable commitment now, as a JWE for the relay */
+    /** the opening of the spendable commitment now, as a JWE for the relay */
     sealedOpening: text('sealed_opening'),
     problem: text('problem', { enum: CHANNEL_PROBLEMS }),
     /** the item that holds the channel until it ends */

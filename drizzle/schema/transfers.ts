@@ -25,9 +25,12 @@ export const transfers = pgTable(
     account: text('account').notNull(),
     sequenceNumber: bigint('sequence_number', { mode: 'bigint' }).notNull(),
     recipient: text('recipient').notNull(),
-    /** who pays the fees; null for a deposit, which pays its own, and for what a client has sent by itself */
+    /**
+     * the account that pays the fees; null for a deposit, which pays its own, and for a transaction that a client has
+     * sent by itself
+     */
     sponsor: text('sponsor'),
-    /** whose quota it counts against, if not the account's own: the user whose batch job a channel pays */
+    /** the account whose quota it counts against, if not its own: the user whose batch job a channel pays */
     quotaAccount: text('quota_account'),
     /** UTC day whose quota the transfer counts against, YYYY-MM-DD */
     quotaDay: text('quota_day').notNull(),

@@ -33,9 +33,9 @@ interface KnownOf {
   founder: KnownUser & { employer: Employer }
   /** an employer, or the user that the contractor record `id` is linked to */
   participant: KnownUser
-  /** who has METRICS_TOKEN */
+  /** a caller that has METRICS_TOKEN */
   metrics: object
-  /** who has CRON_SECRET */
+  /** a caller that has CRON_SECRET */
   scheduler: object
 }
 export type CallerName = keyof KnownOf

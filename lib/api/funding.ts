@@ -18,7 +18,7 @@ export const FUNDING_OPERATIONS = inGroup('Funding', [
     id: 'getVault',
     route: 'GET /funding/vault',
     caller: 'session',
-    summary: 'What backs the confidential balances',
+    summary: 'Look up the vault that backs the confidential balances',
     requires: ({ vault }) => requireVault(vault),
     answer: {
       description: 'The vault, and what it holds',

@@ -16,7 +16,7 @@ export const ME_OPERATIONS = inGroup('Me', [
     id: 'getMe',
     route: 'GET /me',
     caller: 'user',
-    summary: 'Who you are, and in which roles',
+    summary: 'Look up yourself and your roles',
     description: 'What an application needs to choose between onboarding, employer and contractor.',
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     handle: (context) => describeMe(context),

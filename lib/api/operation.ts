@@ -78,14 +78,14 @@ export type Context<
 > = Known<Caller> & {
   service: Service
   settings: Service['settings']
-  /** where confidential accounts are looked up */
+  /** looks up confidential accounts */
   accounts: Service['confidentialAccounts']
   now: Date
   request: Request
   params: Record<ParameterNames<Path>, string>
   query: z.output<Query>
   body: z.output<Body>
-  /** what `requires` has found */
+  /** the result of `requires` */
   ready: Ready
 }
 
@@ -96,13 +96,13 @@ interface Told<Path extends Route> {
   description?: string
   /** not in the specification of the interface */
   extension?: true
-  /** what each parameter of the path is */
+  /** a description of each parameter of the path */
   parameters?: Record<ParameterNames<Path>, { description: string; example: string }>
   /** the codes that the caller, body and query do not imply */
   refusals?: readonly RefusalCode[]
   /** the fixed message of every failure: what would be a 500 or a 503 is answered as a 500 with it */
   failure?: string
-  /** whose pages may read the answers, in place of those that CORS_ORIGINS names */
+  /** the origins whose pages may read the answers, in place of those that CORS_ORIGINS names */
   readers?: 'everybody'
   /** whether it works without database and ledger */
   selfContained?: true
@@ -139,7 +139,7 @@ type AnyDeclaration = Declaration<Route, CallerName, z.ZodType, z.ZodType, z.Zod
 export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' | 'requires' | 'handle'> {
   method: Method
   path: string
-  /** where it stands in the reference */
+  /** its group in the reference */
   group: keyof typeof GROUPS
   parameters?: Record<string, { description: string; example: string }>
   requires?(service: Service, known: object): unknown

@@ -73,7 +73,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     selfContained: true,
     caller: 'anybody',
     extension: true,
-    summary: 'Whether what the service needs is there',
+    summary: 'Whether the service can reach all that it needs',
     description: 'Looked up at most every five seconds, however many ask.',
     answer: { description: 'All is well', schema: readinessShape, example: { ok: true, ...READY } },
     otherAnswers: {
@@ -94,7 +94,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     selfContained: true,
     caller: 'metrics',
     extension: true,
-    summary: 'What the service counts, for Prometheus',
+    summary: 'Get the metrics of the service, for Prometheus',
     answer: {
       description: 'Prometheus text format 0.0.4',
       schema: z.string(),

@@ -3,11 +3,11 @@ import { ConfigurationError } from '#lib/config/environment.ts'
 
 /** How a command is called, and what it does. */
 interface Command<Options extends ParseArgsOptionsConfig> {
-  /** what --help prints */
+  /** the text that --help prints */
   usage: string
   options: Options
   run(values: Values<Options>, positionals: string[]): Promise<void> | void
-  /** what is printed for an error that is no ConfigurationError; by default its message */
+  /** the text for an error that is no ConfigurationError; by default its message */
   explain?: (error: unknown) => unknown
 }
 

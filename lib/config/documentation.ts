@@ -5,7 +5,7 @@ import { SECTIONS } from './variables.ts'
 interface Described {
   name: string
   about: string
-  /** what holds when it is not set */
+  /** the default, in words */
   unset: string
   /** a value that would do; empty for a secret */
   example: string

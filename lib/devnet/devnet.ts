@@ -27,7 +27,7 @@ export { type LedgerLimits, multiplyLimits, NETWORK_LEDGER_LIMITS } from './tran
 const PROFILES = { quick: 1_000, testnet: 5_000 } as const
 
 export interface DevnetOptions {
-  /** where the ledger is kept, for this process alone; null keeps it in memory */
+  /** the folder of the ledger, for this process alone; null keeps it in memory */
   readonly directory: string | null
   /** 0 takes any that is free */
   readonly port: number
@@ -38,7 +38,7 @@ export interface DevnetOptions {
   /** by how many ledgers each node lags; requests go to the nodes in turn; by default one node that does not lag */
   readonly lag?: readonly number[]
   readonly passphrase: string
-  /** what the verifier takes for a proof; stand-ins by default */
+  /** the proofs that the verifier takes; stand-ins by default */
   readonly proofs?: ProofMode
   /** the room in a ledger; testnet's by default */
   readonly limits?: LedgerLimits
@@ -55,7 +55,7 @@ export interface Devnet {
   readonly url: string
   readonly rpcUrl: string
   readonly friendbotUrl: string
-  /** what /deployment.json says */
+  /** the document at /deployment.json */
   readonly deployment: Deployment & {
     readonly network: 'local'
     readonly rpcUrl: string

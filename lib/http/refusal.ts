@@ -211,7 +211,7 @@ export interface RefusalOptions {
   retryAfter?: number
   /** every bad field of a body or a query, when there are several */
   fields?: readonly FieldProblem[]
-  /** what a program needs besides the code: an id, a hash, a result code of the network */
+  /** the data that a program needs besides the code: an id, a hash, a result code of the network */
   details?: Readonly<Record<string, string>>
 }
 

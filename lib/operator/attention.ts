@@ -28,7 +28,7 @@ export interface Attention {
   why: string
   /** one line of what to do */
   remedy: string
-  /** who has to act; where it is the employer, the operator only has to know */
+  /** the one who has to act; if it is the employer, the operator only has to know */
   actor: 'operator' | 'employer'
   organisation?: NamedRecord
   /** how its users are reached */
@@ -37,8 +37,8 @@ export interface Attention {
   contractors?: readonly NamedRecord[]
   /** how many contractors more than those */
   moreContractors?: number
-  /** what ends it, and when it leaves the list even if that has not happened */
+  /** the event that ends it, and the time at which it leaves the list even without that event */
   until?: { event: string; at: Date }
-  /** where it is shown */
+  /** the page that shows it */
   page: string
 }

@@ -114,14 +114,14 @@ const PAYOUT_COLUMNS = {
 
 /** A payout of a batch, without its amount: that is sealed, and not even read. */
 export type PayoutLine = Read<typeof payouts.$inferSelect, typeof PAYOUT_COLUMNS> & {
-  /** what the client signed to pay it, and what of it stands on the ledger; null until then */
+  /** the hash that the client signed to pay it, and the one on the ledger; null until then */
   innerHash: string | null
   ledgerHash: string | null
   contractor: string
   contractorId: string
   /** the transfer that was last sent to pay it; null until then */
   transfer: { status: TransferState; createdAt: Date } | null
-  /** what the error means, where there is more to say */
+  /** the meaning of the error, if there is more to say */
   meaning: string
 }
 

@@ -16,7 +16,7 @@ export interface ProverSettings {
   module: string | undefined
   circuits: string | undefined
   referenceString: string | undefined
-  /** where a real network's string is fetched, in place of its publisher */
+  /** the address from which a real network's string is fetched, in place of its publisher's */
   referenceSource?: string
   threads: number | undefined
 }

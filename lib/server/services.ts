@@ -14,14 +14,14 @@ export interface Service {
   network: Network
   /** @throws Refusal `unavailable` while the database cannot be reached */
   database(): Promise<Database>
-  /** where confidential accounts are looked up */
+  /** looks up confidential accounts */
   confidentialAccounts: ConfidentialAccounts
   /** sends recorded envelopes, and finds out how their transfers end; needs no key */
   submission: Submission
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined
-  /** where batch jobs are handed in */
+  /** takes batch jobs */
   batch: BatchContext | undefined
   now: () => Date
 }

@@ -59,7 +59,7 @@ export interface FeeBump {
   envelope: string
   /** 64 hex digits */
   hash: string
-  /** what the network may take at most, in stroops */
+  /** the most that the network may take, in stroops */
   bid: bigint
 }
 

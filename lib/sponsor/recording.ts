@@ -14,7 +14,7 @@ import { sponsorRefused } from './refusal-reason.ts'
 export interface RecordingTerms {
   /** the payout that the client names, if it does */
   payoutId?: string
-  /** whose quota it counts against, if not the account's own */
+  /** the account whose quota it counts against, if not its own */
   quotaAccount?: string
   /** runs in the transaction that records it, and throws to stop it */
   confirm?: (tx: Database) => Promise<void>

@@ -86,7 +86,7 @@ export function decodeOwn(
 export interface ChannelTransfer {
   /** the payer, G-address */
   channel: string
-  /** whose quota the transfer counts against */
+  /** the account whose quota the transfer counts against */
   quotaAccount: string
   /** the transfer that the channel has signed, base64 XDR */
   signedXDR: string

@@ -23,7 +23,7 @@ export interface Tracked extends RecordedTransfer {
   sentAt: number
   /** by inner hash: the code with which the network refused the envelope, and the ledger from which it is believed */
   refusals: Map<string, { resultCode: string; from: number }>
-  /** what the ledger has decided, and the envelopes that were looked up for it, until the database has it */
+  /** the decision of the ledger, and the envelopes that were looked up for it, until the database has it */
   decision: { made: Decision; lookedUp: string } | undefined
   /** the poll that requests wait for */
   polling: Promise<void> | undefined

@@ -31,7 +31,7 @@ test('the types that the project holds are those of the interface as it is', asy
   expect(written).toBe(await readFile(join(directory, 'src/payroll/payroll-api.d.ts'), 'utf8'))
 })
 
-/** What the compiler says of a program that uses the client: nothing, or its complaints. */
+/** The compiler's complaints about a program that uses the client; empty if there are none. */
 async function compile(program: string): Promise<string> {
   const file = join(directory, 'program.ts')
   const imported = "import { createPayrollClient, pages, PayrollError, take } from './src/payroll/payroll-client.ts'"

@@ -40,7 +40,7 @@ function spoil(example: unknown): unknown[] {
   return [...whole, ...fields.flatMap(([name, value]) => spoil(value).map((other) => ({ ...example, [name]: other })))]
 }
 
-/** What goes wrong with a body before it is parsed. */
+/** Bodies that are refused before they are parsed. */
 const BROKEN: Sent[] = [
   { body: '{' },
   { body: '{}', meanwhile: () => Promise.reject(new Error('gone')) },
@@ -70,7 +70,7 @@ async function answersOf(operation: Operation): Promise<Set<string>> {
 
 const wallet = Keypair.random()
 
-/** What only a challenge can be wrong in. */
+/** Queries that only a challenge refuses. */
 const challengeQueries = (path: string) => (): [string, Sent][] => {
   const account = wallet.publicKey()
   const server = service.running.settings.sep10.signer.publicKey()

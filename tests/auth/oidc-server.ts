@@ -8,7 +8,7 @@ import { freePort } from '../support/port.ts'
 export const AUDIENCE = 'https://pay.example/api'
 const REDIRECT = 'http://127.0.0.1/callback'
 
-/** What the provider knows of its users. `token` goes into the access token too, `userinfo` is told on request alone. */
+/** The provider's users. `token` goes into the access token too, `userinfo` is told on request alone. */
 const USERS: Record<string, { email: string; email_verified: boolean; tells: 'token' | 'userinfo' }> = {
   alice: { email: 'Alice@b.example', email_verified: true, tells: 'token' },
   bob: { email: 'bob@b.example', email_verified: false, tells: 'token' },

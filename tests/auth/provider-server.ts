@@ -4,7 +4,7 @@ import { serveLocally } from '../support/local-server.ts'
 export interface TestProvider {
   /** Address of the server, without a path. */
   origin: string
-  /** What is served, by path. A function may answer as it likes; nothing hangs. */
+  /** The documents that are served, by path. A function may answer as it likes; nothing hangs. */
   documents: Map<string, { status?: number; body?: unknown; location?: string } | 'hang'>
   /** Paths asked for, in order. */
   requests: string[]

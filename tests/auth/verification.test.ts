@@ -76,7 +76,7 @@ afterAll(() => {
   vi.useRealTimers()
 })
 
-/** What is presented: base64 XDR, or the transaction. */
+/** The presented challenge: base64 XDR, or the transaction. */
 type Given = string | Transaction
 
 interface Case {

@@ -3,7 +3,7 @@ import { isMainThread, workerData } from 'node:worker_threads'
 import { Account, Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { load } from './load.ts'
 
-/** What an attacker knows: where the service is, and a session that anybody can have. */
+/** An attacker's knowledge: the address of the service, and a session that anybody can have. */
 export interface Target {
   base: string
   session: string

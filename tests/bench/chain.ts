@@ -41,7 +41,10 @@ export async function prepareChain(network: TestNetwork, payer: Holder, to: stri
   return chain
 }
 
-/** What simulation records for a call of the source account that calls no further contract in its name. */
+/**
+ * The authorization that simulation records for a call of the source account that calls no further contract in its
+ * name.
+ */
 function authorizeAsSource(token: string, functionName: string, args: xdr.ScVal[]): xdr.SorobanAuthorizationEntry {
   const contractAddress = new Address(token).toScAddress()
   return new xdr.SorobanAuthorizationEntry({

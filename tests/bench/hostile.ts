@@ -18,7 +18,8 @@ function attackWith(name: string, target: Target): Worker {
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /**
- * What others wait for a read, for a small body and for /health while an attacker with many addresses attacks: a table.
+ * The time that others wait for a read, for a small body and for /health while an attacker with many addresses attacks:
+ * a table.
  * @param only the attacks whose name has this in it
  */
 export async function measureHostile(databaseUrl: string, only = ''): Promise<void> {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Agent, type OutgoingHttpHeaders, type RequestOptions, request } from 'node:http'
 
-/** What a load was answered with. */
+/** The answers to a load. */
 export interface LoadReport {
   answers: number
   /** how many of them were not 200 */

@@ -1,6 +1,6 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 
-/** What a simple sponsor does with the SDK alone: decode, wrap, sign, send, and ask once a second. */
+/** The work of a simple sponsor with the SDK alone: decode, wrap, sign, send, and ask once a second. */
 export async function plainTransfer(
   server: rpc.Server,
   passphrase: string,

@@ -121,7 +121,10 @@ async function fill(databaseUrl: string, organisation: string): Promise<{ batch:
   return { batch, largeBatch }
 }
 
-/** What frontends poll, beside a bare application of the same Next that verifies the session and runs one statement. */
+/**
+ * Measures what frontends poll, beside a bare application of the same Next that verifies the session and runs one
+ * statement.
+ */
 export async function measurePolling(databaseUrl: string): Promise<Figure[]> {
   const service = await startPollingService(databaseUrl)
   const floor = await startFloor(FLOOR_PORT, { DATABASE_URL: databaseUrl, SESSION_SECRET: SECRET })
@@ -161,7 +164,7 @@ export interface Target {
   session: string
 }
 
-/** What one target answers in a second beside another, and what an answer costs each, in milliseconds. */
+/** The answers of one target in a second beside another's, and the cost of an answer of each, in milliseconds. */
 export interface Comparison {
   rate: number
   otherRate: number

@@ -44,7 +44,9 @@ export async function measureProvingRelay(databaseUrl: string): Promise<Figure> 
   )
 }
 
-/** What runs on a ledger of its own: a service with a sponsor, a faucet, and channels that are fit to pay. */
+/**
+ * Runs `measure` on a ledger of its own, with a service that has a sponsor, a faucet, and channels that are fit to pay.
+ */
 async function onLedger<Result>(
   databaseUrl: string,
   given: { proofs: 'real' | 'stand-in'; closeMs: number; channels?: number },
@@ -131,7 +133,7 @@ async function measureJob(
   }
 }
 
-/** What a relay asks of database and ledger beside one item, on all channels together. */
+/** The questions of a relay to database and ledger beside one item, on all channels together. */
 async function measureQuestions(service: RunningService, variables: Record<string, string>): Promise<Figure> {
   const proxy = await startCountingProxy(variables.STELLAR_RPC_URL ?? '')
   const gate = await startCountingGate(variables.DATABASE_URL ?? '')

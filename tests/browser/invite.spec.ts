@@ -66,7 +66,7 @@ const statusOf = async (name: string) => {
   return contractors.find((contractor) => contractor.name === name)
 }
 
-/** What is said of an invite only until it is accepted. */
+/** The text about an invite that is shown only until it is accepted. */
 const ASKED = /You are asked to be paid|can be accepted once|If you did not expect this/
 
 test('a contractor accepts by email, and is told what happens next', async ({ page }) => {

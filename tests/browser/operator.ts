@@ -48,7 +48,7 @@ export async function visit(page: Page, program: RunningProgram, path = '/overvi
   await page.goto(`${program.base}${path}`)
 }
 
-/** What axe finds wrong with the page that is open, serious or not. A colour on its way to another one is let arrive. */
+/** The faults that axe finds on the open page, serious or not. A colour on its way to another one is let arrive. */
 export async function findBarriers(page: Page): Promise<string[]> {
   // Next puts the title of the page that a link led to in its place a moment after the address.
   await expect(page).toHaveTitle(/./)
@@ -68,7 +68,7 @@ export async function findBarriers(page: Page): Promise<string[]> {
   return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ target }) => target).join(' ')}`)
 }
 
-/** What is wrong with the page that is open, on a light and on a dark screen of each size: barriers, and what is cut off. */
+/** The faults of the open page, on a light and on a dark screen of each size: barriers, and parts that are cut off. */
 export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Promise<string[]> {
   const faults: string[] = []
   for (const colorScheme of ['light', 'dark'] as const) {

@@ -54,7 +54,7 @@ test('a failed payout is shown with its reason, here and among what needs a pers
   )
   await attention.getByRole('link', { name: 'Grace Hopper' }).click()
   await expect(page.getByRole('link', { name: 'Remove the filter Contractor: Grace Hopper' })).toBeVisible()
-  // What expired has failed.
+  // A transfer that expired has failed.
   await page.getByRole('link', { name: 'Failed 1' }).click()
   await expect(page).toHaveURL(/view=failed/)
   await expect(page.getByRole('row')).toHaveCount(2)

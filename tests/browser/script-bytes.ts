@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { type Browser, type BrowserContextOptions, expect } from '@playwright/test'
 
-/** What a page may load over an empty one. */
+/** The bytes that a page may load over an empty one. */
 export const ALLOWANCE = 25_000
 
 /** The bytes of the scripts that an address loads into a fresh browser, compressed. */

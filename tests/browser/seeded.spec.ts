@@ -93,7 +93,7 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
   return walk
 }
 
-/** What stands in an item of what needs a person: whom it concerns, why, and what to do and who does it. */
+/** The text of each item of what needs a person: the people concerned, the reason, the remedy, and who acts. */
 const ITEMS = [
   [
     /The batch stands still/,
@@ -170,7 +170,7 @@ for (const size of [DESKTOP, PHONE]) {
   })
 }
 
-/** Where on the screen the labels, the parts and the bars of a chart have their middles; its table names the parts. */
+/** The middles, on the screen, of the labels, the parts and the bars of a chart; its table names the parts. */
 function readAxis(chart: Element) {
   const middleOf = (one: Element) => {
     const { left, width } = one.getBoundingClientRect()
@@ -238,7 +238,7 @@ test('the audit log of the seed is in the order of time', async ({ page }) => {
   expect(times).toEqual(times.toSorted((one, other) => other - one))
 })
 
-/** What is visible with an ellipsis, or with a figure apart from its unit. */
+/** The visible texts that end in an ellipsis, and the figures that stand apart from their unit. */
 function findTorn(page: Page): Promise<string[]> {
   return page.getByRole('main').evaluate((main) => {
     main.normalize()

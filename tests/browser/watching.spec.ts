@@ -67,7 +67,7 @@ test('a hidden tab asks for nothing, and a service that is gone is waited for', 
   // After that it is 2 seconds.
   await page.clock.runFor(2_000)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
-  // What gets no answer at all is given up, too.
+  // A request that gets no answer at all is given up, too.
   await page.route('**/pulse', () => undefined)
   await page.clock.runFor(25_000)
   await expect(page.getByText(/No connection since .* UTC/)).toBeVisible({ timeout: 60_000 })

@@ -12,7 +12,7 @@ import type { SignedInPayer } from '../support/test-service.ts'
 import type { ReadLedger } from './ledger-pages.ts'
 import { openLiar } from './lies.ts'
 
-/** What a request was answered with. */
+/** The answer to a request. */
 export interface Answer {
   status: number
   body: Record<string, unknown>
@@ -80,7 +80,7 @@ export interface Told extends Answer {
   ledger: number
 }
 
-/** What happened: every answer, what was signed, and how many faults were injected. */
+/** The events of a history: every answer, every signed transfer, and the number of injected faults. */
 export interface Happened {
   told: Told[]
   signed: string[]

@@ -4,10 +4,10 @@ import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import type { Pair, Party } from './history.ts'
 import type { Standing } from './ledger-pages.ts'
 
-/** What the item at a position of any job pays, in base units: by it, nothing but rows is needed to know the sum. */
+/** The amount of the item at a position of any job, in base units: with it the rows alone give the sum. */
 export const amountAt = (position: number) => 100 + position
 
-/** What each payee had when it was last read. */
+/** The balance of each payee when it was last read. */
 const balances = new Map<string, SyncedBalance>()
 
 /** Everything in which items, channels and ledger contradict each other after a history. */
@@ -37,7 +37,7 @@ export async function findUntrueItems({ db, network, readLedger }: Pair, parties
     if (itemJob !== null || nextJob !== null) untruths.push(`channel ${address} is held for ever`)
   }
 
-  // What stands on the ledger from channels, and what the payees can read of it, must be what the items say.
+  // The transfers of the channels on the ledger, and what the payees can read of them, must be what the items say.
   const own = new Set(channels.map(({ address }) => address))
   const isTransfer = ({ succeeded, source, feeSource }: Standing) =>
     succeeded && feeSource !== undefined && own.has(source)

@@ -1,7 +1,7 @@
 import { TransactionBuilder } from '@stellar/stellar-sdk'
 import type { TestNetwork } from '#lib/cli/participants.ts'
 
-/** What stands on the ledger of one inner transaction. */
+/** The record of one inner transaction on the ledger. */
 export interface Standing {
   succeeded: boolean
   ledger: number

@@ -189,7 +189,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   DEVNET_PASSPHRASE: { good: itself(Networks.TESTNET), bad: [Networks.PUBLIC] },
 }
 
-/** What `read` throws, which must be a ConfigurationError. */
+/** The error that `read` throws, which must be a ConfigurationError. */
 function refusal(read: () => unknown): ConfigurationError {
   try {
     read()
@@ -305,7 +305,7 @@ test('a public key that is not that of the private key is refused', () => {
 describe('the environment of this process', () => {
   afterEach(() => {
     vi.unstubAllEnvs()
-    // What was read here is not for the files that come after.
+    // The values that were read here are not for the files that come after.
     vi.resetModules()
   })
 

@@ -66,7 +66,7 @@ test.each(['SECRET=new\n', 'SECRET=old\n'])(
     const { directory, file } = openFolder()
     expect(readEnvFile(file)).toBe('')
     writeFileSync(file, old)
-    // What an interrupted run has left aside, open to all.
+    // An interrupted run has left this file aside, open to all.
     writeFileSync(`${file}.new`, 'SECR')
     for (const name of readdirSync(directory)) chmodSync(join(directory, name), 0o644)
     writeEnvFile(file, 'SECRET=new\n')

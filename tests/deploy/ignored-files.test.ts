@@ -14,7 +14,7 @@ const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w.
 /** More files with secrets: temporary ones before a rename, defaults of commands, and names that people choose. */
 const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
 
-/** Which of `names` git leaves out by the rules of `file`, in a folder of their own. */
+/** Those of `names` that git leaves out by the rules of `file`, in a folder of their own. */
 function ignoredBy(file: string, names: readonly string[]): string[] {
   const directory = mkdtempSync(join(tmpdir(), 'payroll-ignored-'))
   try {

@@ -13,7 +13,7 @@ const lines = (file: string) =>
     .split('\n')
     .filter((line) => line && !line.startsWith('#'))
 
-/** What goes to the builder. */
+/** The files that go to the builder. */
 const [first, ...allowed] = lines('.dockerignore')
 
 /** The stages of the Dockerfile by name, each its instructions. */

@@ -40,7 +40,7 @@ const drivers: [string, () => { url: string; webSocketProxy?: string }][] = [
   ['Vercel', () => ({ url: clone.url.replace('127.0.0.1', 'localhost'), webSocketProxy: proxy.address })],
 ]
 
-/** Which of our tables are there. */
+/** Those of our tables that are there. */
 async function tables(): Promise<string[]> {
   const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
   return rows.map(({ tablename }) => tablename)

@@ -337,7 +337,7 @@ test('a service whose log has lost its reader still answers, and ends at SIGTERM
 })
 
 describe('programs that must not start', () => {
-  /** What a program says and how it ends. */
+  /** Runs a program; resolves to its output and its exit code. */
   function run(args: string[], variables: Record<string, string>): Promise<{ code: number | null; said: string }> {
     const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...variables }
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })

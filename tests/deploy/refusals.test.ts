@@ -30,7 +30,10 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** What a preview deployment has, by Vercel and by its owner, and nothing more. The RPC is not that of the world, so that no test goes out to it. */
+/**
+ * The variables of a preview deployment, by Vercel and by its owner, and nothing more. The RPC is not that of the
+ * world, so that no test goes out to it.
+ */
 const preview = (more: Record<string, string> = {}) => ({
   VERCEL: '1',
   VERCEL_ENV: 'preview',

@@ -75,7 +75,7 @@ describe('answers and errors are those of the other two', () => {
   })
   afterAll(() => drivers.PGlite?.close())
 
-  /** What `ask` comes to on each. */
+  /** The result of `ask` on each. */
   async function onEach<Result>(ask: (db: Database) => Promise<Result>): Promise<Result[]> {
     return Promise.all(Object.values(drivers).map(async (store) => ask(await store.database())))
   }

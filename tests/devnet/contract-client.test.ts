@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { enrol, openTestNetwork as openDeployment } from '#lib/cli/participants.ts'
 import { issuer, keypair, passphrase, shareNetwork } from './network-fixture.ts'
 
-/** What a client made from a contract's spec has, by the names in that spec. */
+/** The methods of a client made from a contract's spec, by the names in that spec. */
 type Methods<Name extends string> = Record<
   Name,
   (args: Record<string, unknown>) => Promise<contract.AssembledTransaction<unknown>>

@@ -132,7 +132,7 @@ export function enforce(network: Network, request: Request, given: Partial<Invoc
   return result
 }
 
-/** What a client does: records, then sends what was recorded, signed by the source. */
+/** Does what a client does: records, then sends what was recorded, signed by the source. */
 export function apply(network: Network, request: Request): Extract<InvocationResult, { ok: true }> {
   const recorded = record(network, request)
   if (!recorded.ok) throw new Error(recorded.error)

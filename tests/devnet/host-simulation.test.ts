@@ -43,7 +43,7 @@ function envelope(
 
 function simulate(params: SimulationParams): rpc.Api.SimulateTransactionResponse {
   const body = simulateTransaction({ state: network.state, ledger, params })
-  // What a client reads has gone over the wire.
+  // A client reads an answer that has gone over the wire.
   const raw = JSON.parse(JSON.stringify({ ...body, latestLedger: ledger.sequence }))
   return rpc.parseRawSimulation(raw)
 }

@@ -165,7 +165,7 @@ export function callTransfer(from: Keypair, to: Keypair, stroops: bigint): xdr.O
   return native.call('transfer', sender, recipient, nativeToScVal(stroops, { type: 'i128' }))
 }
 
-/** What a contract call declares. */
+/** The resources that a contract call declares. */
 export function sorobanDataOf(transaction: Transaction): xdr.SorobanTransactionData {
   const envelope = transaction.toEnvelope()
   if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.ext.type !== 'sorobanData') throw new Error('no call')

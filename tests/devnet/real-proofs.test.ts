@@ -75,7 +75,7 @@ function argumentsOf({ signedXdr }: SignedCall): xdr.ScVal[] {
   return operation.func.invokeContract.args
 }
 
-/** What the ledger says of a call: nothing, or the contract's error. */
+/** The ledger's verdict on a call: nothing, or the contract's error. */
 async function judge(signer: Keypair, name: string, args: xdr.ScVal[]): Promise<number | undefined> {
   const source = await deployment.rpc.getAccount(signer.publicKey())
   const refusal: unknown = await simulateCall(deployment, source, invoke(deployment, name, args), {}).then(
@@ -272,7 +272,7 @@ describe('a proof does not hold', () => {
   })
 })
 
-/** What an honest transfer from the employer to the contractor says, by the ledger as it is now. */
+/** The statement of an honest transfer from the employer to the contractor, by the ledger as it is now. */
 async function honestStatement(amount: bigint) {
   const account = (holder: Holder) =>
     readConfidentialAccount(deployment.rpc, deployment.token, holder.signer.publicKey())

@@ -20,7 +20,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
-/** What a client can see of a network. */
+/** A network as a client can see it. */
 async function view(server: rpc.Server) {
   const { ledgers } = await server.getLedgers({ startLedger: 1 })
   const { transactions } = await server.getTransactions({ startLedger: 1 })

@@ -31,7 +31,7 @@ async function prepare(amount = 10_000_000n): Promise<Transaction> {
   return prepared
 }
 
-/** What the inner envelope costs in every case, and what of R was used. */
+/** Expects the charge of the inner envelope that holds in every case, and the part of R that was used. */
 async function expectCharge(transaction: Transaction, feeSource: Keypair, inclusion: bigint) {
   const { resources, resourceFee } = sorobanDataOf(transaction)
   const size = transaction.toEnvelope().toXdr().length

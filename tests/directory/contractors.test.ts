@@ -147,7 +147,7 @@ describe('GET /contractors', () => {
       const answer = await list(query)
       seen.push(fieldsOf(answer, 'contractors', 'name'))
       query = /^<([^>]*)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1] ?? ''
-      // What is made between two pages belongs on neither.
+      // A contractor that is made between two pages belongs on neither.
       await create({ name: `new ${page}` })
     }
     expect(seen).toEqual([['e', 'd'], ['c', 'b'], ['a']])

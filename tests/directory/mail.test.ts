@@ -13,7 +13,7 @@ interface Letter {
 }
 
 const letters: Letter[] = []
-/** What the server answers to a recipient, in place of taking it. */
+/** The server's answer to a recipient, in place of taking it. */
 let refusal: Error | undefined
 let server: SMTPServer
 let service: TestService<'fake'>

@@ -15,7 +15,7 @@ import { readAccountEvents } from '#lib/wallet/events.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { TestService } from '../support/test-service.ts'
 
-/** What a request was answered with. */
+/** The answer to a request. */
 export interface Answer {
   status: number
   retryAfter: string | null

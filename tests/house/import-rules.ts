@@ -60,7 +60,7 @@ function circles(): string[] {
   return found
 }
 
-/** What pages and routes load, and must not: the prover and the verifier of proofs. */
+/** The files that pages and routes load, and must not: the prover and the verifier of proofs. */
 function provers(): string[] {
   const reached = new Set(files.filter((file) => file.startsWith('app/')))
   for (const file of reached) {

@@ -38,7 +38,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** What the sponsor's account holds, in stroops; nothing: there is no such account. */
+/** Sets the balance of the sponsor's account, in stroops; undefined: there is no such account. */
 function hold(balance: bigint | undefined): void {
   ledger.accounts.clear()
   if (balance !== undefined) ledger.accounts.set(address, accountEntry(address, { balance }))

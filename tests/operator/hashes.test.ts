@@ -9,7 +9,7 @@ const INNER = 'a'.repeat(64)
 const OTHER = 'c'.repeat(64)
 const EXPLORER = 'https://stellar.expert/explorer/testnet/tx/'
 
-/** What is shown of a transfer that stands on the ledger under `ledgerHash`, one text per hash. */
+/** The texts that are shown of a transfer that stands on the ledger under `ledgerHash`, one per hash. */
 function show(ledgerHash: string | null, network = 'testnet', outerHash = OUTER) {
   const transfer = { outerHash, innerHash: INNER, ledgerHash }
   const html = renderToStaticMarkup(createElement(TransferHashes, { transfer, network }))

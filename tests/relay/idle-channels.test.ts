@@ -11,8 +11,8 @@ import { openRelayService, type RelayService } from './relay-service.ts'
 const CHANNELS = 12
 
 /**
- * What one item may cost the RPC and the database, once and for each ledger that closes in its life. One question for each
- * idle channel in each ledger would be eleven more.
+ * The most that one item may cost the RPC and the database, once and for each ledger that closes in its life. One
+ * question for each idle channel in each ledger would be eleven more.
  */
 const MOST_CALLS = { once: 20, perLedger: 3 }
 const MOST_STATEMENTS = { once: 80, perLedger: 6 }

@@ -51,7 +51,7 @@ test('while an item waits for its ledger the next one is proved, and signed only
     return await prover.prove(statement)
   }
   await using _host = await fixture.relay({ prover: { ...prover, prove } })
-  // What is sent stays on its way until the test says so.
+  // A transfer that is sent stays on its way until the test says so.
   const arrival = Promise.withResolvers<void>()
   fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') await arrival.promise

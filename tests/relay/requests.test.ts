@@ -136,7 +136,7 @@ test('no amount is in any table, nor in the log, before, while and after a job r
   const amounts = [834_025_198_331, 912_837_465_019]
   const jobId = await fixture.begin(client, ...amounts)
   const dumps = [await dump()]
-  // What is sent stays on its way until a signed item has been seen.
+  // A transfer that is sent stays on its way until a signed item has been seen.
   const arrival = Promise.withResolvers<void>()
   fixture.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
     if (method === 'sendTransaction') await arrival.promise

@@ -1,6 +1,6 @@
 import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
 
-/** What callers read for each reason, word for word: clients match on it. */
+/** The message of each reason, word for word: clients match on it. */
 export const MESSAGES: Record<RefusalReason, string> = {
   'muxed-source': 'sponsor refused: the source is a muxed account',
   'operation-count': 'sponsor refused: exactly one operation is allowed',

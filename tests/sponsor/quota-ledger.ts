@@ -5,7 +5,7 @@ import { EVERYBODY } from '#lib/sponsor/quota.ts'
 
 export type Balance = [held: bigint, used: bigint, count: number]
 
-/** What the quotas say of each account and day, and of the sponsors' floats. */
+/** The quotas of each account and day, and the sponsors' floats. */
 export async function readQuotas(db: Database): Promise<Record<string, Balance | bigint>> {
   const days = await db.select().from(quotas)
   const floats = await db.select().from(sponsorFloats)
@@ -16,8 +16,8 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
 }
 
 /**
- * Where the quotas differ from what the transfers themselves add up to, on one snapshot: held and float are the open
- * bids, used is what was charged, the whole bid for an unknown end, and count is everything that was recorded.
+ * The differences between the quotas and what the transfers themselves add up to, on one snapshot: held and float are
+ * the open bids, used is what was charged, the whole bid for an unknown end, and count is everything that was recorded.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`

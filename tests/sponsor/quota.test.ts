@@ -41,7 +41,7 @@ afterAll(async () => {
   for (const { close } of Object.values(stores)) await close()
 })
 
-/** What came of each of `transfers`, all recorded at once on as many connections as there are. */
+/** The outcome of each of `transfers`, all recorded at once on as many connections as there are. */
 async function recordAll(
   databases: Database[],
   transfers: NamedTransfer[],

@@ -15,7 +15,7 @@ export async function expectRefusal(
   expect(refusal.message).toBe(message)
 }
 
-/** What `act` throws, now or later; undefined when it comes to a good end. */
+/** The error that `act` throws, now or later; undefined when it comes to a good end. */
 export async function thrownBy(act: () => unknown): Promise<unknown> {
   try {
     await act()

@@ -96,7 +96,7 @@ function bytes(rows: Row[]): ResourceCase[] {
   })
 }
 
-/** What the host prints, and what the caller may read of it. All are `would-fail`. */
+/** The host's message, and the part of it that the caller may read. All are `would-fail`. */
 export const HOST_ERRORS: readonly [print: string, detail: string][] = [
   [
     'HostError: Error(Contract, #3506)\n\nEvent log (newest first):\n   0: [Diagnostic Event]',

@@ -85,7 +85,7 @@ test.each(STEPS)('SIGKILL %s: one deposit, though two users ask next', async (_,
   await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
   const after = await faucet.grant(person.address)
   expect(await faucet.deposits(person.address)).toEqual([after?.hash])
-  // What was written down is what stands on the ledger.
+  // The transaction that was recorded is the one that stands on the ledger.
   if (isSigned) expect(after?.hash).toBe(before?.hash)
 })
 

@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 
-/** What became of a transaction, as a ledger writes it. */
+/** The outcome of a transaction, as a ledger writes it. */
 export type Outcome = 'success' | 'trapped' | 'bad-seq'
 
 function resultsOf(outcome: 'success' | 'trapped'): xdr.OperationResult[] {

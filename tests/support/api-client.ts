@@ -4,8 +4,8 @@ import { requireDocumented } from './documented.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * What goes with a request: a session, and a body that is sent as JSON unless it is text or bytes. `meanwhile` runs when
- * the service begins to read the body, before any of it comes.
+ * The content of a request: a session, and a body that is sent as JSON unless it is text or bytes. `meanwhile` runs
+ * when the service begins to read the body, before any of it comes.
  */
 export interface Sent {
   session?: string | undefined
@@ -15,7 +15,7 @@ export interface Sent {
   meanwhile?: () => Promise<unknown>
 }
 
-/** What a request was answered with. `link` refers to the next page. */
+/** The answer to a request. `link` refers to the next page. */
 export interface Answer<Body = Record<string, unknown>> {
   status: number
   body: Body

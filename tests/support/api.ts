@@ -31,7 +31,7 @@ export async function methodsOf({ path, handlers }: ApiRoute): Promise<string[]>
   return allowed.filter((method) => method !== 'OPTIONS').map((method) => method.toLowerCase())
 }
 
-/** Which of `paths`, with parameters, a path without them belongs to: the one with the fewest parameters. */
+/** The path among `paths`, with parameters, that a path without them belongs to: the one with the fewest parameters. */
 export function matchPath<Path extends { path: string }>(paths: readonly Path[], pathname: string) {
   const found = paths.flatMap((candidate) => {
     const names = [...candidate.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)

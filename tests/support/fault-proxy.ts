@@ -10,10 +10,10 @@ export interface Call {
 }
 
 /**
- * What the proxy does with a call. `pass` forwards it. `answer` gives this result without forwarding, `rewrite`
- * forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never answers (and forwards
- * first if `delivered`), `drop` closes the connection (after forwarding if `delivered`). `cut` forwards and sends the first
- * half of the answer, `twice` forwards two times.
+ * The fault that the proxy injects into a call. `pass` forwards it. `answer` gives this result without forwarding,
+ * `rewrite` forwards and changes the result, `status` is an HTTP error without forwarding. `hang` never answers (and
+ * forwards first if `delivered`), `drop` closes the connection (after forwarding if `delivered`). `cut` forwards and
+ * sends the first half of the answer, `twice` forwards two times.
  */
 export type Fault =
   | 'pass'

@@ -7,7 +7,7 @@ import type { Answer, Method } from './api-client.ts'
 import { pair } from './inner-transaction.ts'
 import type { TestService } from './test-service.ts'
 
-/** What a fixture needs of a service: it may be one in another process. */
+/** The part of a service that a fixture needs: the service may be in another process. */
 type Asked = Pick<TestService, 'ask' | 'db'>
 
 /** A user of the directory, who asks with a session of their own. */

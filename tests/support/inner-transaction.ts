@@ -28,7 +28,7 @@ export const rules: SponsorRules = {
 
 type Fields<Class extends abstract new (input: never) => unknown> = ConstructorParameters<Class>[0]
 
-/** What differs from the valid transfer, by the XDR structure that it stands in. */
+/** The differences from the valid transfer, by the XDR structure that they stand in. */
 export interface Change {
   tx?: Partial<Fields<typeof xdr.Transaction>>
   operation?: Partial<Fields<typeof xdr.Operation>>

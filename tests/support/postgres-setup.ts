@@ -2,7 +2,7 @@ import type { TestProject } from 'vitest/node'
 import { openStore } from '#lib/db/connection.ts'
 import { startPostgres } from './postgres-server.ts'
 
-/** Where the run's PostgreSQL is, and the name of the database to clone. */
+/** The address of the run's PostgreSQL, and the name of the database to clone. */
 export interface PostgresTemplate {
   serverUrl: string
   template: string

@@ -27,7 +27,7 @@ export function rawRequest(
   })
 }
 
-/** What stands on the wire behind the header of an answer: Node's client would swallow what a HEAD must not have. */
+/** The bytes on the wire behind the header of an answer: Node's client would swallow what a HEAD must not have. */
 export function wiredBody(
   base: string,
   path: string,

@@ -5,7 +5,7 @@ import { joinSockets } from './joined-sockets.ts'
 export interface SilentProxy {
   url: string
   fall(): void
-  /** What the client sends is swallowed, and what the server says still arrives. Ends once something was swallowed. */
+  /** Swallows the bytes that the client sends; those of the server still arrive. Ends once something was swallowed. */
   deafen(): Promise<void>
   wake(): void
   /** Ends every connection. */

@@ -14,7 +14,7 @@ import { listen } from './listen.ts'
 import { freePort } from './port.ts'
 import { type Payer, startTestLedger, type TestLedger } from './test-ledger.ts'
 
-/** What stands for the network: an embedded ledger, an RPC that holds what the test gives it, or an RPC out of reach. */
+/** The network of a test: an embedded ledger, an RPC that holds what the test gives it, or an RPC out of reach. */
 interface Ledgers {
   embedded: TestLedger
   fake: FakeRpc

@@ -17,7 +17,7 @@ export async function prepareTransfer(
   return { employer, ...built, post: () => service.post(employer, { signedXDR: built.signedXdr }) }
 }
 
-/** What a transfer cost must be in its row and its account's quota, and nothing of it may still be held. */
+/** The cost of a transfer must be in its row and its account's quota, and nothing of it may still be held. */
 export async function expectSettled(
   service: TestService<'embedded'>,
   employer: SignedInPayer,

@@ -38,7 +38,7 @@ test.each(['S', 'SA', 'SAB'])('a body full of %s asks the library next to nothin
   expect(containsSecretSeed(text + seedOf(2))).toBe(true)
 })
 
-/** What stands in the way of a value, or nothing. */
+/** The problem of a value, or nothing. */
 const problem = (field: ReturnType<typeof plainText> | typeof emailField, value: unknown) =>
   field.safeParse(value).error?.issues[0]?.message
 const seed = seedOf(3)

@@ -17,7 +17,7 @@ export interface LegendEntry {
 
 interface ChartProps {
   title: string
-  /** what it shows, in a sentence */
+  /** a description in a sentence */
   summary: string
   /** there is nothing to draw: the sentence stands for it */
   isEmpty: boolean
@@ -25,12 +25,12 @@ interface ChartProps {
   /** the value at the top of the drawing, and the one at its bottom */
   top: string
   zero: string
-  /** where the parts begin */
+  /** the beginnings of the parts */
   starts: readonly Date[]
   /** SVG, as many parts wide and HEIGHT high */
   drawing: ReactNode
   legend: readonly LegendEntry[]
-  /** what the figures leave out */
+  /** a note on the values that the figures leave out */
   note?: ReactNode
   /** the same as a table: heads, and a row for each part */
   heads: readonly string[]

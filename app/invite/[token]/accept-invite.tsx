@@ -9,12 +9,12 @@ export interface AcceptInviteProps {
   token: string
   /** how an email signs in: here, at the identity provider, in an application of it, or not at all */
   email: 'form' | 'provider' | 'application' | 'none'
-  /** what stood in the way of an earlier try; empty without one */
+  /** the problem of an earlier try; empty without one */
   problem: string
   /** the confidential token that an account has to be registered with */
   contract: string | undefined
   isLocal: boolean
-  /** what is said of the invite until it is accepted */
+  /** the description of the invite, until it is accepted */
   children: ReactNode
 }
 

@@ -9,7 +9,7 @@ import { PROVIDER_TIMEOUT_MS, unreachable } from './provider-request.ts'
 export interface BrowserClient {
   provider: ProviderSettings
   clientId: string
-  /** where the provider sends the browser back to; the provider must know it */
+  /** the address that the provider sends the browser back to; the provider must know it */
   redirectUri: string
 }
 

@@ -361,7 +361,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who you are, and in which roles
+         * Look up yourself and your roles
          * @description What an application needs to choose between onboarding, employer and contractor.
          */
         get: operations["getMe"];
@@ -401,7 +401,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What backs the confidential balances */
+        /** Look up the vault that backs the confidential balances */
         get: operations["getVault"];
         put?: never;
         post?: never;
@@ -530,7 +530,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether what the service needs is there
+         * Whether the service can reach all that it needs
          * @description Looked up at most every five seconds, however many ask.
          */
         get: operations["getReadiness"];
@@ -549,7 +549,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the service counts, for Prometheus */
+        /** Get the metrics of the service, for Prometheus */
         get: operations["getMetrics"];
         put?: never;
         post?: never;

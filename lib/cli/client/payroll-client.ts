@@ -5,7 +5,7 @@ export type { components, operations, paths } from './payroll-api.d.ts'
 
 /** How a client reaches the service. */
 export interface PayrollClientOptions {
-  /** where the interface is, such as `https://payroll.example/api` */
+  /** the address of the interface, such as `https://payroll.example/api` */
   baseUrl: string
   /** the session of a sign-in, or where to find it whenever something is sent */
   session?: string | (() => string | undefined)
@@ -20,11 +20,11 @@ export class PayrollError extends Error {
   readonly code: string
   /** every bad field, where there are several */
   readonly fields: readonly { path: string; message: string }[]
-  /** what else the answer holds, such as `hash` or `jobId` */
+  /** the other fields of the answer, such as `hash` or `jobId` */
   readonly details: Readonly<Record<string, unknown>>
   /** seconds after which another try makes sense, where the service says so */
   readonly retryAfter: number | undefined
-  /** what the operator finds the request by in the log */
+  /** the id by which the operator finds the request in the log */
   readonly requestId: string | undefined
 
   constructor(response: Response, body: Record<string, unknown>) {

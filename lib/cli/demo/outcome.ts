@@ -1,6 +1,6 @@
 /** The outcome of the demonstration. */
 export interface Outcome {
-  /** what turned out otherwise than promised */
+  /** the differences from the promise */
   failures: readonly string[]
   /** parts that were not shown, each with the reason */
   skipped: readonly string[]

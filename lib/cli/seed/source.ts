@@ -31,7 +31,7 @@ export function openSource(text: string): Source {
 /** The source of the records. */
 export interface Seeding {
   source: Source
-  /** who pays the fees, G… */
+  /** the account that pays the fees, G… */
   sponsor: string
   /** of the relay */
   channels: readonly string[]

@@ -45,7 +45,7 @@ export const INVITES: ReadonlyMap<number, { invited: number; accepted?: number }
 
 /** A batch of the last hours: what its payouts are, and how long ago (minutes) it began. */
 export interface StoryBatch {
-  /** which of ORGANISATIONS */
+  /** the index in ORGANISATIONS */
   organisation: number
   name: string
   status: BatchStatus

@@ -17,7 +17,7 @@ export interface ClosedTransaction {
   readonly ok: boolean
   readonly result: xdr.TransactionResult
   readonly meta: xdr.TransactionMetaV4
-  /** what the charge of the fee changed, and what the refund did */
+  /** the changes by the charge of the fee, and those by the refund */
   readonly feeChanges: xdr.LedgerEntryChange[]
   readonly refundChanges: xdr.LedgerEntryChange[]
   /** stroops for a place in the ledger as fee statistics count them: per operation, for a contract call in all */

@@ -15,7 +15,7 @@ export class HostError extends Error {
   readonly error: xdr.ScError
   /** as the host prints it: `Error(Contract, #3506)`, `Error(Auth, InvalidAction)` */
   readonly label: string
-  /** what the message is about: what was used and what is allowed, for instance */
+  /** the values that the message is about: those used and those allowed, for instance */
   readonly values: readonly bigint[]
 
   constructor(error: xdr.ScError, label: string, message: string, values: readonly bigint[] = []) {

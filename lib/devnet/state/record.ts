@@ -27,7 +27,7 @@ export interface TransactionBody {
   readonly resultXdr: string
   readonly resultMetaXdr: string
   readonly diagnosticEventsXdr?: string[]
-  /** what the charge of the fee changed, and what the refund did */
+  /** the changes by the charge of the fee, and those by the refund */
   readonly feeChangesXdr: string[]
   readonly refundChangesXdr: string[]
   readonly events: { readonly transactionEventsXdr?: string[]; readonly contractEventsXdr?: string[][] }
