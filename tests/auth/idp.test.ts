@@ -310,17 +310,25 @@ describe('an hour after discovery', () => {
     expect(keyFetches()).toHaveLength(2)
   })
 
-  test('a provider that is out of reach gives 503, and is asked again at the next sign-in', async () => {
+  test('while discovery fails, what was known holds, and the provider is asked again after a minute', async () => {
     const began = Date.now()
     vi.useFakeTimers({ toFake: ['Date'], now: began })
     const token = await key.sign(claims())
     await signIn(token)
-    const discovery = `/tenant-${tenant}/.well-known/openid-configuration`
-    server.documents.set(discovery, { status: 503 })
+    const path = `/tenant-${tenant}/.well-known/openid-configuration`
+    const asked = () => server.requests.filter((each) => each === path)
+    server.documents.set(path, { status: 503 })
     vi.setSystemTime(began + HOUR_MS)
-    await expect(signIn(token)).rejects.toMatchObject(unavailable)
-    publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, [key.jwk])
-    expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
+    for (const times of [2, 2]) {
+      expect(await signIn(token)).toMatchObject({ sub: 'user-1' })
+      expect(asked()).toHaveLength(times)
+    }
+    const moved = await providerKey('moved')
+    publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/moved-jwks` }, [key.jwk])
+    server.documents.set(`/tenant-${tenant}/moved-jwks`, { body: { keys: [moved.jwk] } })
+    vi.setSystemTime(began + HOUR_MS + 60_000)
+    expect(await signIn(await moved.sign(claims()))).toMatchObject({ sub: 'user-1' })
+    expect(asked()).toHaveLength(3)
   })
 })
 

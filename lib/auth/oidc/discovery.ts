@@ -1,9 +1,12 @@
 import type { AuthorizationServer } from 'oauth4webapi'
 import { z } from 'zod'
+import { describeFailure, log } from '#lib/observability/log.ts'
 import { fetchCapped, requireSecure, unreachable } from './provider-request.ts'
 
 /** A provider that moves its endpoints is followed after this time, without a restart. */
 const KEPT_FOR_MS = 60 * 60_000
+/** The time for which an older answer holds, where the provider gives no new one. */
+const ASKED_AGAIN_AFTER_MS = 60_000
 
 /** An endpoint of another type counts as absent. */
 const endpoint = z.string().optional().catch(undefined)
@@ -19,19 +22,25 @@ const DOCUMENT = z.looseObject({
 /** The addresses of a provider's keys and endpoints. Only the address of the keys is known to be secure. */
 export type Discovered = AuthorizationServer & { jwks_uri: string }
 
+interface Kept {
+  document: Promise<Discovered>
+  /** milliseconds since the epoch */
+  until: number
+}
+
 // A build may bundle the routes apart, so what they share hangs on the process.
-const known = globalThis as { discoveries?: Map<string, { document: Promise<Discovered>; askedAt: number }> }
+const known = globalThis as { discoveries?: Map<string, Kept> }
 
 /**
  * The issuer's discovery document (OpenID Connect Discovery 1.0 §4). The answer is kept for an hour: anybody can begin
- * a sign-in, and each would ask the provider. A failure is not kept.
+ * a sign-in, and each would ask the provider. A failure is not kept, and where an older answer is known it holds for
+ * another minute.
  * @throws Refusal `unavailable`
  */
 export async function discover(issuer: string): Promise<Discovered> {
   known.discoveries ??= new Map()
   const kept = known.discoveries.get(issuer)
-  const isKept = kept !== undefined && Date.now() - kept.askedAt < KEPT_FOR_MS
-  const { document } = isKept ? kept : keep(issuer)
+  const { document } = kept !== undefined && Date.now() < kept.until ? kept : keep(issuer, kept?.document)
   try {
     return await document
   } catch (cause) {
@@ -40,8 +49,14 @@ export async function discover(issuer: string): Promise<Discovered> {
   }
 }
 
-function keep(issuer: string) {
-  const asked = { document: fetchDocument(issuer), askedAt: Date.now() }
+function keep(issuer: string, older: Promise<Discovered> | undefined): Kept {
+  const document = fetchDocument(issuer).catch((error: unknown) => {
+    if (older === undefined) throw error
+    log('info', 'discovery', { failure: describeFailure(error) })
+    asked.until = Date.now() + ASKED_AGAIN_AFTER_MS
+    return older
+  })
+  const asked: Kept = { document, until: Date.now() + KEPT_FOR_MS }
   known.discoveries?.set(issuer, asked)
   return asked
 }
