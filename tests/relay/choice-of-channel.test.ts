@@ -72,7 +72,7 @@ test('a relay that cannot prove an item gives its channel back, and another rela
       return prover.prove(statement)
     },
   }
-  await using _first = await fixture.relay({ prover: helpless })
+  const first = await fixture.relay({ prover: helpless })
   const job = await post(8)
   await expect.poll(() => tried).toContain('first')
   const itemAndHolders = async () => {
@@ -82,6 +82,8 @@ test('a relay that cannot prove an item gives its channel back, and another rela
   }
   await expect.poll(itemAndHolders).toEqual(['queued', null, 0])
   expect(tried).not.toContain('second')
+  // Both would go on taking the item, the first in vain.
+  await first.close()
   await using _second = await fixture.relay({ prover: working })
   expect(await fixture.ended(client, job)).toMatchObject({
     status: 'completed',
