@@ -22,18 +22,19 @@ afterAll(async () => {
 })
 afterEach(() => fixture.ledger.proxy.rule(null))
 
-const lockItem = (job: string) => `SELECT 1 FROM batch_items WHERE job = '${job}' FOR UPDATE`
-const lockJob = (job: string) => `SELECT 1 FROM batch_jobs WHERE id = '${job}' FOR UPDATE`
+type Job = Promise<string>
+const lockItem = async (job: Job) => `SELECT 1 FROM batch_items WHERE job = '${await job}' FOR UPDATE`
+const lockJob = async (job: Job) => `SELECT 1 FROM batch_jobs WHERE id = '${await job}' FOR UPDATE`
 const LOCK_CHANNEL = 'SELECT 1 FROM relay_channels FOR UPDATE'
-const lockTransfer = (job: string) =>
-  `SELECT 1 FROM transfers WHERE id = (SELECT transfer FROM envelopes JOIN batch_items USING (inner_hash) WHERE job = '${job}') FOR UPDATE`
+const lockTransfer = async (job: Job) =>
+  `SELECT 1 FROM transfers WHERE id = (SELECT transfer FROM envelopes JOIN batch_items USING (inner_hash) WHERE job = '${await job}') FOR UPDATE`
 
 const before = (nth = 1) => ({ delivered: false, nth })
 const after = (nth = 1) => ({ delivered: true, nth })
 
 // An item's calls in their order. Entries: the channel, the two parties, the sequence number, the sponsor's balance.
 // Simulations: the auditor's key, the transfer as the wallet runs it, the transfer as the sponsor runs it.
-const STEPS: NamedStep<string>[] = [
+const STEPS: NamedStep<Job>[] = [
   ['before the channel is looked at', ({ atCall }) => atCall('getLedgerEntries', before())],
   ['with the item taken, before the parties are read', ({ atCall }) => atCall('getLedgerEntries', before(2))],
   ['before the auditor is known', ({ atCall }) => atCall('simulateTransaction', after())],
@@ -71,8 +72,11 @@ test.each(STEPS)('SIGKILL %s: another relay takes over, and the item is paid onc
   // The first job takes the channel's balance from the ledger; the calls of the second are counted.
   const warm = await fixture.post(client, { amounts: [5] })
   expect(await fixture.ended(client, String(warm.body.jobId))).toMatchObject({ status: 'completed' })
-  const { jobId } = (await fixture.post(client, { amounts: [7] })).body as { jobId: string }
-  const { reached, letGo } = step(steps, jobId)
+  // The step counts the calls before the job is there: the relay may be faster than the answer to the client.
+  const job = Promise.withResolvers<string>()
+  const { reached, letGo } = step(steps, job.promise)
+  const jobId = await fixture.begin(client, 7)
+  job.resolve(jobId)
   await reached
   await relay.kill()
   await letGo()

@@ -12,8 +12,11 @@ export interface Step {
 export interface Steps {
   /** Holds it at its nth call of this method; `delivered` lets the call through and withholds the answer. */
   atCall(method: string, options: { delivered: boolean; nth?: number }): Step
-  /** Holds it at a lock that `statement` takes when the program makes its nth call of the method `from`. */
-  atLock(statement: string, options: { from: string; nth?: number }): Step
+  /**
+   * Holds it at a lock that `statement` takes when the program makes its nth call of the method `from`. The statement may
+   * follow once it is known what is to be locked: the calls are counted from now on.
+   */
+  atLock(statement: string | Promise<string>, options: { from: string; nth?: number }): Step
   close(): Promise<void>
 }
 
@@ -49,12 +52,12 @@ export async function openSteps(proxy: FaultProxy, databaseUrl: string): Promise
     return { reached, letGo: async () => proxy.rule(null) }
   }
 
-  function atLock(statement: string, { from, nth = 1 }: { from: string; nth?: number }): Step {
+  function atLock(statement: string | Promise<string>, { from, nth = 1 }: { from: string; nth?: number }): Step {
     const holder = new Client({ connectionString: databaseUrl })
     const take = async () => {
       await holder.connect()
       await holder.query('BEGIN')
-      await holder.query(statement)
+      await holder.query(await statement)
     }
     let seen = 0
     const reached = new Promise<void>((resolve, reject) => {
