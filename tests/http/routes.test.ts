@@ -179,16 +179,13 @@ describe('GET /ready', () => {
   test.each([
     [{ CONFIDENTIAL_TOKEN: '' }, 'nothing to pay for: set CONFIDENTIAL_TOKEN'],
     [{ SPONSOR_CONTRACTS: 'none' }, 'nothing to pay for: SPONSOR_CONTRACTS is empty'],
-  ])(
-    'a sponsor with nothing to pay for, %j, says so, whatever it has, and is no reason to be unready',
-    async (variables, problem) => {
-      hold(10_000_000n)
-      await withVariables(variables as Record<string, string>, async () => {
-        const sponsor = { ok: true, configured: false, problem, availableXlm: '0.0000000' }
-        expect(await get()).toMatchObject({ status: 200, body: { ok: true, sponsor } })
-      })
-    },
-  )
+  ])('a sponsor with nothing to pay for, %j, says so, and is no reason to be unready', async (variables, problem) => {
+    hold(10_000_000n)
+    await withVariables(variables as Record<string, string>, async () => {
+      const sponsor = { ok: true, configured: false, problem, availableXlm: '0.0000000' }
+      expect(await get()).toMatchObject({ status: 200, body: { ok: true, sponsor } })
+    })
+  })
 
   test('asks once in five seconds, for all callers together', async () => {
     await Promise.all([get(), get(), get()])
