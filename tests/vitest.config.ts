@@ -10,12 +10,12 @@ const TRACES = 'tests/support/traces.ts'
 /** Tests that touch no database: a run on the second database would only repeat them. */
 const WITHOUT_DATABASE = [
   'tests/{config,db,devnet,http,observability,prover,server,stellar,text,wallet}/**',
-  'tests/api/{client,document,documented,malformed,reference,validators}.test.ts',
+  'tests/api/{client,document,documented,malformed,validators}.test.ts',
   'tests/directory/contractor-fields.test.ts',
   'tests/auth/{challenge,devnet,form-origin,idp,oidc,session,userinfo,verification}.test.ts',
   'tests/operator/csv.test.ts',
   'tests/relay/sealing.test.ts',
-  'tests/sponsor/{fee-bump,float,inner-transaction,payer,policy,refusal-reason,send,signatures,simulation}.test.ts',
+  'tests/sponsor/{fee-bump,inner-transaction,policy,refusal-reason,simulation}.test.ts',
   'tests/submission/{decision,ledger-record,look-up}.test.ts',
 ]
 
@@ -30,7 +30,7 @@ const ABOUT_OTHERS = [
   'tests/funding/{faults,vault}.test.ts',
   'tests/relay/{channels,choice-of-channel,faults,policy,proving-ahead,requests}.test.ts',
   'tests/sponsor/{exact-money,own-transaction,transfer}.test.ts',
-  'tests/submission/{fairness,resending,restored-network}.test.ts',
+  'tests/submission/{resending,restored-network}.test.ts',
 ]
 
 /**
@@ -44,7 +44,7 @@ const ABOUT_SERVERS = [
   'tests/submission/{crash-*,processes}.test.ts',
   'tests/auth/sign-in.test.ts',
   'tests/directory/{audit,claims-interleaved,row-locks}.test.ts',
-  'tests/operator/{attention,lists,reading}.test.ts',
+  'tests/operator/{attention,lists}.test.ts',
   'tests/relay/{commands,hosts,idle-channels,lock-order}.test.ts',
   'tests/sponsor/quota.test.ts',
 ]

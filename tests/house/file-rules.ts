@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { basename, dirname, extname } from 'node:path'
 import { files, type Rule, sources, testSources } from './sources.ts'
 
@@ -31,6 +31,17 @@ function asksFirst(file: string): boolean {
 function programs(): string[] {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
   return Object.values(scripts).flatMap((script) => /^(?:exec )?node (?:--\S+ )*(\S+\.ts)$/.exec(script)?.[1] ?? [])
+}
+
+/** The patterns of files in the settings of Vitest, one for each of the alternatives in braces. */
+function patternsOfTests(): string[] {
+  const named = testSources.get('tests/vitest.config.ts')?.matchAll(/'(tests\/[^']+)'/g) ?? []
+  return [...named].flatMap(([, pattern = '']) => alternativesOf(pattern))
+}
+
+function alternativesOf(pattern: string): string[] {
+  const [, before = '', names, after = ''] = /^(.*?)\{([^}]*)\}(.*)$/.exec(pattern) ?? []
+  return names?.split(',').flatMap((name) => alternativesOf(`${before}${name}${after}`)) ?? [pattern]
 }
 
 export const FILE_RULES: Rule[] = [
@@ -80,5 +91,9 @@ export const FILE_RULES: Rule[] = [
     name: 'a route file exports the operations of its path, and nothing else',
     violations: () =>
       files.filter((file) => /^app\/api\/.*route\.ts$/.test(file)).flatMap((file) => faultOfRoute(file) ?? []),
+  },
+  {
+    name: 'a file that the settings of Vitest name is there',
+    violations: () => patternsOfTests().filter((pattern) => globSync(pattern).length === 0),
   },
 ]
