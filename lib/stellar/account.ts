@@ -1,6 +1,6 @@
 import { Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
 import { verifyEd25519 } from './ed25519.ts'
-import { type EntryReader, readEntries, unreachable } from './entries.ts'
+import { type EntryReader, MOST_KEYS, readEntries, unreachable } from './entries.ts'
 import type { Network } from './network.ts'
 
 /** A signer of an account: a G-address, and the weight of its signature (1 to 255). */
@@ -49,7 +49,7 @@ export interface HintedSignature {
 }
 
 /** The weight of signatures. `signedBy` names each signer once. `allValid`: every signature is that of a signer. */
-export interface Weighed {
+interface Weighed {
   weight: number
   allValid: boolean
   signedBy: string[]
@@ -130,9 +130,6 @@ const GATHER_MS = 5
  * it at once.
  */
 const APART_MS = 100
-
-/** The RPC's limit on the keys of one call. */
-const MOST_KEYS = 200
 
 interface Asker {
   address: string

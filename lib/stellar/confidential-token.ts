@@ -1,6 +1,6 @@
-import { Address, type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
+import { Address, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
-import { contractKey, type EntryReader, readEntries } from './entries.ts'
+import { contractKey, type EntryReader, MOST_KEYS, readEntries } from './entries.ts'
 
 /**
  * The contract error of a transfer whose proof does not fit the sender's balance: the balance has moved on since the
@@ -16,10 +16,6 @@ export interface AccountEntry {
   spendingKey: Uint8Array | undefined
   spendable: Uint8Array | undefined
   receiving: Uint8Array | undefined
-  /** Expired, but not lost: a call that was simulated after the expiry restores it (CAP-66). */
-  archived: boolean
-  /** Last ledger in which the entry lives; 0 once archived. */
-  liveUntilLedger: number
 }
 
 /**
@@ -29,62 +25,50 @@ export function accountKey(token: string, address: string): xdr.LedgerKey {
   return contractKey(token, xdr.ScVal.scvVec([xdr.ScVal.scvSymbol('Account'), new Address(address).toScVal()]))
 }
 
-/** The keys that an RPC looks up at once (stellar-rpc: more is -32602). */
-const KEYS_AT_ONCE = 200
-
-/** The entry under an `accountKey`, and the ledger of the answer. */
-export interface FoundAccount {
-  entry: Pick<rpc.Api.LedgerEntryResult, 'val' | 'liveUntilLedgerSeq'>
-  latestLedger: number
-}
-
 /**
  * The entries of the confidential accounts of `addresses` (G… or C…), one request per 200 different ones. An address
- * that is not registered has none.
+ * that is not registered has none; an archived entry counts, since the next call that touches it restores it (CAP-66).
  * @throws Refusal `unavailable`
  */
 export async function findAccounts(
   server: EntryReader,
   token: string,
   addresses: Iterable<string>,
-): Promise<Map<string, FoundAccount>> {
+): Promise<Map<string, xdr.LedgerEntryData>> {
   const distinct = [...new Set(addresses)]
-  const found = new Map<string, FoundAccount>()
-  for (let start = 0; start < distinct.length; start += KEYS_AT_ONCE) {
-    const part = distinct.slice(start, start + KEYS_AT_ONCE)
-    const { entries, latestLedger } = await readEntries(
+  const found = new Map<string, xdr.LedgerEntryData>()
+  for (let start = 0; start < distinct.length; start += MOST_KEYS) {
+    const part = distinct.slice(start, start + MOST_KEYS)
+    const { entries } = await readEntries(
       server,
       part.map((address) => accountKey(token, address)),
     )
     for (const [index, address] of part.entries()) {
       const entry = entries[index]
-      if (entry) found.set(address, { entry, latestLedger })
+      if (entry) found.set(address, entry.val)
     }
   }
   return found
 }
 
 /**
- * Reads what getLedgerEntries returned for an `accountKey`; `latestLedger` is that of the same answer. An entry that is
- * not there was never registered. One without viewing key and auditor is Refusal `not-wired`: the configured contract
- * is no confidential token, and the answer says nothing about the address.
+ * Reads what the ledger holds under an `accountKey`. An entry that is not there was never registered. One without
+ * viewing key and auditor is Refusal `not-wired`: the configured contract is no confidential token, and the answer says
+ * nothing about the address.
  */
-export function readAccountEntry(entry: FoundAccount['entry'], latestLedger: number): AccountEntry {
-  const fields = fieldsOf(entry.val)
+export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
+  const fields = fieldsOf(data)
   const viewingKey = point(fields, 'viewing_public_key')
   const auditorId = fields.auditor_id
   if (!viewingKey || typeof auditorId !== 'number') {
     throw new Refusal('not-wired', 'the configured contract does not keep its accounts as a confidential token does')
   }
-  const liveUntilLedger = entry.liveUntilLedgerSeq ?? 0
   return {
     auditorId,
     viewingKey,
     spendingKey: point(fields, 'spending_public_key', 'spending_key'),
     spendable: point(fields, 'spendable_commitment', 'spendable_balance'),
     receiving: point(fields, 'receiving_commitment', 'receiving_balance'),
-    archived: liveUntilLedger < latestLedger,
-    liveUntilLedger,
   }
 }
 

@@ -4,6 +4,9 @@ import { Refusal } from '#lib/http/refusal.ts'
 /** The part of the RPC client that this file needs. */
 export type EntryReader = Pick<rpc.Server, 'getLedgerEntries'>
 
+/** The keys that an RPC looks up in one call (stellar-rpc: more is -32602). */
+export const MOST_KEYS = 200
+
 /**
  * The entries under `keys` (at most 200) in their order, undefined where the ledger has none, and the ledger of the
  * answer. Archived entries count: they come back with their data.

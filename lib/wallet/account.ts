@@ -1,6 +1,6 @@
-import type { rpc } from '@stellar/stellar-sdk'
+import type { rpc, xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
-import { type FoundAccount, findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
+import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import { decodeKey } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { simulateRead } from './transaction.ts'
@@ -12,9 +12,6 @@ export interface ConfidentialAccount {
   viewingKey: Uint8Array
   spendable: Uint8Array
   receiving: Uint8Array
-  archived: boolean
-  /** Ledgers that the entry still lives, counted from the answer it came with; negative once archived. */
-  ledgersLeft: number
 }
 
 /**
@@ -27,7 +24,7 @@ export async function readConfidentialAccounts(
   addresses: readonly string[],
 ): Promise<Map<string, ConfidentialAccount>> {
   const found = await findAccounts(server, token, addresses)
-  return new Map([...found].map(([address, { entry, latestLedger }]) => [address, complete(entry, latestLedger)]))
+  return new Map([...found].map(([address, data]) => [address, complete(data)]))
 }
 
 /** The confidential account of one address, or undefined if it is not registered. */
@@ -55,10 +52,10 @@ export async function readAuditorKey(
   return key
 }
 
-function complete(entry: FoundAccount['entry'], latestLedger: number): ConfidentialAccount {
-  const { spendingKey, spendable, receiving, liveUntilLedger, ...account } = readAccountEntry(entry, latestLedger)
+function complete(data: xdr.LedgerEntryData): ConfidentialAccount {
+  const { spendingKey, spendable, receiving, ...account } = readAccountEntry(data)
   if (!spendingKey || !spendable || !receiving) {
     throw new Refusal('not-wired', 'the configured contract keeps its accounts in a form that this wallet cannot read')
   }
-  return { ...account, spendingKey, spendable, receiving, ledgersLeft: liveUntilLedger - latestLedger }
+  return { ...account, spendingKey, spendable, receiving }
 }

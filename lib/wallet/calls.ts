@@ -169,6 +169,6 @@ async function call(
   options: CallOptions,
 ): Promise<SignedCall> {
   const source = await readSource(deployment, signer, options)
-  const { transaction } = await simulateCall(deployment, source, invoke(deployment, name, args), options)
+  const transaction = await simulateCall(deployment, source, invoke(deployment, name, args), options)
   return signCall(transaction, signer)
 }

@@ -2,7 +2,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { AMOUNT_LIMIT, type Opening } from './commitment.ts'
 import { sharedSecret } from './encryption.ts'
 import { decodeField, FIELD } from './grumpkin.ts'
-import { hash, lanes, TAG } from './poseidon.ts'
+import { hash, TAG } from './poseidon.ts'
 
 /** The fields of a payload or of an event, by their names on the wire. Every variant's names are understood. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -25,41 +25,8 @@ export function decryptBalance(vk: bigint, fields: Fields): Opening | undefined 
   return plausible({ value, blinding: hash(TAG.spendBlinding, vk, salt) })
 }
 
-/**
- * The opening that the recipient's auditor reads with its secret: the same as the recipient's. Undefined for another's
- * secret.
- */
-export function auditRecipient(secret: bigint, fields: Fields): Opening | undefined {
-  const masks = auditorMasks(TAG.auditorRecipient, secret, fields)
-  return plausible({
-    value: unmask(fields, masks[0], 'v_tilde_aud_r', 'v_aud_r'),
-    blinding: unmask(fields, masks[1], 'r_tilde_aud_r', 'r_aud_r'),
-  })
-}
-
-/**
- * The values that the sender's auditor reads with its secret: the sender's new balance, its blinding (interface 0.8.0
- * only), and of a transfer the amount. Undefined for another's secret.
- */
-export function auditSender(
-  secret: bigint,
-  fields: Fields,
-): { balance: bigint; blinding?: bigint; amount?: bigint } | undefined {
-  const masks = auditorMasks(TAG.auditorSender, secret, fields)
-  const balance = unmask(fields, masks[1], 'b_tilde_aud_s', 'b_aud_s')
-  if (balance >= AMOUNT_LIMIT) return undefined
-  const amount = AMOUNT_NAMES.some((name) => name in fields) ? unmask(fields, masks[0], ...AMOUNT_NAMES) : undefined
-  const blinding = 'r_tilde_aud_s' in fields ? unmask(fields, masks[2], 'r_tilde_aud_s') : undefined
-  return { balance, ...(blinding === undefined ? {} : { blinding }), ...(amount === undefined ? {} : { amount }) }
-}
-
 /** A spender's transfer is salted by the allowance's new salt. */
 const SALTS = ['sigma', 'sigma_a_new'] as const
-const AMOUNT_NAMES = ['v_tilde_aud_s', 'v_aud_s'] as const
-
-function auditorMasks(tag: bigint, secret: bigint, fields: Fields): [bigint, bigint, bigint] {
-  return lanes(tag, sharedSecret(secret, bytesOf(fields, 'r_e_point', 'r_e')), fieldOf(fields, ...SALTS))
-}
 
 const plausible = (opening: Opening): Opening | undefined => (opening.value < AMOUNT_LIMIT ? opening : undefined)
 

@@ -56,14 +56,14 @@ export async function simulateCall(
   source: Account,
   operation: xdr.Operation,
   options: CallOptions,
-): Promise<{ transaction: Transaction; data: xdr.SorobanTransactionData }> {
+): Promise<Transaction> {
   const transaction = buildCall(deployment, source, operation, options)
   const simulation = await deployment.rpc.simulateTransaction(transaction)
   if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
   const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? 0n)
   const data = allowForFirstUse(simulation.transactionData.setResourceFee(resourceFee).build(), transaction)
-  return { transaction: assembled.setSorobanData(data).build(), data }
+  return assembled.setSorobanData(data).build()
 }
 
 /** A simulation needs a source account and reads nothing of it. */
@@ -85,20 +85,18 @@ export async function simulateRead(
   return simulation
 }
 
-/** Builds a call without asking the network, with the given resources. */
+/** Builds a call without asking the network, and without resources. */
 export function buildCall(
   deployment: TokenOnNetwork,
   source: Account,
   operation: xdr.Operation,
   options: CallOptions,
-  data?: xdr.SorobanTransactionData,
 ): Transaction {
   const maxTime = Math.floor((deployment.now ?? Date.now)() / 1000) + (options.seconds ?? 120)
   return new TransactionBuilder(source, {
     fee: String(options.inclusionFee ?? 100),
     networkPassphrase: deployment.passphrase,
     timebounds: { minTime: 0, maxTime },
-    ...(data ? { sorobanData: data } : {}),
   })
     .addOperation(operation)
     .build()

@@ -1,4 +1,4 @@
-import { Address, Operation, xdr } from '@stellar/stellar-sdk'
+import { Address, Operation, type Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { sendAndWait, type TestNetwork } from '#lib/cli/participants.ts'
 import { buildTransfer, proveTransferAhead } from '#lib/wallet/calls.ts'
 import { NOTHING } from '#lib/wallet/commitment.ts'
@@ -30,15 +30,25 @@ export async function prepareChain(network: TestNetwork, payer: Holder, to: stri
         ...call,
         auth: [authorizeAsSource(network.token, name, args)],
       })
-      chain.push(signCall(buildCall(network, source, operation, options, resources), payer.signer).signedXdr)
-    } else {
-      const { transaction, data } = await simulateCall(network, source, Operation.invokeContractFunction(call), options)
+      const bare = buildCall(network, source, operation, options)
+      const transaction = TransactionBuilder.cloneFrom(bare).setSorobanData(resources).build()
       chain.push(signCall(transaction, payer.signer).signedXdr)
-      resources = data
+    } else {
+      const transaction = await simulateCall(network, source, Operation.invokeContractFunction(call), options)
+      chain.push(signCall(transaction, payer.signer).signedXdr)
+      resources = resourcesOf(transaction)
     }
     opening = next
   }
   return chain
+}
+
+function resourcesOf(transaction: Transaction): xdr.SorobanTransactionData {
+  const envelope = transaction.toEnvelope()
+  if (envelope.type !== 'envelopeTypeTx' || envelope.v1.tx.ext.type !== 'sorobanData') {
+    throw new Error('the transaction declares no resources')
+  }
+  return envelope.v1.tx.ext.sorobanData
 }
 
 /**

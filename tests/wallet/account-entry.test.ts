@@ -18,8 +18,8 @@ const map = (fields: Record<string, xdr.ScVal>) =>
     Object.entries(fields).map(([name, val]) => new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol(name), val })),
   )
 
-const entry = (val: xdr.ScVal, liveUntilLedgerSeq: number | undefined = 5000) => ({
-  val: xdr.LedgerEntryData.contractData(
+const entry = (val: xdr.ScVal) =>
+  xdr.LedgerEntryData.contractData(
     new xdr.ContractDataEntry({
       ext: xdr.ExtensionPoint.v0(),
       contract: new Address(TOKEN).toScAddress(),
@@ -27,9 +27,7 @@ const entry = (val: xdr.ScVal, liveUntilLedgerSeq: number | undefined = 5000) =>
       durability: xdr.ContractDataDurability.persistent,
       val,
     }),
-  ),
-  liveUntilLedgerSeq,
-})
+  )
 
 test('the key has the size that the network knows, for accounts and for contracts', () => {
   expect(accountKey(TOKEN, address).toXdr()).toHaveLength(116)
@@ -48,8 +46,8 @@ test('the key names contract, "Account" and address, and is persistent', () => {
 describe('an account entry', () => {
   test('of 440 bytes is read', () => {
     expect(map(FIELDS).toXdr()).toHaveLength(440)
-    const read = readAccountEntry(entry(map(FIELDS)), 1000)
-    expect(read).toMatchObject({ auditorId: 3, archived: false, liveUntilLedger: 5000 })
+    const read = readAccountEntry(entry(map(FIELDS)))
+    expect(read).toMatchObject({ auditorId: 3 })
     expect(hex(read.viewingKey)).toBe(hex(keys.viewingKey))
     expect(hex(read.spendingKey ?? new Uint8Array())).toBe(hex(keys.spendingKey))
     expect(hex(read.spendable ?? new Uint8Array())).toBe('02'.repeat(64))
@@ -67,7 +65,6 @@ describe('an account entry', () => {
           receiving_balance: receiving_commitment,
         }),
       ),
-      1000,
     )
     expect(hex(read.spendable ?? new Uint8Array())).toBe('02'.repeat(64))
     expect(hex(read.spendingKey ?? new Uint8Array())).toBe(hex(keys.spendingKey))
@@ -75,16 +72,8 @@ describe('an account entry', () => {
 
   test('with names yet unknown still tells viewing key and auditor', () => {
     const { auditor_id, viewing_public_key } = FIELDS
-    const read = readAccountEntry(entry(map({ auditor_id, viewing_public_key })), 1000)
+    const read = readAccountEntry(entry(map({ auditor_id, viewing_public_key })))
     expect(read).toMatchObject({ auditorId: 3, spendingKey: undefined, spendable: undefined, receiving: undefined })
-  })
-
-  test.each([
-    [5000, 5000, false],
-    [5000, 5001, true],
-    [0, 5000, true],
-  ])('that lives until %i is, in ledger %i, archived: %s', (until, latest, archived) => {
-    expect(readAccountEntry(entry(map(FIELDS), until), latest).archived).toBe(archived)
   })
 
   const { viewing_public_key, auditor_id, ...others } = FIELDS
@@ -96,6 +85,6 @@ describe('an account entry', () => {
     ['a balance in place of it', nativeToScVal(5n, { type: 'i128' })],
     ['nothing in it', map({})],
   ])('with %s is of another contract, which says nothing about the address', (_, val) => {
-    expect(() => readAccountEntry(entry(val), 1000)).toThrowError(expect.objectContaining({ code: 'not-wired' }))
+    expect(() => readAccountEntry(entry(val))).toThrowError(expect.objectContaining({ code: 'not-wired' }))
   })
 })

@@ -6,11 +6,12 @@ import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { opens } from '#lib/wallet/commitment.ts'
-import { auditRecipient, auditSender, decryptTransfer } from '#lib/wallet/decryption.ts'
+import { decryptTransfer } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import { buildCall, type ContractFailure, type SignedCall, signCall } from '#lib/wallet/transaction.ts'
+import { auditRecipient, auditSender } from './auditor.ts'
 import { hex, keypair, seeded } from './fixtures.ts'
 
 const PASSPHRASE = 'Standalone Network ; February 2017'
@@ -70,7 +71,7 @@ async function refusalOf(attempt: Promise<unknown>): Promise<unknown> {
 describe('on a ledger', () => {
   test('a registered account shows its keys and owns nothing', async () => {
     const account = await readConfidentialAccount(deployment.rpc, deployment.token, address(employer))
-    expect(account).toMatchObject({ auditorId: 0, archived: false })
+    expect(account).toMatchObject({ auditorId: 0 })
     expect(hex(account?.viewingKey ?? new Uint8Array())).toBe(hex(employer.keys.viewingKey))
     expect(hex(account?.spendingKey ?? new Uint8Array())).toBe(hex(employer.keys.spendingKey))
     expect(await sync(employer)).toMatchObject({ spendable: { value: 0n }, receiving: { value: 0n } })

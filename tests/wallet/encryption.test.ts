@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { AMOUNT_LIMIT, addOpenings, commit, NOTHING, type Opening, opens } from '#lib/wallet/commitment.ts'
-import { auditRecipient, auditSender, decryptBalance, decryptTransfer } from '#lib/wallet/decryption.ts'
+import { decryptBalance, decryptTransfer } from '#lib/wallet/decryption.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from '#lib/wallet/encryption.ts'
 import { add, decodePoint, encodePoint, FIELD, H, isField, multiply } from '#lib/wallet/grumpkin.ts'
 import { drawSalt } from '#lib/wallet/keys.ts'
 import { hash, TAG } from '#lib/wallet/poseidon.ts'
+import { auditRecipient, auditSender } from './auditor.ts'
 import { auditor, hex, holder, seeded } from './fixtures.ts'
 
 const employer = holder('employer').keys
@@ -116,18 +117,9 @@ describe('a transfer', () => {
     }
   })
 
-  test('is decrypted under the field names of the older variants, too', () => {
-    const older = rename(payload, {
-      r_e_point: 'r_e',
-      v_tilde_aud_r: 'v_aud_r',
-      r_tilde_aud_r: 'r_aud_r',
-      v_tilde_aud_s: 'v_aud_s',
-      b_tilde_aud_s: 'b_aud_s',
-      r_tilde_aud_s: undefined,
-    })
+  test('is decrypted under the field name of the older variants, too', () => {
+    const older = rename(payload, { r_e_point: 'r_e' })
     expect(decryptTransfer(contractor.vk, older)?.value).toBe(amount)
-    expect(auditRecipient(recipients.secret, older)?.value).toBe(amount)
-    expect(auditSender(senders.secret, older)).toEqual({ balance: next.value, amount })
   })
 })
 

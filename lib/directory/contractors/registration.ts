@@ -1,6 +1,7 @@
+import type { xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { type FoundAccount, findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
+import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
 
 /** Looks up confidential accounts. Without a token no address counts as registered. */
@@ -30,7 +31,7 @@ export async function lookUpViewingKeys(
 ): Promise<ViewingKeys> {
   if (token === undefined) return new Map()
   const found = await findAccounts(network.server, token, [...new Set(addresses)])
-  return new Map([...found].map(([address, account]) => [address, viewingKeyOf(account)]))
+  return new Map([...found].map(([address, data]) => [address, viewingKeyOf(data)]))
 }
 
 /**
@@ -53,9 +54,9 @@ export async function findViewingKeys(
   }
 }
 
-function viewingKeyOf({ entry, latestLedger }: FoundAccount): string | null {
+function viewingKeyOf(data: xdr.LedgerEntryData): string | null {
   try {
-    return Buffer.from(readAccountEntry(entry, latestLedger).viewingKey).toString('hex')
+    return Buffer.from(readAccountEntry(data).viewingKey).toString('hex')
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== 'not-wired') throw error
     log('error', 'registration look-up', { failure: error.message })
