@@ -32,7 +32,9 @@ export type SignedIn = z.output<typeof sessionShape>
 /** Keeps a session apart from any other token that the same secret might ever sign (RFC 8725 §3.11). */
 const TYPE = 'session+jwt'
 const ALGORITHM = 'HS256'
-const LONGEST_TOKEN = 8192
+
+/** Characters; a longer token is refused before it is verified. */
+export const LONGEST_TOKEN = 8192
 
 /**
  * Verified sessions by token, since a client that polls sends the same token each second. The oldest are dropped

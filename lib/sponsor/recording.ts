@@ -1,9 +1,9 @@
 import { and, desc, eq, isNotNull } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
-import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
-import { type PayoutOutcome, settlePayout } from '#lib/directory/payouts/settlement.ts'
+import { type PayoutOutcome, SETTLEMENT, settlePayout } from '#lib/directory/payouts/settlement.ts'
 import { type Recording, recordEnvelope } from '#lib/submission/recording.ts'
 import type { FeeBump, InnerTransaction } from './fee-bump.ts'
 import type { Intent } from './policy.ts'
@@ -107,12 +107,7 @@ export async function auditRecorded(
 type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
 
 /** Claims the payout of a transfer that begins, if one fits. Undefined if the client names one that does not. */
-export async function linkPayout(
-  tx: Database,
-  transfer: Transfer,
-  named: Named,
-  now: Date,
-): Promise<Transfer | undefined> {
+async function linkPayout(tx: Database, transfer: Transfer, named: Named, now: Date): Promise<Transfer | undefined> {
   const { id, organisation, recipient } = transfer
   const payout =
     organisation === null
@@ -163,8 +158,6 @@ export async function linkEarlierPayout(
   return await linkPayout(tx, transfer, named, now)
 }
 
-const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
-
 /**
  * Gives the payout of a settled transfer its outcome, and turns what the transfer reserved into what it cost. Runs in
  * the SQL transaction that settles the transfer.
@@ -173,7 +166,7 @@ export async function bookTransfer(tx: Database, settled: Transfer, now: Date): 
   const { id, applied, account, quotaAccount, quotaDay, sponsor, bid, payout, status, organisation } = settled
   await recordAudit(tx, now, {
     organisation: organisation ?? undefined,
-    actor: ACTOR,
+    actor: SETTLEMENT,
     action: 'transfer.settled',
     subject: applied ?? id,
     detail: { transfer: id, status },

@@ -9,7 +9,7 @@ import {
 import { isLagging } from '#lib/stellar/network.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import type { LedgerRecord } from '#lib/submission/decision.ts'
-import { readRecord } from '#lib/submission/look-up.ts'
+import { ASKED_AGAIN, readRecord } from '#lib/submission/look-up.ts'
 import { lastLedgerOf } from '#lib/submission/transfers.ts'
 import type { InnerTransaction } from './fee-bump.ts'
 import { checkTimeBounds, type Intent } from './policy.ts'
@@ -101,9 +101,6 @@ const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
 ])
 
 export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)
-
-/** How often a look-up is repeated: one RPC address may stand for several nodes, and one that lags may answer. */
-const ASKED_AGAIN = 4
 
 /**
  * An RPC whose latest ledger closed longer ago (seconds) calls itself unhealthy: it may know nothing of the present.

@@ -19,7 +19,7 @@ import type { Envelope, RecordedTransfer } from './transfers.ts'
  * One RPC address may stand for several nodes, some of which lag, so a hash is asked for up to this many times in a
  * row.
  */
-const ASKED_AGAIN = 4
+export const ASKED_AGAIN = 4
 
 /** The last max time of a transfer, unix seconds. */
 export const maxTimeOf = (envelopes: readonly Pick<Envelope, 'maxTime'>[]): number =>
@@ -78,7 +78,7 @@ const PAGE_LIMIT = 200
 const MOST_PAGES = 50
 
 /** The records that a walk over the ledgers found, and how far it got. */
-export interface Walk {
+interface Walk {
   /** by transfer; null where the RPC's record cannot be read or contradicts itself */
   records: Map<string, LedgerRecord | null>
   /** the last ledger that was read whole */

@@ -289,5 +289,9 @@ describe.each(Object.entries(REFUSED))('refuses: %s', (reason, cases) => {
 })
 
 test.each(Object.entries(ENCODINGS))('%s has the hash, the account and the end of the challenge', (_, text) => {
-  expect(readChallenge(sep10, text, NOW)).toMatchObject({ hash: goodHash, account: address, expiresAt: later(300) })
+  expect(readChallenge(sep10, text, NOW)).toMatchObject({
+    hash: Buffer.from(goodHash),
+    account: address,
+    expiresAt: later(300),
+  })
 })

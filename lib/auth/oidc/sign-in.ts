@@ -1,7 +1,7 @@
 import { jwtVerify } from 'jose'
 import { z } from 'zod'
 import { Refusal } from '#lib/http/refusal.ts'
-import { type Identity, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
+import { type Identity, LONGEST_TOKEN, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import { openProvider, type ProviderSettings } from './provider.ts'
 import { askUserinfo } from './userinfo.ts'
 import { verifiedEmail } from './verified-email.ts'
@@ -16,8 +16,6 @@ export const providerToken = z.object(
   },
   'token required',
 )
-
-const LONGEST_TOKEN = 8192
 
 /**
  * The `typ` headers that an access token may have (RFC 9068 §2.1). The same keys sign logout tokens, which differ

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/http/refusal.ts'
 import type { HintedSignature } from '#lib/stellar/account.ts'
+import { hashTransaction } from '#lib/stellar/transaction.ts'
 
 /** Bytes of base64. A challenge has about 520, and 100 more per signature; decoding costs many times its input. */
 const LONGEST_ENVELOPE = 8192
@@ -26,21 +26,16 @@ export function decodeChallenge(text: string, networkPassphrase: string): Challe
   if (text.length > LONGEST_ENVELOPE) throw invalidChallenge('it is larger than any challenge')
   const envelope = decodeEnvelope(text)
   if (envelope.type === 'envelopeTypeTxFeeBump') throw invalidChallenge('it is a fee-bump transaction')
-  const { tx, signatures } = envelope.value
-  const shared = {
+  const { signatures } = envelope.value
+  const tx = envelope.type === 'envelopeTypeTxV0' ? asVersion1(envelope.value.tx) : envelope.value.tx
+  return {
+    source: tx.sourceAccount.type === 'keyTypeEd25519' ? tx.sourceAccount.value.toBytes() : undefined,
     sequence: tx.seqNum,
+    timeBounds: tx.cond.type === 'precondTime' ? tx.cond.value : undefined,
     hasMemo: tx.memo.type !== 'memoNone',
     operations: tx.operations,
     signatures: signatures.map(({ hint, signature }) => ({ hint: hint.toBytes(), signature: signature.toBytes() })),
-    hash: hashTransaction(tx, networkPassphrase),
-  }
-  if (tx instanceof xdr.TransactionV0) {
-    return { ...shared, source: tx.sourceAccountEd25519.toBytes(), timeBounds: tx.timeBounds ?? undefined }
-  }
-  return {
-    ...shared,
-    source: tx.sourceAccount.type === 'keyTypeEd25519' ? tx.sourceAccount.value.toBytes() : undefined,
-    timeBounds: tx.cond.type === 'precondTime' ? tx.cond.value : undefined,
+    hash: hashTransaction(xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTx(tx), networkPassphrase),
   }
 }
 
@@ -54,18 +49,13 @@ function decodeEnvelope(text: string): xdr.TransactionEnvelope {
 }
 
 /**
- * SHA-256 of network id, envelope type and transaction. A v0 transaction is hashed as v1 (CAP-15): the same bytes
- * behind the discriminant of its source account, so both forms of a challenge have one hash.
+ * A v0 transaction is hashed as v1 (CAP-15): the same bytes behind the discriminant of its source account, so both forms
+ * of a challenge have one hash.
  */
-function hashTransaction(tx: xdr.Transaction | xdr.TransactionV0, networkPassphrase: string): Uint8Array {
-  const digest = createHash('sha256')
-  digest.update(createHash('sha256').update(networkPassphrase).digest())
-  digest.update(ENVELOPE_TYPE_TX)
-  if (tx instanceof xdr.TransactionV0) digest.update(KEY_TYPE_ED25519)
-  return new Uint8Array(digest.update(tx.toXdr()).digest())
+function asVersion1(tx: xdr.TransactionV0): xdr.Transaction {
+  return xdr.Transaction.fromXdr(Buffer.concat([KEY_TYPE_ED25519, tx.toXdr()]))
 }
 
-const ENVELOPE_TYPE_TX = Uint8Array.of(0, 0, 0, 2)
 const KEY_TYPE_ED25519 = Uint8Array.of(0, 0, 0, 0)
 
 /** The 400 of everything that is wrong with a challenge; `reason` completes "invalid challenge: ". */

@@ -1,5 +1,6 @@
-import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, randomBytes } from 'node:crypto'
 import type { Keypair } from '@stellar/stellar-sdk'
+import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { type components, type PayrollClient, pages, take } from '../client/payroll-client.ts'
 import { connectWallet } from '../wallet-session.ts'
 
@@ -75,7 +76,7 @@ export async function readPayoutHashes(client: PayrollClient, id: string): Promi
 
 /** Seals an amount with a key that comes from the employer's viewing secret: AES-256-GCM, nonce first, base64. */
 export function sealAmount(viewingSecret: bigint, amount: string): string {
-  const key = new Uint8Array(hkdfSync('sha256', viewingSecret.toString(16), '', 'payout amounts', 32))
+  const key = deriveKey(viewingSecret.toString(16), 'payout amounts')
   const nonce = randomBytes(12)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
   const sealed = Buffer.concat([nonce, cipher.update(amount.padStart(24)), cipher.final(), cipher.getAuthTag()])

@@ -12,7 +12,8 @@ export type PayoutOutcome =
   | { status: 'failed'; error: string }
   | { status: 'pending'; error: string }
 
-const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
+/** Who settles, in the audit log. */
+export const SETTLEMENT: Actor = { kind: 'service', sub: 'settlement' }
 
 /**
  * Gives a payout the outcome of the transfer that last claimed it; counters, batch and contractor follow. Runs inside
@@ -38,13 +39,13 @@ export async function settlePayout(
   const { organisation } = batch
   const told = {
     organisation,
-    actor: ACTOR,
+    actor: SETTLEMENT,
     action: `payout.${status}` as const,
     subject: payout,
     detail: { transfer },
   }
   await recordAudit(tx, now, told)
-  await countPayouts(tx, [batch], status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
+  await countPayouts(tx, [batch], status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: SETTLEMENT, now })
 }
 
 async function markContractorPaid(tx: Database, payout: string, now: Date): Promise<void> {
