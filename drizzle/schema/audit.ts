@@ -41,15 +41,7 @@ export const AUDIT_ACTIONS = [
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
-export const SUBJECT_KINDS = [
-  'organisation',
-  'identity',
-  'contractor',
-  'batch',
-  'payout',
-  'transfer',
-  'sign-in',
-] as const
+const SUBJECT_KINDS = ['organisation', 'identity', 'contractor', 'batch', 'payout', 'transfer', 'sign-in'] as const
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /**

@@ -16,7 +16,7 @@ export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'un
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
 
 /** The problems that keep a channel from paying. `balance`: it owns nothing at all. */
-export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
+const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
 /** A batch that the relay pays. Its amounts are stored only sealed to the relay. */

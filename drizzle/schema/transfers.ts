@@ -167,7 +167,7 @@ export const usedChallenges = pgTable('used_challenges', {
  * stands on the ledger as a success, `returned` provably brought nothing and never will, and of `unknown` no history is
  * left that could tell.
  */
-export const GRANT_STATUSES = ['claimed', 'granted', 'returned', 'unknown'] as const
+const GRANT_STATUSES = ['claimed', 'granted', 'returned', 'unknown'] as const
 export type GrantStatus = (typeof GRANT_STATUSES)[number]
 
 /** The last grant of each account. The faucet's own account is held by the open transfer of a grant. */

@@ -23,19 +23,19 @@ export function waitAfter(wrong: number): number {
 }
 
 /** The cookies that a successful sign-in sets: a session, and a name for the browser. */
-export interface OperatorCookies {
+interface OperatorCookies {
   session: string
   browser: string
 }
 
 /** The browser that a try comes from: the cookie that an earlier sign-in has set, and the client's address. */
-export interface TriedFrom {
+interface TriedFrom {
   browser: string | undefined
   client: string | undefined
 }
 
 /** The context of a sign-in. */
-export interface SignInContext {
+interface SignInContext {
   settings: OperatorSettings
   database(): Promise<Database>
   now: Date

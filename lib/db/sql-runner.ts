@@ -4,7 +4,7 @@ import { Pool } from 'pg'
 import type { Database } from './schema.ts'
 
 /** Runs SQL given as text, for a library that brings its own: one statement with values, any number without. */
-export type RunSql = (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>
+type RunSql = (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>
 
 /** Runs SQL text on the database `db`, which must not be a transaction. */
 export function sqlRunner(db: Database): RunSql {

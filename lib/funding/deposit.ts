@@ -19,7 +19,7 @@ const INCLUSION_FEE = 10_000
 const MARGIN = 100_000n
 
 /** A signed deposit that has not been sent. */
-export interface SignedDeposit {
+interface SignedDeposit {
   /** the account that pays it, G… */
   faucet: string
   /** base64 XDR, and its hash, 64 hex digits */
@@ -47,7 +47,7 @@ export interface Depositor {
  * by the ledger. Sends nothing.
  * @throws Refusal `unavailable`; `refused` when the call would fail, its cause a ContractFailure
  */
-export async function signDeposit(
+async function signDeposit(
   { network, token, keypair, now }: Depositor,
   { to, amount }: { to: string; amount: bigint },
 ): Promise<SignedDeposit> {

@@ -26,7 +26,7 @@ export interface Faucet extends Depositor {
 }
 
 /** The deposit of this hash (64 hex digits) stands on the ledger; `merge` makes it spendable. */
-export interface FaucetResult {
+interface FaucetResult {
   hash: string
 }
 

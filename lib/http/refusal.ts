@@ -170,7 +170,7 @@ export const REFUSALS = {
 } as const
 
 type Table = typeof REFUSALS
-export type RefusalStatus = keyof Table
+type RefusalStatus = keyof Table
 /** Every way in which a request can be refused: a closed list. */
 export type RefusalCode = FieldCode | { [Status in RefusalStatus]: keyof Table[Status] }[RefusalStatus]
 
@@ -204,7 +204,7 @@ export interface FieldProblem {
   message: string
 }
 
-export interface RefusalOptions {
+interface RefusalOptions {
   /** goes into the log, never to the caller */
   cause?: unknown
   /** seconds after which another try makes sense: the Retry-After header */

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 /** The fields of a log line: ids, hashes, reasons, counts. Envelopes, tokens, keys and amounts are never logged. */
-export type LogFields = Record<string, string | number | boolean | undefined>
+type LogFields = Record<string, string | number | boolean | undefined>
 
 // A build bundles this file twice, for the boot and for the routes, and both write the lines of one request.
 const shared = globalThis as { payrollLogFields?: AsyncLocalStorage<LogFields> }

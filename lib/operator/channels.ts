@@ -63,7 +63,7 @@ export async function listChannels(db: Database, token: string | undefined, now:
 
 /** The states of a channel. `problem`: a relay runs it, and it cannot pay. `stopped`: no relay runs it. */
 export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'stopped'] as const
-export type ChannelState = (typeof CHANNEL_STATES)[number]
+type ChannelState = (typeof CHANNEL_STATES)[number]
 
 export function channelState({ isRunning, problem, job, status }: ChannelLine): ChannelState {
   if (!isRunning) return 'stopped'

@@ -19,7 +19,7 @@ export interface LedgerTransaction {
   operations: LedgerOperation[]
 }
 
-export interface LedgerOperation {
+interface LedgerOperation {
   /** the type of the operation, as the network names it */
   type: string
   /** only for a contract call: the addresses are its arguments of that type */

@@ -21,7 +21,7 @@ const COLUMNS = {
   paidAt: payouts.paidAt,
 }
 
-export interface PayoutFilters {
+interface PayoutFilters {
   organisation: string
   batch: string
 }

@@ -8,7 +8,7 @@ import { stateFamilies } from './state-metrics.ts'
 import { storedFamilies } from './stored-metrics.ts'
 
 /** The sources of the metrics. */
-export interface Scraped {
+interface Scraped {
   database(): Promise<Database>
   network: LedgerReader
   sponsor: Pick<Sponsor, 'keypair' | 'limits' | 'readBalance'> | undefined

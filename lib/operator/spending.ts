@@ -5,7 +5,7 @@ import { EVERYBODY, quotaDay } from '#lib/sponsor/quota.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /** How much of its daily quota an account has used, in stroops and transfers. */
-export interface QuotaUse {
+interface QuotaUse {
   account: string
   /** bid by transfers whose outcome is open */
   held: bigint

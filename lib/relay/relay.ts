@@ -156,7 +156,7 @@ const REMEMBERED_JOBS = 100
  * Counts transfers as this process begins to prove them. The estimate is a mean of proof times in which the newest
  * weighs as much as all earlier ones together.
  */
-export function openProgress(): ShowProgress {
+function openProgress(): ShowProgress {
   const begun = new Map<string, Set<number>>()
   let mean: number | undefined
   let ended = 0

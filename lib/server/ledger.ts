@@ -3,7 +3,7 @@ import type { Environment } from '#lib/config/environment.ts'
 import type { identityIssuer, startDevnet } from '#lib/devnet/devnet.ts'
 
 /** The embedded ledger, and its issuer of access tokens for any email. */
-export interface EmbeddedLedger {
+interface EmbeddedLedger {
   devnet: Awaited<ReturnType<typeof startDevnet>>
   issuer: string
   audience: string

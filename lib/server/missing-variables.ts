@@ -3,7 +3,7 @@ import { Refusal } from '#lib/http/refusal.ts'
 import { type Service, service } from './services.ts'
 
 /** A variable without which a payroll cannot be run, and how to come by it. */
-export interface MissingVariable {
+interface MissingVariable {
   variable: string
   purpose: string
   remedy: string

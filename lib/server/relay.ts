@@ -10,7 +10,7 @@ import { announceRegistrations, prepareChannel } from '#lib/relay/setup.ts'
 import type { Service } from './services.ts'
 
 /** How a relay is to be run. */
-export interface RelayOptions {
+interface RelayOptions {
   /** in place of the one that the configuration names */
   prover?: LoadedProver
   /** prepares its channels (account, registration, balance) while it runs */

@@ -49,7 +49,7 @@ export const REFUSAL_REASONS = {
 export type RefusalReason = keyof typeof REFUSAL_REASONS
 
 /** `detail` is appended to a reason's words, or replaces their `<time>`. `asOf` is the ledger that gave the reason. */
-export interface Particulars {
+interface Particulars {
   detail?: string
   asOf?: number
 }

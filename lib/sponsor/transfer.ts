@@ -100,7 +100,7 @@ export interface ChannelTransfer {
  * what stands on the ledger. With `unknown` nothing can be learned any more; its `hash` is the one under which it was
  * sent.
  */
-export type ChannelOutcome =
+type ChannelOutcome =
   | { status: 'open' }
   | { status: 'refused'; resultCode: string }
   | { status: 'succeeded'; hash: string }

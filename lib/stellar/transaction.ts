@@ -61,7 +61,7 @@ const LOOKUP = z.discriminatedUnion('status', [
   }),
 ])
 
-export type Lookup = z.output<typeof LOOKUP>
+type Lookup = z.output<typeof LOOKUP>
 
 /** A transaction on the ledger, as the RPC answers it. `createdAt` is when its ledger closed, unix seconds. */
 export type FoundTransaction = Pick<

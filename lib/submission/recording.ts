@@ -10,14 +10,14 @@ const MOST_ENVELOPES = 3
 const ATTEMPTS = 5
 
 /** The columns that a transfer begins with. */
-export type NewTransfer = Pick<
+type NewTransfer = Pick<
   Transfer,
   'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
 > &
   Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
 
 /** The transaction that is signed for a transfer. */
-export interface NewEnvelope {
+interface NewEnvelope {
   /** 64 hex digits */
   innerHash: string
   outerHash: string | null

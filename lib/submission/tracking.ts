@@ -17,7 +17,7 @@ import {
 } from './transfers.ts'
 
 /** The steps of one open transfer. Each throws when RPC or database cannot be reached. */
-export interface Tracking {
+interface Tracking {
   /** Sends the network an envelope, for the first time or once more. */
   submit(entry: Tracked, envelope: Envelope): Promise<void>
   /** Looks it up by its hashes, and decides it if they can. */

@@ -14,7 +14,7 @@ export interface Target {
 }
 
 /** One client that means harm, and goes on until its thread is ended. */
-export interface Attack {
+interface Attack {
   name: string
   run(target: Target): Promise<unknown>
 }

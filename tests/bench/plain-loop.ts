@@ -1,7 +1,7 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 
 /** The work of a simple sponsor with the SDK alone: decode, wrap, sign, send, and ask once a second. */
-export async function plainTransfer(
+async function plainTransfer(
   server: rpc.Server,
   passphrase: string,
   sponsor: Keypair,

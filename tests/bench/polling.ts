@@ -22,7 +22,7 @@ const FLOOR_PORT = 3921
 const SECRET = 'a secret for one run of the benchmark, long enough'
 
 /** An employer with many batches, at a service of its own. */
-export interface PollingService {
+interface PollingService {
   base: string
   pid: number
   session: string
@@ -165,7 +165,7 @@ export interface Target {
 }
 
 /** The answers of one target in a second beside another's, and the cost of an answer of each, in milliseconds. */
-export interface Comparison {
+interface Comparison {
   rate: number
   otherRate: number
   cost: number

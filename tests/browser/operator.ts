@@ -87,7 +87,7 @@ export async function findFaults(page: Page, ...sizes: (typeof DESKTOP)[]): Prom
 }
 
 /** How many pixels the page is wider than the window. */
-export function overflowOf(page: Page): Promise<number> {
+function overflowOf(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
 }
 

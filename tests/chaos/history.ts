@@ -252,7 +252,7 @@ async function untilSettled({ db, instances }: Pair, parties: readonly Party[]):
 }
 
 /** The rows of a statement; every driver answers with them. */
-export const listRows = async (db: Database, statement: string) =>
+const listRows = async (db: Database, statement: string) =>
   (await db.execute(statement)) as unknown as { rows: Record<string, unknown>[] }
 
 /** Whether an inner transaction is recorded, and as what. */

@@ -70,7 +70,7 @@ const BACKUP = 60
 const REMEMBERED = 40
 
 /** An RPC that lies. */
-export interface Liar {
+interface Liar {
   rule: (call: Call) => Promise<Fault>
   /** Answers for so many milliseconds as a node restored from a backup, which knows nothing of the last ledgers. */
   restore(milliseconds: number): void

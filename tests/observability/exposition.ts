@@ -1,5 +1,5 @@
 /** A scrape as Prometheus reads it: the type of each family, and each sample by `name{labels}`. */
-export interface Exposition {
+interface Exposition {
   types: Map<string, string>
   samples: Map<string, number>
 }

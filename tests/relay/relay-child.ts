@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
 /** A relay in a process of its own. */
-export interface RelayChild {
+interface RelayChild {
   /** the JSON lines that it has logged so far */
   log: Record<string, unknown>[]
   /** SIGKILL; resolves once it is gone */

@@ -21,7 +21,7 @@ import {
 } from '../support/inner-transaction.ts'
 
 /** A valid transfer that is changed in one thing, and the reason of its refusal if it is refused. */
-export interface PolicyCase {
+interface PolicyCase {
   name: string
   change: Change
   reason?: RefusalReason

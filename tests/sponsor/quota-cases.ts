@@ -101,7 +101,7 @@ export async function settleNamed(
 }
 
 /** Limits that let exactly `FITTING` transfers of one bid through, and the reason that the others get. */
-export interface QuotaCase {
+interface QuotaCase {
   name: string
   reason: RefusalReason
   limits: Partial<QuotaLimits>

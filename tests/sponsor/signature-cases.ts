@@ -15,7 +15,7 @@ import {
 } from '../support/inner-transaction.ts'
 
 /** A signed transfer, its account, and what is said of its signatures: the reason of the refusal, or nothing. */
-export interface SignatureCase {
+interface SignatureCase {
   name: string
   envelope: string
   account: AccountAuth

@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
 
 /** Declared and needed: instructions, bytes read, bytes written. */
-export interface ResourceCase {
+interface ResourceCase {
   name: string
   declared: Resources
   needed: Resources
@@ -113,7 +113,7 @@ export const HOST_ERRORS: readonly [print: string, detail: string][] = [
 ]
 
 /** Declared and needed footprints, by the first letters of made-up keys. */
-export interface FootprintCase {
+interface FootprintCase {
   name: string
   declared: { readOnly: string; readWrite: string }
   needed: { readOnly: string; readWrite: string }

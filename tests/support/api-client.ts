@@ -30,7 +30,7 @@ export interface ApiClient {
   seen: ReadonlySet<string>
 }
 
-export interface ApiClientOptions {
+interface ApiClientOptions {
   /** the address of the service, without `/api` */
   base?: string
   /** how a request gets there; by default through the route handlers in this process */

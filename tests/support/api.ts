@@ -1,10 +1,10 @@
 import { globSync } from 'node:fs'
 
 type Handler = (request: Request, context: { params: Promise<Record<string, string>> }) => Promise<Response>
-export type ApiMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
+type ApiMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
 /** A route of the interface: its path with `{name}` for each parameter, and the handlers that its file exports. */
-export interface ApiRoute {
+interface ApiRoute {
   file: string
   path: string
   handlers: Record<ApiMethod, Handler>

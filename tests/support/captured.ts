@@ -6,7 +6,7 @@ import { schema } from '#lib/db/schema.ts'
 import { cloneDatabase } from './database.ts'
 
 /** A query as drizzle sends it. */
-export interface CapturedQuery {
+interface CapturedQuery {
   query: string
   params: unknown[]
 }

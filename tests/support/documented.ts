@@ -13,7 +13,7 @@ export interface Exchange {
 }
 
 /** An operation and one of its answers, as the document names them: `POST /batches 200`. */
-export type DocumentedAnswer = string
+type DocumentedAnswer = string
 
 interface Response {
   headers?: Record<string, unknown>

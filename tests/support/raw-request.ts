@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 
 /** An answer as it came. */
-export interface RawAnswer {
+interface RawAnswer {
   status: number
   headers: IncomingHttpHeaders
   text: string

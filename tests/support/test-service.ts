@@ -45,7 +45,7 @@ export interface SignedInPayer extends Payer {
 }
 
 /** A transfer, with the envelope that was asked for. */
-export type TransferRow = Transfer & { envelope: Envelope }
+type TransferRow = Transfer & { envelope: Envelope }
 
 /** A service of the test's own, and everything that it stands on. */
 export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends ApiClient {

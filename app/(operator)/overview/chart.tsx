@@ -10,7 +10,7 @@ export const HEIGHT = 100
 const LABEL_EVERY = { '24h': 6, '30d': 7 } as const satisfies Record<Range, number>
 
 /** The meaning of a colour in the drawing. */
-export interface LegendEntry {
+interface LegendEntry {
   word: string
   fill: string
 }

@@ -5,7 +5,7 @@ import { AcceptedInvite, type Way } from './accepted-invite.tsx'
 import { acceptInvite, beginProviderSignIn, signInByEmail } from './invite-requests.ts'
 import { NoWallet, signInWithFreighter } from './wallet-sign-in.ts'
 
-export interface AcceptInviteProps {
+interface AcceptInviteProps {
   token: string
   /** how an email signs in: here, at the identity provider, in an application of it, or not at all */
   email: 'form' | 'provider' | 'application' | 'none'

@@ -20,7 +20,7 @@ const DOCUMENT = z.looseObject({
 })
 
 /** The addresses of a provider's keys and endpoints. Only the address of the keys is known to be secure. */
-export type Discovered = AuthorizationServer & { jwks_uri: string }
+type Discovered = AuthorizationServer & { jwks_uri: string }
 
 interface Kept {
   document: Promise<Discovered>

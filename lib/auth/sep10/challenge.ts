@@ -17,7 +17,7 @@ export interface Sep10Settings {
 }
 
 /** Seconds for which a challenge is valid (specification, Limits). */
-export const CHALLENGE_LIFETIME = 300
+const CHALLENGE_LIFETIME = 300
 
 /** The query of a challenge request (SEP-10, "Request"). */
 export const challengeQuery = z.object({

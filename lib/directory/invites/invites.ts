@@ -86,7 +86,7 @@ function entryOf(employer: Employer, id: string, version: number) {
 }
 
 /** The part of an open invite that the holder of its token may see. */
-export interface OpenInvite {
+interface OpenInvite {
   /** the name of the employer; undefined while it has given none */
   company: string | undefined
   expiresAt: Date

@@ -8,7 +8,7 @@ export interface MailSettings {
 }
 
 /** One message to one person, the same in text and in HTML. */
-export interface Message {
+interface Message {
   to: string
   subject: string
   text: string

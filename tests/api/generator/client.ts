@@ -13,7 +13,7 @@ const SOURCE = join(import.meta.dirname, '../../../lib/cli/client')
 const CLIENT = 'payroll-client.ts'
 
 /** The types of the interface, as openapi-typescript writes them. */
-export async function typesText(): Promise<string> {
+async function typesText(): Promise<string> {
   // As the document is sent: fields that are undefined are not there.
   const document = JSON.parse(JSON.stringify(interfaceDocument('/api'))) as Record<string, unknown>
   const text = astToString(await openapiTS(JSON.stringify(document)))
