@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fieldsOf } from '../support/directory.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
@@ -28,4 +29,16 @@ test('a job of ten pays its contractors in turn, each exactly what was asked', a
     expect((await fixture.ledger.network.rpc.getTransaction(hash)).status).toBe('SUCCESS')
   expect(await fixture.received(first)).toBe(1n + 4n + 16n + 64n + 256n)
   expect(await fixture.received(second)).toBe(2n + 8n + 32n + 128n + 9_007_199_254n)
+})
+
+test('a contractor who has been removed is not paid: a job that starts afterwards pays the others in turn', async () => {
+  const { client, payee: removed } = await fixture.engaged()
+  const { session } = client
+  const [id] = fieldsOf(await fixture.ask('GET', '/contractors', { session }), 'contractors', 'id')
+  expect((await fixture.ask('DELETE', `/contractors/${id}`, { session })).status).toBe(200)
+  const kept = await fixture.payee()
+  await fixture.hire(client, [kept.address])
+  const job = await fixture.ended(client, await fixture.begin(client, 3, 4))
+  expect(job).toMatchObject({ status: 'completed' })
+  expect([await fixture.received(removed), await fixture.received(kept)]).toEqual([0n, 7n])
 })
