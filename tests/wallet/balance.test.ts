@@ -131,6 +131,27 @@ describe('a balance follows the ledger', () => {
     forgetful.expectBalance(60n, 0n)
   })
 
+  test('through a transfer by a spender, which only the recipient, its third address, receives', () => {
+    const [to, from] = [account(contractor), account(employer)]
+    const { payload, transferred } = encryptTransfer({
+      keys: holder('spender').keys,
+      opening: { value: 100n, blinding: 1n },
+      amount: 40n,
+      viewingKey: contractor.keys.viewingKey,
+      auditorRecipient: key,
+      auditorSender: key,
+      salt: drawSalt(random),
+    })
+    // A spender pays out of its allowance, so the event holds the salt of that and no balance of the sender.
+    const { c_spend_new, c_transfer, sigma, b_tilde, b_tilde_aud_s, ...emitted } = payload
+    const addresses = [holder('spender').address, from.address, to.address]
+    for (const party of [to, from]) party.see('spender_transfer', addresses, { ...emitted, sigma_a_new: sigma })
+    to.state.receiving = point(payload, 'c_transfer')
+    to.expectBalance(0n, 40n)
+    expect(to.state.balance.receiving).toEqual(transferred)
+    from.expectBalance(0n, 0n)
+  })
+
   test('and not what concerns others', () => {
     const own = account(employer)
     deposit(own, 100n)
