@@ -89,6 +89,16 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     expect((await floats()).map(({ held }) => held)).toEqual([2n, 2n])
   })
 
+  test('a serialisation failure is tried again, and what was written before it is written once', async () => {
+    let attempts = 0
+    await transact(await stores[0].database(), async (tx) => {
+      attempts += 1
+      await tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES (${`attempt ${attempts}`})`)
+      if (attempts === 1) await tx.execute(sql`DO $$ BEGIN RAISE EXCEPTION SQLSTATE '40001'; END $$`)
+    })
+    expect((await floats()).map(({ sponsor }) => sponsor)).toEqual(['attempt 2'])
+  })
+
   test('a lock held beyond the limits is unavailable, and leaves no half transaction behind in the pool', async () => {
     const db = await stores[0].database()
     const holder = new Client({ connectionString: postgres.url })
