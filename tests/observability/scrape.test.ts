@@ -9,6 +9,7 @@ import { SERVICE_OPERATIONS } from '#lib/api/service.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
+import type { Fault } from '../support/fault-proxy.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { prepareTransfer } from '../support/transfers.ts'
 import { readExposition } from './exposition.ts'
@@ -148,9 +149,12 @@ test('the example of the reference is cut out of such a scrape', async () => {
   expect([...readExposition(text).samples.keys()]).toEqual(expect.arrayContaining(names))
 })
 
-test('an RPC that is out of reach is counted, and takes nothing else away', async () => {
+test.each<[string, Fault]>([
+  ['is out of reach', { drop: true, delivered: false }],
+  ['answers with a JSON-RPC error', { error: { code: -32603, message: 'internal error' } }],
+])('an RPC that %s is counted, and takes nothing else away', async (_, fault) => {
   const before = await read()
-  service.ledger.proxy.rule(() => ({ drop: true, delivered: false }))
+  service.ledger.proxy.rule(() => fault)
   const during = await read()
   service.ledger.proxy.rule(null)
   expect(during.samples.get('payroll_up{part="ledger"}')).toBe(0)
