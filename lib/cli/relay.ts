@@ -10,7 +10,8 @@ Runs a relay beside a service that has the same database, until SIGTERM. It pays
 of CHANNEL_SEEDS. docs/configuration.md says what else it needs; npm run setup makes all of it.`
 
 /**
- * The configuration of a relay that runs beside a service. It has no sessions, so their secret may be a random one.
+ * The configuration of a relay that runs beside a service. It has no sessions, so their secret may be a random one. Its
+ * maintenance resumes the items of its key, whether or not its host is told that the service accepts jobs.
  * @throws ConfigurationError where database or ledger would be embedded: then the service runs a relay itself
  */
 function besideService(configuration: Environment): Environment {
@@ -18,7 +19,7 @@ function besideService(configuration: Environment): Environment {
   const own = 'is needed: an embedded one belongs to the service, which runs a relay of its own'
   if (!DATABASE_URL) throw new ConfigurationError('DATABASE_URL', own)
   if (STELLAR_NETWORK === 'local' && !STELLAR_RPC_URL) throw new ConfigurationError('STELLAR_RPC_URL', own)
-  return { ...configuration, SESSION_SECRET: SESSION_SECRET ?? randomBytes(32).toString('hex') }
+  return { ...configuration, BATCH_ENABLED: true, SESSION_SECRET: SESSION_SECRET ?? randomBytes(32).toString('hex') }
 }
 
 await runCommand({

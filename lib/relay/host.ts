@@ -5,7 +5,6 @@ import { setTimeout } from 'node:timers/promises'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { announceChannels } from './channels.ts'
-import { resumeItems } from './chores.ts'
 import { checkChannels } from './diagnosis.ts'
 import type { Channel, Relay } from './relay.ts'
 import { concurrencyOf, openWorker } from './worker.ts'
@@ -18,8 +17,8 @@ export interface RelayHost {
 }
 
 /**
- * Starts a relay: its worker on the queue, its chores, and an HTTP server with two pages. Database and ledger may still
- * be out of reach.
+ * Starts a relay: its worker on the queue, the watch over its channels, and an HTTP server with two pages. Database and
+ * ledger may still be out of reach.
  * @param given.port 0 for any free port
  * @param given.prepare makes a channel fit to pay; repeated until it succeeds
  * @param given.end aborts `relay.signal`
@@ -88,10 +87,10 @@ async function work(relay: Relay): Promise<void> {
   await Promise.allSettled([...inHand])
 }
 
-/** Announces the channels and does the other chores in rounds, until the relay ends. */
+/** Announces and checks the channels in rounds, until the relay ends. Maintenance does what needs no channel's keys. */
 async function keepUp(relay: Relay): Promise<void> {
   while (await rest(relay, relay.times.chores)) {
-    for (const chore of [announceChannels, checkChannels, resumeItems]) {
+    for (const chore of [announceChannels, checkChannels]) {
       if (relay.signal.aborted) return
       await chore(relay).catch((error: unknown) => {
         log('info', 'chore', { chore: chore.name, failure: describeFailure(error) })

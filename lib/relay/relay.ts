@@ -54,7 +54,7 @@ export interface RelayTimes {
   rest: number
   /** before an item that the ledger has spoken against is tried again, if no node can lag behind that answer then */
   lag: number
-  /** between two rounds of chores, and two checks of the channels */
+  /** between two rounds that announce and check the channels */
   chores: number
   /** after which a channel's events are read though it has nothing to pay: an RPC keeps them for days */
   refresh: number

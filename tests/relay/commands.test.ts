@@ -1,9 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { thumbprintOf } from '#lib/relay/queue.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 import { freePort } from '../support/port.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -93,4 +97,26 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
   const [code] = await once(child, 'close')
   expect(code).toBe(0)
   for (const seed of seeds) expect(output()).not.toContain(seed)
+})
+
+test('relay sends the messages that are missing for the items of its key, also where only the service has BATCH_ENABLED', async () => {
+  const at = new Date()
+  const [id, relayKey] = [randomUUID(), await thumbprintOf(publicHalf(key))]
+  await service.db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, relayKey, createdAt: at })
+  await service.db
+    .insert(batchItems)
+    .values({ job: id, position: 0, sealedAmount: 'sealed', quotaAccount: id, queuedAt: at })
+  expect(variables).not.toHaveProperty('BATCH_ENABLED')
+  const { child, output } = start('relay', [], { ...variables, ...keys, RELAY_PORT: String(await freePort()) })
+  try {
+    await expect.poll(output).toContain('/.well-known/disbursement-relay')
+    const messages = async () => {
+      const answer = await service.db.execute(sql`SELECT DISTINCT name FROM pgboss.job WHERE data->>'job' = ${id}`)
+      return (answer as unknown as { rows: unknown[] }).rows
+    }
+    await expect.poll(messages).toEqual([{ name: `disbursement-${relayKey}` }])
+  } finally {
+    child.kill('SIGTERM')
+    await once(child, 'close')
+  }
 })
