@@ -57,7 +57,7 @@ export default defineConfig({
     // behind: what it changes of its process, it puts back.
     isolate: false,
     // Most of the time goes into waiting for ledgers, not into computing.
-    maxWorkers: 7,
+    maxWorkers: 6,
     silent: 'passed-only',
     // For the programs that tests start: real proofs are made in the few tests that are about them, and what Node has
     // compiled for one program it need not compile for the next.
