@@ -70,25 +70,16 @@ function Fields({ action, from, to }: { action: string; from: string; to: string
           </option>
         ))}
       </select>
-      <input
-        type="date"
-        name="from"
-        aria-label="From day (UTC)"
-        key={`from ${from}`}
-        defaultValue={from}
-        className={`${FIELD} max-sm:grow`}
-      />
+      <Day name="from" label="From day (UTC)" value={from} />
       <span className="text-faint">to</span>
-      <input
-        type="date"
-        name="to"
-        aria-label="To day (UTC)"
-        key={`to ${to}`}
-        defaultValue={to}
-        className={`${FIELD} max-sm:grow`}
-      />
+      <Day name="to" label="To day (UTC)" value={to} />
     </>
   )
+}
+
+function Day({ name, label, value }: { name: string; label: string; value: string }) {
+  const className = `${FIELD} max-sm:grow`
+  return <input type="date" name={name} aria-label={label} key={value} defaultValue={value} className={className} />
 }
 
 const columnsFor = (network: string, now: Date): Column<AuditLine>[] => [

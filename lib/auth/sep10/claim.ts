@@ -9,8 +9,8 @@ const REMEMBERED_AFTER = 600_000
 
 /**
  * Takes the one use that a challenge has. It is keyed by transaction hash, for the same challenge has many encodings,
- * and it is one statement, so that of parallel requests exactly one gets past it. It comes
- * after every other check: else a stranger's bad copy, or an outage, would use up the challenge of an honest wallet.
+ * and it is one statement, so that of parallel requests exactly one gets past it. It comes after every other check:
+ * otherwise a stranger's bad copy, or an outage, would use up the challenge of an honest wallet.
  * @throws Refusal `challenge-used`, `unavailable`
  */
 export async function claimChallenge(db: Database, challenge: Pick<Challenge, 'hash' | 'expiresAt'>): Promise<void> {
