@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { type NextRequest, NextResponse } from 'next/server'
 import { validEnvironment } from '#lib/config/environment.ts'
 import { contentSecurityPolicy, requireHttps } from '#lib/http/page-headers.ts'
-import { Refusal, statusOf } from '#lib/http/refusal.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { takeTurn } from '#lib/http/turns.ts'
+import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 
 /**
  * Gives every page a Content-Security-Policy with a nonce of its own, which Next puts on its scripts. Rendering a page takes

@@ -13,10 +13,9 @@ const WITHOUT_DATABASE = [
   'tests/api/{client,document,documented,malformed,validators}.test.ts',
   'tests/directory/contractor-fields.test.ts',
   'tests/auth/{challenge,devnet,form-origin,idp,oidc,session,userinfo,verification}.test.ts',
-  'tests/operator/csv.test.ts',
+  'tests/dashboard/csv.test.ts',
   'tests/relay/sealing.test.ts',
-  'tests/sponsor/{fee-bump,inner-transaction,policy,refusal-reason,simulation}.test.ts',
-  'tests/submission/{decision,ledger-record,look-up}.test.ts',
+  'tests/transfers/{fee-bump,inner-transaction,policy,refusal-reason,simulation,decision,ledger-record,look-up}.test.ts',
 ]
 
 /**
@@ -27,10 +26,9 @@ const ABOUT_OTHERS = [
   'tests/**/{lagging-nodes,pressure}.test.ts',
   'tests/api/answers.test.ts',
   'tests/directory/{access,claims-on-ledger,mail,polling}.test.ts',
-  'tests/funding/{faults,vault}.test.ts',
+  'tests/faucet/{faults,vault}.test.ts',
   'tests/relay/{channels,choice-of-channel,faults,policy,proving-ahead,requests}.test.ts',
-  'tests/sponsor/{exact-money,own-transaction,transfer}.test.ts',
-  'tests/submission/{resending,restored-network}.test.ts',
+  'tests/transfers/{exact-money,own-transaction,transfer,resending,restored-network}.test.ts',
 ]
 
 /**
@@ -41,12 +39,12 @@ const ABOUT_SERVERS = [
   'tests/deploy/**',
   'tests/readme.test.ts',
   'tests/**/{embedded,outages,plans,restart}.test.ts',
-  'tests/submission/{crash-*,processes}.test.ts',
+  'tests/transfers/{crash-*,processes,quota}.test.ts',
   'tests/auth/sign-in.test.ts',
   'tests/directory/{audit,claims-interleaved,row-locks}.test.ts',
-  'tests/operator/{attention,lists}.test.ts',
+  'tests/dashboard/{attention,lists}.test.ts',
   'tests/relay/{commands,hosts,idle-channels,lock-order}.test.ts',
-  'tests/sponsor/quota.test.ts',
+  'tests/transfers/quota.test.ts',
 ]
 
 export default defineConfig({

@@ -1,6 +1,6 @@
 import type { Route } from 'next'
 import Link from 'next/link'
-import type { Attention } from '#lib/operator/attention.ts'
+import type { Attention } from '#lib/dashboard/attention.ts'
 import { age, dayOf, Moment } from './figures.tsx'
 import { BatchLink, ContractorLink, OrganisationLink, User } from './record-links.tsx'
 import { Shape } from './status.tsx'

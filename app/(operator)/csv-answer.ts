@@ -1,5 +1,5 @@
-import { Refusal } from '#lib/http/refusal.ts'
-import { type CsvValue, csvStream } from '#lib/operator/csv.ts'
+import { type CsvValue, csvStream } from '#lib/dashboard/csv.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { readOperator } from './require-operator.ts'
 

@@ -1,6 +1,6 @@
 import Link from 'next/link'
 import type { ReactNode } from 'react'
-import type { List } from '#lib/operator/list.ts'
+import type { List } from '#lib/dashboard/list.ts'
 import { groupDigits } from './figures.tsx'
 import { Frame, type FrameProps } from './frame.tsx'
 import { Pager } from './pager.tsx'

@@ -1,6 +1,6 @@
 import { cache } from 'react'
-import { type Pulse, readPulse } from '#lib/operator/pulse.ts'
-import { readIfReachable } from '#lib/operator/reading.ts'
+import { type Pulse, readPulse } from '#lib/dashboard/pulse.ts'
+import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { service } from '#lib/server/services.ts'
 
 /**

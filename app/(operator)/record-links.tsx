@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import type { OrganisationUser } from '#lib/operator/attention.ts'
+import type { OrganisationUser } from '#lib/dashboard/attention.ts'
 import { Address } from './hash.tsx'
 import { addressOf } from './query.ts'
 

@@ -1,3 +1,4 @@
+import { pageQuery } from '#lib/db/paging.ts'
 import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batch-instructions.ts'
 import {
   batchesQuery,
@@ -14,7 +15,6 @@ import {
   removeBatch,
 } from '#lib/directory/batches.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
-import { pageQuery } from '#lib/http/paging.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { answerPage, inGroup, operation } from './operation.ts'
 import { refreshTransfersOf } from './payouts.ts'

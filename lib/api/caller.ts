@@ -11,7 +11,7 @@ import {
   type User,
 } from '#lib/directory/user.ts'
 import { readBearer } from '#lib/http/bearer.ts'
-import type { RefusalCode } from '#lib/http/refusal.ts'
+import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 
 /** A session, the user that it belongs to, and the database that the user was found in. */

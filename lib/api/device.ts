@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { inGroup, operation } from './operation.ts'
 
 /** The 501 of an operation that takes a key which only the user's device holds. */

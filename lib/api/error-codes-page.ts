@@ -1,4 +1,4 @@
-import { FIELDS, REFUSALS } from '#lib/http/refusal.ts'
+import { FIELDS, REFUSALS } from '#lib/refusal/refusal.ts'
 
 /** The page of all error codes, made of the table that the service answers from. */
 export function errorCodesPage(): string {
@@ -9,7 +9,7 @@ export function errorCodesPage(): string {
   })
   return `# Error codes
 
-Made by \`npm run docs\` from the table in lib/http/refusal.ts.
+Made by \`npm run docs\` from the table in lib/refusal/refusal.ts.
 
 A field of a body or a query that is missing is \`<field>-required\`, one that cannot be used \`<field>-invalid\`, both
 with status 400. The fields:

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { findLedgerAccount, fund, requireFaucet } from '#lib/funding/faucet.ts'
-import { requireVault } from '#lib/funding/vault.ts'
+import { findLedgerAccount, fund, requireFaucet } from '#lib/faucet/faucet.ts'
+import { requireVault } from '#lib/faucet/vault.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 

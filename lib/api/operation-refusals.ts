@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fieldCode } from '#lib/http/parsing.ts'
-import { isRefusalCode, type RefusalCode, statusOf } from '#lib/http/refusal.ts'
+import { isRefusalCode, type RefusalCode, statusOf } from '#lib/refusal/refusal.ts'
 import { CALLERS } from './caller.ts'
 import type { Asked, Operation } from './operation.ts'
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { linkTo, type Page } from '#lib/http/paging.ts'
-import type { RefusalCode } from '#lib/http/refusal.ts'
+import { linkTo, type Page } from '#lib/db/paging.ts'
+import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { CallerName, Known } from './caller.ts'
 import type { Method } from './resource.ts'

@@ -4,7 +4,7 @@ import { cancelPayout } from '#lib/directory/payouts/cancelling.ts'
 import { listPayouts, organisationsSeenBy, payoutsQuery, payoutsShape } from '#lib/directory/payouts/payouts.ts'
 import type { User } from '#lib/directory/user.ts'
 import type { Service } from '#lib/server/services.ts'
-import { refreshTransfers } from '#lib/submission/refresh.ts'
+import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { answerPage, inGroup, operation } from './operation.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
-import { meaningOf, type RefusalCode } from '#lib/http/refusal.ts'
+import { meaningOf, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { CALLERS } from './caller.ts'
 import type { Answered, Asked, Operation } from './operation.ts'
 import { refusalsOf } from './operation-refusals.ts'

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { databaseFailure } from '#lib/db/connection.ts'
 import { discardBody, isBeyondDraining } from '#lib/http/body.ts'
 import { allowReaders, preflight, type Readers } from '#lib/http/cors.ts'
-import { Refusal, statusOf } from '#lib/http/refusal.ts'
 import { takeTurn } from '#lib/http/turns.ts'
 import { describeFailure, log, withLogFields } from '#lib/observability/log.ts'
 import { metrics } from '#lib/observability/metrics.ts'
+import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]

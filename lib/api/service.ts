@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { scrape } from '#lib/dashboard/scrape.ts'
 import { METRICS_TYPE } from '#lib/observability/metrics.ts'
-import { scrape } from '#lib/operator/scrape.ts'
 import { type ChoreReport, runChores } from '#lib/server/maintenance.ts'
 import { readiness, readinessShape } from '#lib/server/readiness.ts'
 import { EXAMPLE } from './examples.ts'

@@ -4,7 +4,7 @@ import { buildChallenge, challengeQuery, challengeShape } from '#lib/auth/sep10/
 import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
 import { sessionShape } from '#lib/auth/session.ts'
 import { admitSession } from '#lib/directory/user.ts'
-import type { RefusalCode } from '#lib/http/refusal.ts'
+import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { RefusalCode } from '#lib/http/refusal.ts'
-import { REFUSAL_REASONS } from '#lib/sponsor/refusal-reason.ts'
-import { decodeOwn, requirePayer, sponsorTransfer, transferRequest } from '#lib/sponsor/transfer.ts'
+import type { RefusalCode } from '#lib/refusal/refusal.ts'
+import { REFUSAL_REASONS } from '#lib/transfers/refusal-reason.ts'
+import { decodeOwn, requirePayer, sponsorTransfer, transferRequest } from '#lib/transfers/submit.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 

@@ -3,7 +3,7 @@ import { and, desc, eq, gt, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact, transactFor } from '#lib/db/connection.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { isPassword, mintBrowser, mintOperatorSession, type OperatorSettings, readBrowser } from './operator.ts'
 
 /** This many wrong tries in a row cause the first wait; each further one doubles it, up to a minute. */

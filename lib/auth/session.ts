@@ -3,7 +3,7 @@ import { StrKey } from '@stellar/stellar-sdk'
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
 import { IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** How sessions are signed. `secret` has at least 32 bytes, `ttl` is in seconds. */
 export interface SessionSettings {

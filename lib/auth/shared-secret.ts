@@ -1,6 +1,6 @@
 import { createHash, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { readBearer } from '#lib/http/bearer.ts'
-import { Refusal, type RefusalCode } from '#lib/http/refusal.ts'
+import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 
 /**
  * Admits a machine that sends `secret` as its Bearer token.

@@ -1,9 +1,9 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { ConfigurationError, environment } from '#lib/config/environment.ts'
-import { fetchDocument } from '#lib/provisioning/document.ts'
-import { readEnvFile, writeEnvFile } from '#lib/provisioning/env-file.ts'
+import { fetchDocument } from '#lib/setup/document.ts'
+import { readEnvFile, writeEnvFile } from '#lib/setup/env-file.ts'
+import { provision } from '#lib/setup/provision.ts'
 import { runCommand } from './command.ts'
-import { provision } from './provision.ts'
 
 const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env FILE] [--sponsor-seed S...]
 

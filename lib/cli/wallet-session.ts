@@ -1,5 +1,5 @@
 import { type Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
-import { createPayrollClient, type PayrollClient, take } from './client/payroll-client.ts'
+import { createPayrollClient, type PayrollClient, take } from '#lib/sdk/payroll-client.ts'
 
 /** A client of the service at `base`, its origin. */
 export function connect(base: string, session?: string): PayrollClient {

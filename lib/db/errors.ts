@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /**
  * Whether this is drizzle's error around that of a driver. Its fields tell, and not its class: a build bundles drizzle's

@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** The work that waits for a connection. Each owner has a queue of its own. */
 export interface Line {

@@ -3,8 +3,6 @@ import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { z } from 'zod'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { preparedOnce } from '#lib/db/prepared.ts'
-import { type Row, rowsOf } from '#lib/db/rows.ts'
 import {
   afterPosition,
   cutPage,
@@ -13,7 +11,9 @@ import {
   type Position,
   pageQuery,
   rowsToRead,
-} from '#lib/http/paging.ts'
+} from '#lib/db/paging.ts'
+import { preparedOnce } from '#lib/db/prepared.ts'
+import { type Row, rowsOf } from '#lib/db/rows.ts'
 
 /**
  * The query of a list: a page, and filters by status and by a text `q`. `texts` names the fields that `q` is sought in.

@@ -3,7 +3,7 @@ import { contractors, identities, organisations } from '#drizzle/schema/director
 import type { Identity } from '#lib/auth/session.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 type IdentityName = Pick<Identity, 'kind' | 'sub'>
 

@@ -5,7 +5,7 @@ import { type Identity, type SessionSettings, verifySession } from '#lib/auth/se
 import type { Actor } from '#lib/db/audit-log.ts'
 import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { preparedOnce } from '#lib/db/prepared.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { isId } from './ids.ts'
 import { emailOf, findPendingInvite } from './invites/search.ts'
 import { foundOrganisation, isIdentity, type Organisation } from './organisations.ts'

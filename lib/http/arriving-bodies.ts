@@ -1,4 +1,4 @@
-import { Refusal } from './refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { takeTurn } from './turns.ts'
 
 /** The most bytes of incomplete bodies that all requests together may hold. */

@@ -1,4 +1,4 @@
-import { Refusal } from './refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /**
  * The token of `Authorization: Bearer <token>` (RFC 6750 §2.1), with the scheme in upper or lower case.

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { collectBody, tooLarge } from './arriving-bodies.ts'
 import { parse } from './parsing.ts'
-import { Refusal } from './refusal.ts'
 import { takeTurn } from './turns.ts'
 
 const BODY_LIMIT = 256 * 1024

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type FieldProblem, isRefusalCode, Refusal, type RefusalCode } from './refusal.ts'
+import { type FieldProblem, isRefusalCode, Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 
 /**
  * Parses `value` by `schema`.

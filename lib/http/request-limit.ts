@@ -1,5 +1,5 @@
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { clientOf } from './client-address.ts'
-import { Refusal } from './refusal.ts'
 
 /** How many requests a client may make each second, and how many seconds' worth of them at once. */
 const PER_SECOND = 30

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { Refusal } from './refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 const MEBIBYTE = 1024 * 1024
 

@@ -1,5 +1,5 @@
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'

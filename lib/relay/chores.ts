@@ -1,7 +1,7 @@
 import { and, eq, inArray, lt } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { endUnknown, failItem, payItem } from './item-ending.ts'
 import { type Item, OPEN_ITEM, oldestFirst } from './items.ts'
 import type { ItemQueue } from './queue.ts'

@@ -1,5 +1,5 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import type { Submission } from '#lib/submission/submission.ts'
+import type { Submission } from '#lib/transfers/submission.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
 import { type ChannelRecord, findChannels, noteProblem } from './channels.ts'

@@ -1,7 +1,7 @@
 import { asc, eq, sql } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { type Holding, releaseChannel } from './holding.ts'
 import { type Item, isAt, isOpen } from './items.ts'
 

@@ -2,7 +2,7 @@ import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import { batchItems, type ItemStatus } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { ItemId } from './sealing.ts'
 
 /** An item's row. `attempt` is a fencing token: a worker of an earlier attempt can no longer change the item. */

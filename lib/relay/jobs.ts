@@ -7,7 +7,7 @@ import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { ItemQueue } from './queue.ts'
 import { sealAmount } from './sealing.ts'
 

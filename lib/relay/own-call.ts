@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'

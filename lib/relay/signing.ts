@@ -1,7 +1,7 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { Refusal } from '#lib/http/refusal.ts'
 import { log } from '#lib/observability/log.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'

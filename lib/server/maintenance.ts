@@ -3,8 +3,8 @@ import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
-import { purgeRefusals } from '#lib/sponsor/refusals.ts'
-import { eraseOldEnvelopes, findOpenTransfers } from '#lib/submission/transfers.ts'
+import { purgeRefusals } from '#lib/transfers/refusals.ts'
+import { eraseOldEnvelopes, findOpenTransfers } from '#lib/transfers/rows.ts'
 import type { Service } from './services.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { isConfigurationError, isSet } from '#lib/config/environment.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { type Service, service } from './services.ts'
 
 /** A variable without which a payroll cannot be run, and how to come by it. */

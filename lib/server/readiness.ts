@@ -2,9 +2,9 @@ import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channels.ts'
-import { paysForAnything } from '#lib/sponsor/policy.ts'
-import { MOST_SILENT } from '#lib/sponsor/verification.ts'
 import { formatUnits } from '#lib/text/money.ts'
+import { paysForAnything } from '#lib/transfers/policy.ts'
+import { MOST_SILENT } from '#lib/transfers/verification.ts'
 import type { Service } from './services.ts'
 
 const check = z

@@ -1,11 +1,11 @@
 import type { Database } from '#lib/db/connection.ts'
 import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
-import type { Faucet } from '#lib/funding/faucet.ts'
-import type { Vault } from '#lib/funding/vault.ts'
+import type { Faucet } from '#lib/faucet/faucet.ts'
+import type { Vault } from '#lib/faucet/vault.ts'
 import type { BatchContext } from '#lib/relay/jobs.ts'
-import type { Sponsor } from '#lib/sponsor/sponsor.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import type { Submission } from '#lib/submission/submission.ts'
+import type { Sponsor } from '#lib/transfers/sponsor.ts'
+import type { Submission } from '#lib/transfers/submission.ts'
 import type { Settings } from './settings.ts'
 
 /** The parts of a running process. Every instance of it may answer every request. */

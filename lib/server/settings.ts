@@ -7,10 +7,10 @@ import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { MailSettings } from '#lib/directory/invites/mail.ts'
-import type { FaucetRules } from '#lib/funding/faucet.ts'
+import type { FaucetRules } from '#lib/faucet/faucet.ts'
 import { type ProverSettings, proverSettings } from '#lib/prover/loading.ts'
-import type { SponsorRules } from '#lib/sponsor/policy.ts'
-import type { QuotaLimits } from '#lib/sponsor/quota.ts'
+import type { SponsorRules } from '#lib/transfers/policy.ts'
+import type { QuotaLimits } from '#lib/transfers/quota.ts'
 
 /** The keys and addresses that the embedded parts provide. A variable that names the same thing takes precedence. */
 export interface Embedded {

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
-import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
 /** How often the embedded ledger is asked at a start. It runs in this process, so it answers once others have had a turn. */
 const ATTEMPTS = 20

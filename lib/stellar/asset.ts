@@ -1,5 +1,5 @@
 import { Address, Asset, Keypair, StrKey, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { contractKey, type EntryReader, readEntries } from './entries.ts'
 
 /** A Stellar asset and the contract (C…) that stands for it. */

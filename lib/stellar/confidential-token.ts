@@ -1,5 +1,5 @@
 import { Address, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { contractKey, type EntryReader, MOST_KEYS, readEntries } from './entries.ts'
 
 /**

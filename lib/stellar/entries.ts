@@ -1,5 +1,5 @@
 import { Address, type rpc, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** The part of the RPC client that this file needs. */
 export type EntryReader = Pick<rpc.Server, 'getLedgerEntries'>

@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** Friendbot answers when its transaction is on the ledger. */
 const PATIENCE_MS = 60_000

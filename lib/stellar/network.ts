@@ -1,7 +1,7 @@
 import { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { Refusal } from '#lib/http/refusal.ts'
 import { metrics } from '#lib/observability/metrics.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** How long one RPC call may take before it counts as unanswered. */
 const CALL_TIMEOUT_MS = 5_000

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Network } from './network.ts'
 
 /**

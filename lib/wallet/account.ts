@@ -1,5 +1,5 @@
 import type { rpc, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import { decodeKey } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'

@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { readConfidentialAccount } from './account.ts'
 import { addOpenings, NOTHING, type Opening, opens } from './commitment.ts'
 import { decryptBalance, decryptTransfer } from './decryption.ts'

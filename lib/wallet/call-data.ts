@@ -1,5 +1,5 @@
 import { scValToNative, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Payload } from './encryption.ts'
 
 /**

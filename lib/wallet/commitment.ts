@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { add, decodePoint, G, H, multiply, ORDER, type Point } from './grumpkin.ts'
 
 /** Amounts and balances are base units, 0 ≤ v < 2^127 (range constraints of every circuit). */

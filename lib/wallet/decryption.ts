@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { AMOUNT_LIMIT, type Opening } from './commitment.ts'
 import { sharedSecret } from './encryption.ts'
 import { decodeField, FIELD } from './grumpkin.ts'

@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { checkAmount, commit, decodeKey, type Opening, subtractAmount } from './commitment.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import type { ConfidentialKeys } from './keys.ts'

@@ -1,5 +1,5 @@
 import { type WeierstrassPoint, weierstrass } from '@noble/curves/abstract/weierstrass.js'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** Modulus of the coordinates: the scalar field of BN254, in which Poseidon2 and the circuits work. */
 export const FIELD = 0x30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001n

@@ -1,7 +1,7 @@
 import { hkdf } from '@noble/hashes/hkdf.js'
 import { sha512 } from '@noble/hashes/sha2.js'
 import type { Keypair } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
 

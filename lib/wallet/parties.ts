@@ -1,4 +1,4 @@
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
 import type { Deployment } from './deployment.ts'
 

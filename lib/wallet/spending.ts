@@ -1,5 +1,5 @@
 import { Address, Operation, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { ConfidentialAccount } from './account.ts'
 import { encodeCallData } from './call-data.ts'
 import { type Opening, opens } from './commitment.ts'

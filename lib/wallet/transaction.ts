@@ -8,7 +8,7 @@ import {
   TransactionBuilder,
   xdr,
 } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
 

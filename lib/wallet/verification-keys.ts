@@ -1,5 +1,5 @@
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import type { Prover, Statement } from './prover.ts'
 import { CIRCUIT_TYPES } from './statement.ts'

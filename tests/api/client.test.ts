@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createPayrollClient, pages, take } from '#lib/cli/client/payroll-client.ts'
+import { createPayrollClient, pages, take } from '#lib/sdk/payroll-client.ts'
 import { openApi } from '../support/api.ts'
 import { employerNamed } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -27,7 +27,7 @@ afterAll(async () => {
 })
 
 test('the types that the project holds are those of the interface as it is', async () => {
-  const written = await readFile('lib/cli/client/payroll-api.d.ts', 'utf8')
+  const written = await readFile('lib/sdk/payroll-api.d.ts', 'utf8')
   expect(written).toBe(await readFile(join(directory, 'src/payroll/payroll-api.d.ts'), 'utf8'))
 })
 

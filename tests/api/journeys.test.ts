@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import { refusalShape } from '#lib/api/presentation.ts'
-import { isRefusalCode } from '#lib/http/refusal.ts'
+import { isRefusalCode } from '#lib/refusal/refusal.ts'
 
 const page = readFileSync('docs/api.md', 'utf8')
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { type Handler, type ResourceOptions, resource } from '#lib/api/resource.ts'
 import { ignoreBody, readJson, readQuery } from '#lib/http/body.ts'
-import { FIELDS, REFUSAL_CODES, REFUSALS, Refusal, statusOf } from '#lib/http/refusal.ts'
+import { FIELDS, REFUSAL_CODES, REFUSALS, Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { captureLog } from '../support/console.ts'
 
 const SECRET = 'SBHUNTER2HUNTER2'

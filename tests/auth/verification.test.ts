@@ -13,7 +13,7 @@ import {
 } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { checkClientSignatures, readChallenge } from '#lib/auth/sep10/verification.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { type AccountAuth, authOf } from '#lib/stellar/account.ts'
 import { accountEntry, signerKey } from '../support/fake-rpc.ts'
 import {

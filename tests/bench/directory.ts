@@ -1,10 +1,10 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
-import { take } from '#lib/cli/client/payroll-client.ts'
 import { connect, signInWithWallet } from '#lib/cli/wallet-session.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { readBatchProgress } from '#lib/directory/batches.ts'
 import { listPayouts } from '#lib/directory/payouts/payouts.ts'
+import { take } from '#lib/sdk/payroll-client.ts'
 import type { Stage } from './stage.ts'
 
 /** One measured quantity, in words. */

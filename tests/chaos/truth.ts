@@ -1,8 +1,8 @@
-import type { RefusalReason } from '#lib/sponsor/refusal-reason.ts'
-import { isOfTheMoment } from '#lib/sponsor/verification.ts'
-import { findEnvelopes } from '#lib/submission/transfers.ts'
+import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
+import { findEnvelopes } from '#lib/transfers/rows.ts'
+import { isOfTheMoment } from '#lib/transfers/verification.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
-import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
+import { findDiscrepancies } from '../transfers/quota-ledger.ts'
 import { type Happened, type Pair, statusOf } from './history.ts'
 
 /** No node that the histories make lags by so many ledgers. */

@@ -11,7 +11,7 @@ import {
   transact,
   transactFor,
 } from '#lib/db/connection.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startSilentProxy } from '../support/silent-proxy.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'

@@ -1,7 +1,7 @@
 import { Networks } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { readDocument } from '#lib/provisioning/document.ts'
+import { readDocument } from '#lib/setup/document.ts'
 
 const token = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
 const issuer = 'GBBD47IF6LWK7P7MDEVSCWR7DPUWV3NY3DTQEVFL4NAT4AQH3ZLLFLA5'

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { completeEnv, readEnvFile, readVariables, writeEnvFile } from '#lib/provisioning/env-file.ts'
+import { completeEnv, readEnvFile, readVariables, writeEnvFile } from '#lib/setup/env-file.ts'
 
 const wanted = [{ heading: 'Keys', variables: { SECRET: 'new', OTHER: '{"json": 1}' } }]
 const complete = (text: string) => completeEnv(text, wanted, { file: 'service.env', growing: [] })

@@ -38,7 +38,7 @@ describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
   })
 
   test('leaves out nothing that is needed', () => {
-    const needed = ['app/layout.tsx', 'lib/provisioning/env-file.ts', 'drizzle/migrations/meta/_journal.json']
+    const needed = ['app/layout.tsx', 'lib/setup/env-file.ts', 'drizzle/migrations/meta/_journal.json']
     expect(ignoredBy(file, [...needed, 'package.json', 'package-lock.json', 'vercel.json'])).toEqual([])
   })
 })

@@ -6,13 +6,13 @@ import type { BatchWithPayouts } from '#lib/directory/batches.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { openRelayService, type RelayService } from '../relay/relay-service.ts'
-import { findDiscrepancies } from '../sponsor/quota-ledger.ts'
-import { seededRandom } from '../sponsor/random.ts'
 import { type Balancer, startBalancer } from '../support/balancer.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import { expectSettled } from '../support/transfers.ts'
+import { findDiscrepancies } from '../transfers/quota-ledger.ts'
+import { seededRandom } from '../transfers/random.ts'
 
 const QUOTA = 20
 

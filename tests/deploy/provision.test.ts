@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { Address, Asset, Keypair, Networks, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { provision } from '#lib/cli/provision.ts'
-import type { Provisioning } from '#lib/cli/provision-channels.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
-import { readDocument } from '#lib/provisioning/document.ts'
-import { readVariables } from '#lib/provisioning/env-file.ts'
+import type { Provisioning } from '#lib/setup/channels.ts'
+import { readDocument } from '#lib/setup/document.ts'
+import { readVariables } from '#lib/setup/env-file.ts'
+import { provision } from '#lib/setup/provision.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 
 /** Deployments, keys and networks of every sort, in this process. */

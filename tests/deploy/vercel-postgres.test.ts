@@ -12,7 +12,9 @@ import {
   violatedConstraint,
 } from '#lib/db/connection.ts'
 import { openQueue } from '#lib/relay/queue.ts'
-import { SponsorRefusal } from '#lib/sponsor/refusal-reason.ts'
+import { SponsorRefusal } from '#lib/transfers/refusal-reason.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
 import {
   FITTING,
   limits,
@@ -21,11 +23,9 @@ import {
   recordNamed,
   settleNamed,
   transferNamed,
-} from '../sponsor/quota-cases.ts'
-import { clear, findDiscrepancies } from '../sponsor/quota-ledger.ts'
-import { SUCCESS } from '../sponsor/records.ts'
-import { cloneDatabase } from '../support/database.ts'
-import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
+} from '../transfers/quota-cases.ts'
+import { clear, findDiscrepancies } from '../transfers/quota-ledger.ts'
+import { SUCCESS } from '../transfers/records.ts'
 
 let clone: Awaited<ReturnType<typeof cloneDatabase>>
 let proxy: WebSocketProxy

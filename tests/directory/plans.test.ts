@@ -3,10 +3,10 @@ import type { z } from 'zod'
 import type { Database } from '#lib/db/connection.ts'
 import { listBatches, readBatchProgress } from '#lib/directory/batches.ts'
 import { listPayouts, type payoutsQuery } from '#lib/directory/payouts/payouts.ts'
-import { findOpenTransfersOf } from '#lib/submission/transfers.ts'
-import { limits, PLENTY, recordNamed, transferNamed } from '../sponsor/quota-cases.ts'
+import { findOpenTransfersOf } from '#lib/transfers/rows.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { pair } from '../support/inner-transaction.ts'
+import { limits, PLENTY, recordNamed, transferNamed } from '../transfers/quota-cases.ts'
 
 /** Every query that a verb makes is captured, and planned again on tables of the size that matters. */
 let database: CapturedDatabase

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { z } from 'zod'
 import { resource } from '#lib/api/resource.ts'
 import { ignoreBody, readJson } from '#lib/http/body.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { captureLog } from '../support/console.ts'
 
 const LIMIT = 256 * 1024

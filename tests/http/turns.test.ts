@@ -5,8 +5,8 @@ import { z } from 'zod'
 import { resource } from '#lib/api/resource.ts'
 import { readForm, readJson } from '#lib/http/body.ts'
 import { answerPrepared, prepare } from '#lib/http/prepared.ts'
-import { Refusal } from '#lib/http/refusal.ts'
 import { takeTurn } from '#lib/http/turns.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { proxy } from '../../proxy.ts'
 
 const post = (body: string, type = 'application/json') =>

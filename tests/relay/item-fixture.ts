@@ -8,8 +8,8 @@ import { confirmItem, findItem, type Item, storeSigned } from '#lib/relay/items.
 import { type ItemQueue, openQueue } from '#lib/relay/queue.ts'
 import type { Channel } from '#lib/relay/relay.ts'
 import type { ItemId } from '#lib/relay/sealing.ts'
-import { recordEnvelope } from '#lib/submission/recording.ts'
-import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { recordEnvelope } from '#lib/transfers/envelopes.ts'
+import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 
 export const NOW = new Date('2026-03-01T12:00:00Z')

@@ -9,7 +9,7 @@ import { cancelNext, releaseChannel, reserveNext, takeUp } from '#lib/relay/hold
 import { endUnknown, failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
 import { findItem, ITEM_MOVES, type Item, storeSigned } from '#lib/relay/items.ts'
 import type { ItemQueue } from '#lib/relay/queue.ts'
-import { findTransferOfHash } from '#lib/submission/transfers.ts'
+import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
 
 let fixture: ItemFixture

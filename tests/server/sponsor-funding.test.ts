@@ -2,9 +2,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { fundMeanwhile, fundSponsor } from '#lib/server/sponsor-funding.ts'
-import type { Sponsor } from '#lib/sponsor/sponsor.ts'
+import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
 const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(5))
 const asked: (string | undefined)[] = []

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Keypair, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { readAccountAuth, weighSignatures } from '#lib/stellar/account.ts'
 import { accountEntry, type FakeRpc, type RpcFault, signerKey, startFakeRpc } from '../support/fake-rpc.ts'
 

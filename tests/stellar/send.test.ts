@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { send } from '#lib/stellar/transaction.ts'
-import { bareResult, feeBumpResult } from '../submission/ledger-answers.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
+import { bareResult, feeBumpResult } from '../transfers/ledger-answers.ts'
 
 const envelope = signedTransfer()
 let proxy: FaultProxy

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Address, hash, Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
-import type { SponsorRules } from '#lib/sponsor/policy.ts'
+import type { SponsorRules } from '#lib/transfers/policy.ts'
 
 /** A key pair of the test's own, the same in every run. */
 export const pair = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest())

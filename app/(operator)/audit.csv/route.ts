@@ -1,5 +1,5 @@
 import { resource } from '#lib/api/resource.ts'
-import { readAudit } from '#lib/operator/audit.ts'
+import { readAudit } from '#lib/dashboard/audit.ts'
 import { auditFilters } from '../audit/audit-filters.ts'
 import { answerCsv } from '../csv-answer.ts'
 

@@ -1,4 +1,4 @@
-import type { AuditFilters } from '#lib/operator/audit.ts'
+import type { AuditFilters } from '#lib/dashboard/audit.ts'
 import type { Query } from '../query.ts'
 
 /** The filters of the audit log that a query names. */

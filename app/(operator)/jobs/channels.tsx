@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import { type ChannelLine, channelState, PROBLEM_EXPLANATIONS } from '#lib/operator/channels.ts'
+import { type ChannelLine, channelState, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
 import { Command } from '../copy-button.tsx'
 import { Moment } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'

@@ -1,4 +1,4 @@
-import type { ItemLine } from '#lib/operator/jobs.ts'
+import type { ItemLine } from '#lib/dashboard/jobs.ts'
 import { between } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
 import { Status } from '../status.tsx'

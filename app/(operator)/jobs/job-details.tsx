@@ -1,5 +1,5 @@
-import type { JobLine } from '#lib/operator/jobs.ts'
-import { jobState } from '#lib/operator/lateness.ts'
+import type { JobLine } from '#lib/dashboard/jobs.ts'
+import { jobState } from '#lib/dashboard/lateness.ts'
 import { between, Moment } from '../figures.tsx'
 import { Hash } from '../hash.tsx'
 import { Progress } from '../progress.tsx'

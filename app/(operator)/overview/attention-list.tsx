@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import type { Attention } from '#lib/operator/attention.ts'
+import type { Attention } from '#lib/dashboard/attention.ts'
 import { AttentionItems } from '../attention-items.tsx'
 import { addressOf } from '../query.ts'
 import { Shape } from '../status.tsx'

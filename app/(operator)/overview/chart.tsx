@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { RANGES, type Range } from '#lib/operator/traffic.ts'
+import { RANGES, type Range } from '#lib/dashboard/traffic.ts'
 import { dayOf } from '../figures.tsx'
 
 /** Width of one part and height of the whole, in units of the drawing, which is stretched to its place. */

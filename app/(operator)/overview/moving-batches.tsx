@@ -1,6 +1,6 @@
 import Link from 'next/link'
-import type { BatchLine } from '#lib/operator/batches.ts'
-import { batchState } from '#lib/operator/lateness.ts'
+import type { BatchLine } from '#lib/dashboard/batches.ts'
+import { batchState } from '#lib/dashboard/lateness.ts'
 import { Moment } from '../figures.tsx'
 import { Progress } from '../progress.tsx'
 import { addressOf } from '../query.ts'

@@ -1,11 +1,11 @@
-import type { Attention } from '#lib/operator/attention.ts'
-import { type ChannelLine, PROBLEM_EXPLANATIONS } from '#lib/operator/channels.ts'
-import type { Spending } from '#lib/operator/spending.ts'
+import type { Attention } from '#lib/dashboard/attention.ts'
+import { type ChannelLine, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
+import type { Spending } from '#lib/dashboard/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
 import type { Settings } from '#lib/server/settings.ts'
-import { paysForAnything } from '#lib/sponsor/policy.ts'
-import type { QuotaLimits } from '#lib/sponsor/quota.ts'
 import { parseUnits } from '#lib/text/money.ts'
+import { paysForAnything } from '#lib/transfers/policy.ts'
+import type { QuotaLimits } from '#lib/transfers/quota.ts'
 
 export interface ServiceState {
   ready: Readiness

@@ -1,4 +1,4 @@
-import { RANGES, type Traffic } from '#lib/operator/traffic.ts'
+import { RANGES, type Traffic } from '#lib/dashboard/traffic.ts'
 import { seconds } from '../figures.tsx'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
 

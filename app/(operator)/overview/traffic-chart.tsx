@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import { RANGES, type Traffic, type TrafficPart } from '#lib/operator/traffic.ts'
+import { RANGES, type Traffic, type TrafficPart } from '#lib/dashboard/traffic.ts'
 import { groupDigits } from '../figures.tsx'
 import { stackHeights } from './bar.ts'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'

@@ -1,5 +1,5 @@
-import type { VaultState } from '#lib/funding/vault.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import type { VaultState } from '#lib/faucet/vault.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 
 /** The vault's state; `none` without a vault, undefined while the ledger cannot be read. */

@@ -1,5 +1,5 @@
 import { resource } from '#lib/api/resource.ts'
-import { readPayouts } from '#lib/operator/payouts.ts'
+import { readPayouts } from '#lib/dashboard/payouts.ts'
 import { answerCsv } from '../csv-answer.ts'
 
 const HEAD = [

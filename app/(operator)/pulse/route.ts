@@ -1,6 +1,6 @@
 import { resource } from '#lib/api/resource.ts'
-import { Refusal } from '#lib/http/refusal.ts'
-import { readPulse } from '#lib/operator/pulse.ts'
+import { readPulse } from '#lib/dashboard/pulse.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { readOperator } from '../require-operator.ts'
 
 /** Whether an open page of the dashboard is still true. */

@@ -1,4 +1,4 @@
-import type { RefusalLine } from '#lib/operator/refusals.ts'
+import type { RefusalLine } from '#lib/dashboard/refusals.ts'
 import { Moment } from '../figures.tsx'
 import { Address, Hash } from '../hash.tsx'
 import { OrganisationLink } from '../record-links.tsx'

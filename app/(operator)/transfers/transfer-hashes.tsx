@@ -1,4 +1,4 @@
-import type { TransferLine } from '#lib/operator/transfers.ts'
+import type { TransferLine } from '#lib/dashboard/transfers.ts'
 import { Hash, TransactionHash } from '../hash.tsx'
 
 interface TransferHashesProps {

@@ -1,5 +1,5 @@
 import { databaseFailure } from '#lib/db/connection.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** The query that tells the sign-in page why a sign-in failed. Throws every error that is no refusal. */
 export function problemOf(error: unknown): string {

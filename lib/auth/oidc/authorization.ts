@@ -1,6 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { isLoopback } from '#lib/config/shapes.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { discover } from './discovery.ts'
 import type { ProviderSettings } from './provider.ts'
 import { PROVIDER_TIMEOUT_MS, unreachable } from './provider-request.ts'

@@ -1,5 +1,5 @@
 import { isLoopback } from '#lib/config/shapes.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 export const PROVIDER_TIMEOUT_MS = 5_000
 const LARGEST_DOCUMENT = 512 * 1024

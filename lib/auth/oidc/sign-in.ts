@@ -1,6 +1,6 @@
 import { jwtVerify } from 'jose'
 import { z } from 'zod'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { type Identity, LONGEST_TOKEN, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import { openProvider, type ProviderSettings } from './provider.ts'
 import { askUserinfo } from './userinfo.ts'

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { foldEmail } from '#lib/text/plain-text.ts'
 
 const GRANTED = z.object({ access_token: z.string() })

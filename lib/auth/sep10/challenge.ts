@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Account, BASE_FEE, type Keypair, Operation, StrKey, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { signEd25519 } from '#lib/stellar/ed25519.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { lt } from 'drizzle-orm'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { type Database, databaseFailure } from '#lib/db/connection.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Challenge } from './verification.ts'
 
 /** How long a hash outlives its challenge, in ms: more than the clocks of two instances will ever differ. */

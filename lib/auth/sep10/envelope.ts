@@ -1,5 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import type { HintedSignature } from '#lib/stellar/account.ts'
 import { hashTransaction } from '#lib/stellar/transaction.ts'
 

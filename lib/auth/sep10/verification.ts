@@ -1,5 +1,5 @@
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { type AccountAuth, type HintedSignature, weighSignatures } from '#lib/stellar/account.ts'
 import { verifyEd25519 } from '#lib/stellar/ed25519.ts'
 import type { Sep10Settings } from './challenge.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type PayrollClient, take } from '../client/payroll-client.ts'
+import { type PayrollClient, take } from '#lib/sdk/payroll-client.ts'
 
 const READY = z.object({
   relay: z.object({ ok: z.boolean(), configured: z.boolean().optional(), problem: z.string().optional() }),

@@ -1,6 +1,6 @@
 import type { xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/http/refusal.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
 

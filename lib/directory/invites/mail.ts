@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** The mail server, and the sender's address. */
 export interface MailSettings {

@@ -3,7 +3,7 @@ import { batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.t
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
-import { Refusal } from '#lib/http/refusal.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { countPayouts, holdBatches, PAYOUT_MOVES } from '../batch-progress.ts'
 import { isId } from '../ids.ts'
 import type { EmployerContext } from '../user.ts'

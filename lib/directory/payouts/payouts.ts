@@ -2,7 +2,7 @@ import { and, eq, gte, inArray, lt } from 'drizzle-orm'
 import { z } from 'zod'
 import { PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { cutPage, type Page, type Position, pageQuery, pageRequest, rowsToRead } from '#lib/http/paging.ts'
+import { cutPage, type Page, type Position, pageQuery, pageRequest, rowsToRead } from '#lib/db/paging.ts'
 import { isId } from '../ids.ts'
 import { openList } from '../lists.ts'
 

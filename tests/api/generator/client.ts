@@ -6,7 +6,7 @@ import { runCommand } from '../../../lib/cli/command.ts'
 
 const USAGE = `npm run client [-- directory]
 
-Writes the types of the interface to lib/cli/client/payroll-api.d.ts. With a directory, they are written there, with
+Writes the types of the interface to lib/sdk/payroll-api.d.ts. With a directory, they are written there, with
 the client beside them: payroll-api.d.ts and payroll-client.ts. A project that uses them installs openapi-fetch.`
 
 const SOURCE = join(import.meta.dirname, '../../../lib/cli/client')

@@ -1,5 +1,5 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
-import { createPayrollClient, take } from '#lib/cli/client/payroll-client.ts'
+import { createPayrollClient, take } from '#lib/sdk/payroll-client.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildRegister, buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'

@@ -1,5 +1,5 @@
-import type { BatchLine } from '#lib/operator/batches.ts'
-import { batchState } from '#lib/operator/lateness.ts'
+import type { BatchLine } from '#lib/dashboard/batches.ts'
+import { batchState } from '#lib/dashboard/lateness.ts'
 import { between, Moment } from '../../figures.tsx'
 import { Progress } from '../../progress.tsx'
 import { OrganisationLink } from '../../record-links.tsx'

@@ -1,5 +1,5 @@
-import type { PayoutLine } from '#lib/operator/batches.ts'
-import { payoutState, WHY_OVERDUE } from '#lib/operator/lateness.ts'
+import type { PayoutLine } from '#lib/dashboard/batches.ts'
+import { payoutState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
 import { Moment } from '../../figures.tsx'
 import { Address, Hash, TransactionHash } from '../../hash.tsx'
 import { ContractorLink } from '../../record-links.tsx'

@@ -1,0 +1,80 @@
+import { and, count, eq, isNull, sql } from 'drizzle-orm'
+import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { newestFirst } from '#lib/db/paging.ts'
+import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
+import { containing } from './search.ts'
+
+const COLUMNS = {
+  id: contractors.id,
+  name: contractors.name,
+  organisation: contractors.organisation,
+  organisationName: organisations.name,
+  status: contractors.status,
+  email: contractors.email,
+  address: contractors.address,
+  isRegistered: sql<boolean>`${contractors.pvk} is not null`,
+  isLinked: sql<boolean>`${contractors.linkedSub} is not null`,
+  invitedUntil:
+    sql<Date | null>`case when ${contractors.inviteVersion} > 0 and ${contractors.status} <> 'inactive' then ${contractors.inviteExpiresAt} end`.mapWith(
+      contractors.inviteExpiresAt,
+    ),
+  lastPaidAt: contractors.lastPaidAt,
+  createdAt: contractors.createdAt,
+}
+
+/** A contractor as the operator sees it: no rate, which would tell what the contractor is paid. */
+export interface ContractorLine {
+  id: string
+  name: string
+  organisation: string
+  organisationName: string
+  status: ContractorStatus
+  email: string | null
+  address: string | null
+  /** the address had a viewing key on the ledger when it was last looked up */
+  isRegistered: boolean
+  /** a user accepted the invite */
+  isLinked: boolean
+  /** when the invite that was sent last expires; null where none was sent */
+  invitedUntil: Date | null
+  lastPaidAt: Date | null
+  createdAt: Date
+}
+
+/** The contractors of all organisations, newest first. */
+export async function listContractors(db: Database, request: ListRequest): Promise<List<ContractorLine>> {
+  const { q, organisation } = request
+  const status = CONTRACTOR_STATUSES.find((known) => known === request.status)
+  const ofIts = eq(organisations.id, contractors.organisation)
+  const within = and(
+    isNull(contractors.deletedAt),
+    ofOrganisation(contractors.organisation, organisation),
+    containing(q, contractors.name, contractors.email, contractors.address, organisations.name),
+  )
+  const counted = await db
+    .select({ value: contractors.status, count: count() })
+    .from(contractors)
+    .innerJoin(organisations, ofIts)
+    .where(within)
+    .groupBy(contractors.status)
+  return await readPage(countsOf(counted), { ...request, status: status ?? '' }, ({ limit, offset }) =>
+    db
+      .select(COLUMNS)
+      .from(contractors)
+      .innerJoin(organisations, ofIts)
+      .where(and(within, status && eq(contractors.status, status)))
+      .orderBy(...newestFirst(contractors))
+      .limit(limit)
+      .offset(offset),
+  )
+}
+
+/** The name of a contractor, removed or not. */
+export async function findContractorName(db: Database, id: string): Promise<string | undefined> {
+  const [found] = await db
+    .select({ name: contractors.name })
+    .from(contractors)
+    .where(sql`${contractors.id}::text = ${id.replaceAll('\0', '')}`)
+  return found?.name
+}

@@ -1,0 +1,81 @@
+import { and, eq, gte, min, ne, sql } from 'drizzle-orm'
+import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
+import { transferRows } from './transfer-rows.ts'
+
+/** How much of its daily quota an account has used, in stroops and transfers. */
+interface QuotaUse {
+  account: string
+  /** bid by transfers whose outcome is open */
+  held: bigint
+  used: bigint
+  count: number
+}
+
+/** Today's use of the quotas, what open bids may still take from the sponsor's balance, and its rate, in stroops. */
+export interface Spending {
+  everybody: QuotaUse
+  /** the accounts that have used most, three at most */
+  busiest: QuotaUse[]
+  floatHeld: bigint
+  /**
+   * stroops that this sponsor spends per day, at the rate of its last 24 hours, or since its first transfer if that is
+   * less
+   */
+  perDay: bigint
+}
+
+const HOUR_MS = 3_600_000n
+const DAY_MS = 24n * HOUR_MS
+
+const COLUMNS = { account: quotas.account, held: quotas.held, used: quotas.used, count: quotas.count }
+
+export async function readSpending(db: Database, sponsor: string, now: Date): Promise<Spending> {
+  const day = quotaDay(now)
+  const today = eq(quotas.day, day)
+  const [[everybody], busiest, [float], perDay] = await Promise.all([
+    db
+      .select(COLUMNS)
+      .from(quotas)
+      .where(and(eq(quotas.account, EVERYBODY), today)),
+    db
+      .select(COLUMNS)
+      .from(quotas)
+      .where(and(today, ne(quotas.account, EVERYBODY)))
+      .orderBy(sql`${quotas.used} + ${quotas.held} desc`, quotas.account)
+      .limit(3),
+    db.select({ held: sponsorFloats.held }).from(sponsorFloats).where(eq(sponsorFloats.sponsor, sponsor)),
+    readRate(db, sponsor, now),
+  ])
+  return {
+    everybody: everybody ?? { account: EVERYBODY, held: 0n, used: 0n, count: 0 },
+    busiest,
+    floatHeld: float?.held ?? 0n,
+    perDay,
+  }
+}
+
+async function readRate(db: Database, sponsor: string, now: Date): Promise<bigint> {
+  const { createdAt, feeCharged } = transferRows
+  const isIts = eq(transferRows.sponsor, sponsor)
+  const dayAgo = new Date(now.getTime() - Number(DAY_MS))
+  const [[spent], [first]] = await Promise.all([
+    db
+      .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
+      .from(transferRows)
+      .where(and(isIts, gte(createdAt, dayAgo))),
+    db
+      .select({ at: min(createdAt) })
+      .from(transferRows)
+      .where(isIts),
+  ])
+  const inService = BigInt(now.getTime() - (first?.at ?? dayAgo).getTime())
+  return (BigInt(spent?.stroops ?? 0) * DAY_MS) / within(HOUR_MS, inService, DAY_MS)
+}
+
+/** `value`, but at least `least` and at most `most`. */
+function within(least: bigint, value: bigint, most: bigint): bigint {
+  if (value < least) return least
+  return value > most ? most : value
+}

@@ -1,0 +1,150 @@
+import { and, count, eq, sql } from 'drizzle-orm'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { Family, Sample } from '#lib/observability/metrics.ts'
+import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
+import { notOfFaucet, transferRows } from './transfer-rows.ts'
+
+const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
+
+/**
+ * The metrics that are read from the database: the same from every instance, and after every restart.
+ * @param faucet its account, whose deposits are not sponsored
+ */
+export async function storedFamilies(db: Database, now: Date, faucet: string | undefined): Promise<Family[]> {
+  return [
+    ...(await transferFamilies(db, faucet)),
+    await refusalFamily(db),
+    ...(await quotaFamilies(db, now)),
+    ...(await jobFamilies(db)),
+  ]
+}
+
+async function transferFamilies(db: Database, faucet: string | undefined): Promise<Family[]> {
+  const byStatus = await db
+    .select({ status: transferRows.status, value: count() })
+    .from(transferRows)
+    .where(notOfFaucet(faucet))
+    .groupBy(transferRows.status)
+  const samples = byStatus.map(({ status, value }) => ({ labels: { status }, value }))
+  const isOpen = ({ labels: { status } }: (typeof samples)[number]) => status === 'open'
+  return [
+    {
+      name: 'payroll_transfers_total',
+      help: 'Sponsored transfers whose outcome is known, by outcome.',
+      type: 'counter',
+      samples: samples.filter((sample) => !isOpen(sample)),
+    },
+    {
+      name: 'payroll_transfers_open',
+      help: 'Sponsored transfers whose outcome is not known yet, by status.',
+      type: 'gauge',
+      samples: samples.filter(isOpen),
+    },
+    await settlementFamily(db, faucet),
+  ]
+}
+
+async function settlementFamily(db: Database, faucet: string | undefined): Promise<Family> {
+  const { createdAt, settledAt, status } = transferRows
+  const seconds = sql`extract(epoch from ${settledAt} - ${createdAt})`
+  const bounds = sql.raw(`array[${SETTLEMENT_BOUNDS.join(', ')}]::numeric[]`)
+  // width_bucket counts a value that equals a bound to the bucket above it: times are never that exact.
+  const rows = await db
+    .select({
+      bucket: sql`width_bucket(${seconds}, ${bounds})`.mapWith(Number).as('bucket'),
+      value: count(),
+      sum: sql`sum(${seconds})`.mapWith(Number),
+    })
+    .from(transferRows)
+    .where(and(eq(status, 'succeeded'), notOfFaucet(faucet)))
+    .groupBy(sql`bucket`)
+  const counts = new Array<number>(SETTLEMENT_BOUNDS.length + 1).fill(0)
+  for (const { bucket, value } of rows) counts[bucket] = value
+  const sum = rows.reduce((total, row) => total + row.sum, 0)
+  return {
+    name: 'payroll_settlement_seconds',
+    help: 'From the recording of a transfer to its success being known.',
+    type: 'histogram',
+    samples: distributionSamples(counts, sum),
+  }
+}
+
+/** The samples of a histogram: buckets are cumulative, and the last one is everything. */
+function distributionSamples(counts: readonly number[], sum: number): Sample[] {
+  let total = 0
+  const buckets = [...SETTLEMENT_BOUNDS, '+Inf'].map((bound, index) => {
+    total += counts[index] ?? 0
+    return { labels: { le: String(bound) }, value: total, suffix: '_bucket' as const }
+  })
+  return [...buckets, { labels: {}, value: sum, suffix: '_sum' }, { labels: {}, value: total, suffix: '_count' }]
+}
+
+async function refusalFamily(db: Database): Promise<Family> {
+  const rows = await db
+    .select({ reason: sql<string>`${auditLog.detail} ->> 'reason'`.as('reason'), value: count() })
+    .from(auditLog)
+    .where(eq(auditLog.action, 'transfer.refused'))
+    .groupBy(sql`reason`)
+  return {
+    name: 'payroll_refusals_total',
+    help: 'Transfers that the sponsor refused to pay for, by reason.',
+    type: 'counter',
+    samples: rows.map(({ reason, value }) => ({ labels: { reason }, value })),
+  }
+}
+
+async function quotaFamilies(db: Database, now: Date): Promise<Family[]> {
+  const [today] = await db
+    .select({ held: quotas.held, used: quotas.used, count: quotas.count })
+    .from(quotas)
+    .where(sql`${quotas.account} = ${EVERYBODY} and ${quotas.day} = ${quotaDay(now)}`)
+  const floats = await db.select({ sponsor: sponsorFloats.sponsor, held: sponsorFloats.held }).from(sponsorFloats)
+  return [
+    {
+      name: 'payroll_sponsor_day_stroops',
+      help: 'What counts against the daily budget today (UTC): charged, and held for transfers that are open.',
+      type: 'gauge',
+      samples: [
+        { labels: { state: 'used' }, value: Number(today?.used ?? 0n) },
+        { labels: { state: 'held' }, value: Number(today?.held ?? 0n) },
+      ],
+    },
+    {
+      name: 'payroll_sponsor_day_transfers',
+      help: 'Transfers that count against the quotas today (UTC).',
+      type: 'gauge',
+      samples: [{ labels: {}, value: today?.count ?? 0 }],
+    },
+    {
+      name: 'payroll_sponsor_held_stroops',
+      help: 'Bids of open transfers: what the network may still take from the balance of a sponsor.',
+      type: 'gauge',
+      samples: floats.map(({ sponsor, held }) => ({ labels: { sponsor }, value: Number(held) })),
+    },
+  ]
+}
+
+async function jobFamilies(db: Database): Promise<Family[]> {
+  const jobs = await db.select({ state: batchJobs.status, value: count() }).from(batchJobs).groupBy(batchJobs.status)
+  const items = await db
+    .select({ state: batchItems.status, value: count() })
+    .from(batchItems)
+    .groupBy(batchItems.status)
+  return [
+    {
+      name: 'payroll_jobs',
+      help: 'Batch jobs of the relay, by state.',
+      type: 'gauge',
+      samples: jobs.map(({ state, value }) => ({ labels: { state }, value })),
+    },
+    {
+      name: 'payroll_job_items',
+      help: 'Transfers of batch jobs, by state.',
+      type: 'gauge',
+      samples: items.map(({ state, value }) => ({ labels: { state }, value })),
+    },
+  ]
+}

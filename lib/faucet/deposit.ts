@@ -1,0 +1,188 @@
+import { Account, type Keypair } from '@stellar/stellar-sdk'
+import type { Transfer } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { readAccount } from '#lib/stellar/account.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { recordEnvelope } from '#lib/transfers/envelopes.ts'
+import { findOpenTransfer, type RecordedTransfer } from '#lib/transfers/rows.ts'
+import type { Submission } from '#lib/transfers/submission.ts'
+import { buildDeposit } from '#lib/wallet/calls.ts'
+import { type Claim, noteDeposit, returnGrant } from './grants.ts'
+
+/** Seconds for which a signed deposit can apply: several ledgers may take it, and its expiry is soon known. */
+export const VALIDITY = 30
+
+/** Stroops: a bid for inclusion that a busy network takes, and a margin on top of the simulated resource fee. */
+const INCLUSION_FEE = 10_000
+const MARGIN = 100_000n
+
+/** A signed deposit that has not been sent. */
+interface SignedDeposit {
+  /** the account that pays it, G… */
+  faucet: string
+  /** base64 XDR, and its hash, 64 hex digits */
+  signed: string
+  hash: string
+  /** the faucet's sequence number that it uses */
+  sequenceNumber: bigint
+  /** unix seconds */
+  maxTime: number
+  /** the ledger of the answer that showed the number unused */
+  recordedLedger: number
+}
+
+/** The account that signs deposits, and its token. */
+export interface Depositor {
+  network: Network
+  /** the confidential token, C… */
+  token: string
+  keypair: Keypair
+  now: () => Date
+}
+
+/**
+ * Signs a deposit of `amount` base units into the confidential balance of `to`, with the faucet's next sequence number
+ * by the ledger. Sends nothing.
+ * @throws Refusal `unavailable`; `refused` when the call would fail, its cause a ContractFailure
+ */
+async function signDeposit(
+  { network, token, keypair, now }: Depositor,
+  { to, amount }: { to: string; amount: bigint },
+): Promise<SignedDeposit> {
+  const faucet = keypair.publicKey()
+  const { account, latestLedger } = await readAccount(network.server, faucet)
+  if (!account) throw new Refusal('refused', 'the faucet has no account on the ledger')
+  const deployment = {
+    rpc: network.server,
+    passphrase: network.passphrase,
+    token,
+    now: () => now().getTime(),
+  }
+  const options = {
+    source: new Account(faucet, String(account.seqNum)),
+    seconds: VALIDITY,
+    inclusionFee: INCLUSION_FEE,
+    margin: MARGIN,
+  }
+  const signed = await buildDeposit(deployment, keypair, { to, amount }, options).catch((cause: unknown) => {
+    throw cause instanceof Refusal ? cause : new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+  })
+  return {
+    faucet,
+    signed: signed.signedXdr,
+    hash: signed.hash,
+    sequenceNumber: account.seqNum + 1n,
+    maxTime: signed.maxTime,
+    recordedLedger: latestLedger,
+  }
+}
+
+/** Makes deposits of claimed grants, one after the other: an account has one open transfer at most. */
+export interface Granting {
+  /**
+   * Resolves to the settled deposit of a claim. Undefined if `patience` (ms) ran out, or the claim has no deposit and
+   * can have none.
+   */
+  grant(db: Database, claim: Claim & { amount: bigint }, patience: number): Promise<Transfer | undefined>
+}
+
+export function openGranting(given: Depositor & { submission: Submission }): Granting {
+  const { submission, now } = given
+  const account = given.keypair.publicKey()
+  /** requests of this process take turns; across processes the faucet's one open transfer makes them wait */
+  let turn: Promise<unknown> = Promise.resolve()
+
+  async function grant(db: Database, claim: Claim & { amount: bigint }, patience: number) {
+    const deadline = now().getTime() + patience
+    const mine = turn.then(() => attempt(db, claim, deadline))
+    turn = mine.catch(() => undefined)
+    return await Promise.race([mine, elapse(patience)])
+  }
+
+  async function attempt(
+    db: Database,
+    claim: Claim & { amount: bigint },
+    deadline: number,
+  ): Promise<Transfer | undefined> {
+    const left = () => deadline - now().getTime()
+    while (left() > 0) {
+      const ended = await step(db, claim, left).catch(async (error: unknown): Promise<'again'> => {
+        log('error', 'faucet', { account: claim.account, failure: describeFailure(error) })
+        await new Promise((resolve) => setTimeout(resolve, given.network.pollMs))
+        return 'again'
+      })
+      if (ended !== 'again') return ended
+    }
+    return undefined
+  }
+
+  async function step(
+    db: Database,
+    claim: Claim & { amount: bigint },
+    left: () => number,
+  ): Promise<Transfer | undefined | 'again'> {
+    const open = await findOpenTransfer(db, account)
+    if (open) {
+      await submission.track(open, left())
+      return 'again'
+    }
+    const deposit = await sign(db, claim)
+    if (!deposit) return undefined
+    const recorded = await record(db, claim, deposit)
+    if (recorded === 'returned') return undefined
+    // Another process was first: its deposit uses the same sequence number.
+    if (recorded === 'taken') return 'again'
+    const sent = await submission.submit(recorded, { innerHash: deposit.hash, isNew: true, patience: left() })
+    // A deposit that the network refuses now may still apply, and its end is waited for.
+    const outcome = sent.kind === 'refused' ? await submission.track(recorded.transfer, left()) : sent
+    return outcome.kind === 'settled' ? outcome.transfer : undefined
+  }
+
+  async function sign(db: Database, claim: Claim & { amount: bigint }): Promise<SignedDeposit | undefined> {
+    try {
+      return await signDeposit(given, { to: claim.account, amount: claim.amount })
+    } catch (error) {
+      if (!(error instanceof Refusal && error.code === 'refused')) throw error
+      log('error', 'faucet deposit impossible', { account: claim.account, failure: error.message })
+      await returnGrant(db, claim, contractErrorOf(error))
+      return undefined
+    }
+  }
+
+  function record(
+    db: Database,
+    claim: Claim,
+    deposit: SignedDeposit,
+  ): Promise<RecordedTransfer | 'returned' | 'taken'> {
+    const { faucet, signed, hash: innerHash, maxTime, sequenceNumber, recordedLedger } = deposit
+    const createdAt = now()
+    const quotaDay = createdAt.toISOString().slice(0, 10)
+    const transfer = { account: faucet, sequenceNumber, recipient: claim.account, quotaDay, recordedLedger, createdAt }
+    return transact(db, async (tx): Promise<RecordedTransfer | 'returned' | 'taken'> => {
+      const recording = await recordEnvelope(tx, transfer, { innerHash, outerHash: null, signed, bid: 0n, maxTime })
+      if (recording.kind !== 'begun') throw new Taken()
+      if (!(await noteDeposit(tx, claim, recording.transfer.id))) throw new Returned()
+      return recording
+    }).catch((error: unknown) => {
+      if (error instanceof Taken) return 'taken' as const
+      if (error instanceof Returned) return 'returned' as const
+      throw error
+    })
+  }
+
+  return { grant }
+}
+
+/** Thrown inside the SQL transaction to roll it back. */
+class Taken extends Error {}
+class Returned extends Error {}
+
+const elapse = (milliseconds: number) =>
+  new Promise<undefined>((resolve) => setTimeout(resolve, milliseconds, undefined).unref())
+
+function contractErrorOf({ cause }: Refusal): number | null {
+  if (typeof cause !== 'object' || !cause || !('contractError' in cause)) return null
+  return typeof cause.contractError === 'number' ? cause.contractError : null
+}

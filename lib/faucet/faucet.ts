@@ -1,0 +1,118 @@
+import { and, inArray, isNotNull } from 'drizzle-orm'
+import { contractors } from '#drizzle/schema/directory.ts'
+import type { Session } from '#lib/auth/session.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { lookUpViewingKeys } from '#lib/directory/contractors/registration.ts'
+import { admitUser, provenAccounts } from '#lib/directory/user.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import type { Transfer } from '#lib/transfers/rows.ts'
+import { type Depositor, type Granting, VALIDITY } from './deposit.ts'
+import { claimGrant, findDepositHash, findGrant, returnGrant } from './grants.ts'
+
+/** The rules of the faucet. */
+export interface FaucetRules {
+  /** base units of each grant */
+  amount: bigint
+  /** seconds between two grants of one account */
+  coolDown: number
+  /** how long a request waits for the ledger, in milliseconds */
+  patience: number
+}
+
+/** The faucet of this process: the account that mints, its rules, and what makes its deposits. */
+export interface Faucet extends Depositor {
+  rules: FaucetRules
+  granting: Granting
+}
+
+/** The deposit of this hash (64 hex digits) stands on the ledger; `merge` makes it spendable. */
+interface FaucetResult {
+  hash: string
+}
+
+/** Number of the token's error for an account that is not registered. */
+const NOT_REGISTERED = 3501
+
+/** @throws Refusal `faucet-not-configured` when the service has no faucet key */
+export function requireFaucet(faucet: Faucet | undefined): Faucet {
+  if (!faucet) throw new Refusal('faucet-not-configured', 'no faucet is configured')
+  return faucet
+}
+
+/**
+ * Mints test USDC into the confidential balance of `account` (G… or C…) and waits for the ledger. Within the cool-down
+ * an account gets one deposit, however many requests and processes ask. A grant whose deposit provably did not arrive
+ * is returned, and the account may ask again at once.
+ * @throws Refusal `account-unregistered`; `faucet-cooldown`, with the `hash` of the last grant; `deposit-failed` when
+ *   nothing was granted; `unavailable`, `faucet-busy`, `deposit-open`
+ */
+export async function fund(db: Database, faucet: Faucet, account: string): Promise<FaucetResult> {
+  await requireRegistration(faucet, account)
+  const { amount, coolDown, patience } = faucet.rules
+  const deadline = faucet.now().getTime() + patience
+  for (;;) {
+    const claimed = await claimGrant(db, { account, amount, coolDown })
+    if ('retryAfter' in claimed) throw await tooSoon(db, claimed, coolDown)
+    const { claim } = claimed
+    const deposit = await faucet.granting.grant(db, { ...claim, amount }, deadline - faucet.now().getTime())
+    if (deposit?.status === 'succeeded' && deposit.hash !== null) return { hash: deposit.hash }
+    // Another program used the faucet's sequence number first. The grant was returned, and is claimed again.
+    if (deposit && wasOvertaken(deposit) && faucet.now().getTime() < deadline) continue
+    if (await returnGrant(db, claim)) throw new Refusal('faucet-busy', 'the faucet is busy: nothing was granted')
+    const grant = await findGrant(db, claim)
+    if (grant?.status === 'returned') throw failed(grant.contractError)
+    throw new Refusal('deposit-open', 'it is not known yet whether the deposit has arrived')
+  }
+}
+
+/** True if the deposit expired while it was still valid: then another transaction has used its sequence number. */
+const wasOvertaken = ({ status, createdAt, settledAt }: Transfer) =>
+  status === 'expired' && settledAt !== null && settledAt.getTime() < createdAt.getTime() + VALIDITY * 1000
+
+async function tooSoon(
+  db: Database,
+  { retryAfter, transfer }: { retryAfter: number; transfer: string | null },
+  coolDown: number,
+): Promise<Refusal> {
+  const hash = transfer === null ? undefined : await findDepositHash(db, transfer)
+  const message = `the faucet gives to an account once in ${coolDown} seconds`
+  return new Refusal('faucet-cooldown', message, { retryAfter, ...(hash !== undefined && { details: { hash } }) })
+}
+
+async function requireRegistration({ network, token }: Faucet, account: string): Promise<void> {
+  const key = (await lookUpViewingKeys({ network, token }, [account])).get(account)
+  if (key === null) throw new Refusal('not-wired', 'the configured contract is no confidential token')
+  if (key === undefined) throw unregistered()
+}
+
+function failed(contractError: number | null): Refusal {
+  if (contractError === NOT_REGISTERED) return unregistered()
+  return new Refusal('deposit-failed', 'the deposit failed')
+}
+
+function unregistered(): Refusal {
+  return new Refusal('account-unregistered', 'the account is not registered with the confidential token')
+}
+
+/**
+ * The ledger account of a user: that of a wallet session, else the first wallet that is joined to the user, else the
+ * address of the newest linked contractor record that has one.
+ * @throws Refusal `account-missing` when there is none
+ */
+export async function findLedgerAccount(db: Database, session: Session, now: Date): Promise<string> {
+  if (session.kind === 'ledger') return session.sub
+  const user = await admitUser({ db, now }, session)
+  const [joined] = await provenAccounts(db, user)
+  if (joined !== undefined) return joined
+  const ids = user.records.map(({ id }) => id)
+  const rows =
+    ids.length === 0
+      ? []
+      : await db
+          .select({ id: contractors.id, address: contractors.address })
+          .from(contractors)
+          .where(and(inArray(contractors.id, ids), isNotNull(contractors.address)))
+  const [newest] = rows.sort((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
+  if (!newest?.address) throw new Refusal('account-missing', 'no ledger account')
+  return newest.address
+}

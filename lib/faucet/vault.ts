@@ -1,0 +1,35 @@
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { readBalance, readUnderlyingAsset, type StellarAsset } from '#lib/stellar/asset.ts'
+import type { EntryReader } from '#lib/stellar/entries.ts'
+import { formatUnits } from '#lib/text/money.ts'
+
+/** The address (G… or C…) that backs the confidential balances, and what it holds as a decimal of seven places. */
+export interface VaultState {
+  vault: string
+  held: string
+}
+
+/** Reads the vault from the ledger. */
+export interface Vault {
+  /** @throws Refusal `unavailable`; `not-wired` when the contract is no confidential token, or has no Stellar asset */
+  read(): Promise<VaultState>
+}
+
+/** @param address the contract or account that holds the asset behind `token`: the token itself, or a bridge */
+export function openVault(given: { server: EntryReader; token: string; address: string }): Vault {
+  const { server, token, address } = given
+  // A token cannot change its asset, so it is asked for once.
+  let underlying: StellarAsset | undefined
+  return {
+    read: async () => {
+      underlying ??= await readUnderlyingAsset(server, token)
+      return { vault: address, held: formatUnits(await readBalance(server, underlying, address)) }
+    },
+  }
+}
+
+/** @throws Refusal `vault-not-configured` when neither vault nor token is configured */
+export function requireVault(vault: Vault | undefined): Vault {
+  if (!vault) throw new Refusal('vault-not-configured', 'no bridge vault is configured')
+  return vault
+}

@@ -1,0 +1,154 @@
+import { randomBytes } from 'node:crypto'
+import { Keypair } from '@stellar/stellar-sdk'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { generateRelayKey, parsePrivateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
+import { composeSettings } from '#lib/server/settings.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import { ensureXlm } from './accounts.ts'
+import { type Provisioning, provisionChannels } from './channels.ts'
+import { completeEnv, readVariables, type Section } from './env-file.ts'
+import { type FaucetPlan, planFaucet, readFaucetFunds, tryFaucet } from './faucet.ts'
+import { checkDeployment, type DeployedToken } from './token.ts'
+
+const XLM = 10_000_000n
+/**
+ * Friendbot fills up an account that has less, in stroops: the sponsor pays a day's fees, the faucet those of its
+ * grants.
+ */
+const SPONSOR_XLM = 1_000n * XLM
+const FAUCET_XLM = 100n * XLM
+/**
+ * A faucet that gives XLM is filled up below `least` (stroops), and gives `amount` XLM, so that it lasts for many
+ * grants.
+ */
+const NATIVE_FAUCET = { least: 2_000n * XLM, amount: '100' }
+/** The version of the confidential token's interface that lib/wallet implements. */
+const INTERFACE = '0.8.0'
+/** The default passphrase of the embedded ledger, and so of the network `local`. */
+const LOCAL_PASSPHRASE = 'Standalone Network ; February 2017'
+
+/**
+ * Makes or checks what a service needs on the network of a deployment: sponsor, faucet, channels. Run again it leaves
+ * all as it is. Resolves to the text of the environment file.
+ * @throws ConfigurationError, before anything is changed, for a document, key or file that is wrong; Refusal
+ */
+export async function provision(wanted: Provisioning): Promise<string> {
+  const { document, say } = wanted
+  const { network: name, passphrase, rpcUrl } = document
+  const network = openNetwork({ name, passphrase, rpcUrl, pollMs: name === 'local' ? 250 : 1000 })
+  say(`network  ${name}, ${rpcUrl}`)
+  const deployed = await checkDeployment(network, document)
+  const { asset } = deployed.asset
+  say(`token    ${deployed.token}, over ${asset.isNative() ? 'XLM' : `${asset.getCode()}:${asset.getIssuer()}`}`)
+  if (document.interface && document.interface !== INTERFACE) {
+    say(
+      `         of interface ${document.interface}: relays need ${INTERFACE} and may fail with it; everything else works`,
+    )
+  }
+  const kept = readVariables(wanted.kept)
+  const faucet = await planFaucet(network, deployed, wanted.given.FAUCET_SEED ?? kept.FAUCET_SEED)
+  const text = completeEnv(wanted.kept, composeSections(wanted, deployed, faucet), {
+    file: wanted.file,
+    growing: ['CHANNEL_SEEDS'],
+  })
+  // A setting that the boot would refuse is refused here, such as one key with two duties.
+  const environment = readEnvironment(readVariables(text))
+  const settings = composeSettings(environment)
+  wanted.keep(text)
+  const funder = { network, friendbotUrl: deployed.friendbotUrl }
+  const sponsor = settings.sponsor?.keypair.publicKey() ?? ''
+  say(`sponsor  ${sponsor}${(await ensureXlm(funder, sponsor, SPONSOR_XLM)) ? ', filled up by friendbot' : ''}`)
+  if ('none' in faucet) {
+    say(`faucet   none: ${faucet.none}. /funding/faucet will answer 501`)
+  } else {
+    const address = faucet.keypair.publicKey()
+    const isFilled = await ensureXlm(funder, address, faucet.kind === 'native' ? NATIVE_FAUCET.least : FAUCET_XLM)
+    await tryFaucet(network, deployed, faucet, environment.FAUCET_AMOUNT)
+    const does = { issuer: 'mints', holder: 'gives what it holds', native: 'gives XLM' }[faucet.kind]
+    say(`faucet   ${address}, ${does}${isFilled ? ', filled up by friendbot' : ''}`)
+  }
+  const held = 'none' in faucet ? undefined : await readFaucetFunds(network, deployed, faucet)
+  const funds = shareOf(held, wanted.channels)
+  if (held !== undefined) say(`faucet   it has ${formatUnits(held)} to give; a channel is given ${formatUnits(funds)}`)
+  const databaseUrl = wanted.given.DATABASE_URL
+  const hasFaucet = !('none' in faucet)
+  await provisionChannels({ ...wanted, databaseUrl, environment, funder, deployed, hasFaucet, funds })
+  return text
+}
+
+/**
+ * The amount that each channel is given, in base units. A faucet that cannot mint spends at most half of its funds
+ * (`held`) on all of them.
+ */
+function shareOf(held: bigint | undefined, channels: number): bigint {
+  if (held === undefined || channels === 0) return CHANNEL_FUNDS
+  const share = held / BigInt(2 * channels)
+  return share < CHANNEL_FUNDS ? share : CHANNEL_FUNDS
+}
+
+/** Every line of the environment. A key that the file has is kept, one that was given is used, any other is made. */
+function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: FaucetPlan): Section[] {
+  const { document, given, channels } = wanted
+  const kept = readVariables(wanted.kept)
+  const { network, rpcUrl, passphrase, bridgeVault } = document
+  const isNative = deployed.asset.asset.isNative()
+  const sections: Section[] = [
+    {
+      heading: `The confidential token on ${network === 'local' ? 'a local network' : network}`,
+      variables: {
+        STELLAR_NETWORK: network,
+        STELLAR_RPC_URL: kept.STELLAR_RPC_URL ?? rpcUrl,
+        ...(network === 'local' && passphrase !== LOCAL_PASSPHRASE && { DEVNET_PASSPHRASE: passphrase }),
+        ...(network === 'local' && given.DEVNET_PROOFS !== 'real' && { DEVNET_PROOFS: given.DEVNET_PROOFS }),
+        CONFIDENTIAL_TOKEN: deployed.token,
+        ...(bridgeVault && { BRIDGE_VAULT_ADDRESS: bridgeVault }),
+      },
+    },
+    {
+      heading: 'The keys of the service: sessions, fees, the faucet',
+      variables: {
+        SESSION_SECRET: given.SESSION_SECRET ?? kept.SESSION_SECRET ?? randomBytes(32).toString('base64url'),
+        SPONSOR_SEED: given.SPONSOR_SEED ?? kept.SPONSOR_SEED ?? Keypair.random().secret(),
+        ...(!('none' in faucet) && { FAUCET_SEED: faucet.keypair.secret() }),
+        ...(isNative && { FAUCET_AMOUNT: kept.FAUCET_AMOUNT ?? NATIVE_FAUCET.amount }),
+      },
+    },
+  ]
+  return channels === 0 ? sections : [...sections, ...composeRelaySections(wanted, kept, !('none' in faucet))]
+}
+
+/** The variables that choose a relay's prover. */
+const PROVER_VARIABLES = ['PROVER_CIRCUITS', 'PROVER_CRS', 'RELAY_PROVER'] as const
+
+function composeRelaySections(
+  { document, given, channels }: Provisioning,
+  kept: Record<string, string>,
+  hasFaucet: boolean,
+): Section[] {
+  const seeds = [...new Set([...(kept.CHANNEL_SEEDS?.split(',') ?? []), ...given.CHANNEL_SEEDS])]
+  while (seeds.length < channels) seeds.push(Keypair.random().secret())
+  const key = given.RELAY_PRIVATE_KEY ?? parsePrivateRelayKey(kept.RELAY_PRIVATE_KEY ?? '') ?? generateRelayKey()
+  const chosen = PROVER_VARIABLES.flatMap((name) => {
+    const value = given[name] ?? kept[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  const prover = Object.fromEntries(chosen)
+  const isUsable = hasFaucet && (chosen.length > 0 || document.network === 'local')
+  const enabled = kept.BATCH_ENABLED ?? (isUsable ? 'true' : undefined)
+  return [
+    {
+      heading: 'Batch jobs, for service and relays',
+      variables: { RELAY_PUBLIC_KEY: JSON.stringify(publicHalf(key)), ...(enabled && { BATCH_ENABLED: enabled }) },
+    },
+    {
+      heading: 'For relays alone: the service works without these lines, and then cannot read an amount',
+      variables: {
+        CHANNEL_SEEDS: seeds.join(','),
+        RELAY_PRIVATE_KEY: JSON.stringify(key),
+        ...prover,
+      },
+    },
+  ]
+}

@@ -1,0 +1,82 @@
+import { Address, type xdr } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { ConfigurationError } from '#lib/config/environment.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { readInstance, readUnderlyingAsset, type StellarAsset, settingOf } from '#lib/stellar/asset.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { readAuditorKey } from '#lib/wallet/account.ts'
+import type { DeploymentDocument } from './document.ts'
+
+/** A deployment as the ledger describes it. */
+export interface DeployedToken {
+  /** the confidential token, C… */
+  token: string
+  asset: StellarAsset
+  /** undefined where the network has none */
+  friendbotUrl: string | undefined
+}
+
+const NETWORK = z.object({ passphrase: z.string(), friendbotUrl: z.string().optional() })
+
+/**
+ * Checks a deployment document against the ledger: that the RPC is of its network, that its token is there and is a
+ * confidential token, and that asset, verifier and auditor are those of the token.
+ * @throws ConfigurationError for a document that is wrong; Refusal `unavailable`
+ */
+export async function checkDeployment(network: Network, document: DeploymentDocument): Promise<DeployedToken> {
+  const { passphrase, friendbotUrl } = await network.call('getNetwork', {}, NETWORK)
+  if (passphrase !== document.passphrase) throw wrong(`its RPC is of another network: "${passphrase}"`)
+  const { token, underlying, verifier, auditor } = document.contracts
+  const instance = await readInstance(network.server, token)
+  if (!instance) throw wrong(`the ledger has no contract ${token}: was the network reset since?`)
+  const asset = await readUnderlyingAsset(network.server, token).catch((error: unknown) => {
+    throw error instanceof Refusal && error.code === 'not-wired' ? wrong(`contracts.token: ${error.message}`) : error
+  })
+  if (underlying && underlying !== asset.contract) throw foreign('contracts.underlying', asset.contract)
+  if (asset.asset.contractId(passphrase) !== asset.contract)
+    throw wrong('contracts.underlying: is not the contract of the asset that it names')
+  checkAsset(document, asset)
+  checkSetting(instance, 'Verifier', 'contracts.verifier', verifier)
+  const registry = checkSetting(instance, 'Auditor', 'contracts.auditor', auditor)
+  if (registry) await checkAuditor(network, document, registry)
+  return { token, asset, friendbotUrl }
+}
+
+function checkAsset({ asset: named }: DeploymentDocument, { asset, contract }: StellarAsset): void {
+  if (!named) return
+  if (named.contract && named.contract !== contract) throw foreign('asset.contract', contract)
+  if ((named.issuer ?? undefined) !== asset.getIssuer()) throw foreign('asset.issuer', asset.getIssuer() ?? 'none')
+  if (named.code !== asset.getCode() && !asset.isNative()) throw foreign('asset.code', asset.getCode())
+}
+
+/** The address that the token keeps under `name`, if it does. */
+function checkSetting(
+  instance: xdr.ScContractInstance,
+  name: string,
+  field: string,
+  named: string | undefined,
+): string | undefined {
+  const setting = settingOf(instance, name)
+  if (setting?.type !== 'scvAddress') return undefined
+  const found = Address.fromScVal(setting).toString()
+  if (named && named !== found) throw foreign(field, found)
+  return found
+}
+
+async function checkAuditor(network: Network, { auditor, contracts }: DeploymentDocument, registry: string) {
+  const deployment = { rpc: network.server, passphrase: network.passphrase, token: contracts.token, auditor: registry }
+  const key = await readAuditorKey(deployment, auditor.id).catch((cause: unknown) => {
+    if (cause instanceof Refusal) throw wrong(`auditor.id: the registry has no usable key of auditor ${auditor.id}`)
+    throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+  })
+  const found = Buffer.from(key).toString('hex')
+  if (auditor.key && auditor.key !== found) throw foreign('auditor.key', found)
+}
+
+function foreign(field: string, found: string): ConfigurationError {
+  return wrong(`${field}: the token's own is ${found}`)
+}
+
+function wrong(problem: string): ConfigurationError {
+  return new ConfigurationError('--deployment', problem)
+}

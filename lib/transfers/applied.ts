@@ -1,0 +1,93 @@
+import { eq } from 'drizzle-orm'
+import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
+import type { LedgerRecord } from './decide.ts'
+import { addEnvelope, lockOpenTransfer } from './envelopes.ts'
+import { auditRecorded, linkEarlierPayout, linkRivalsPayout, type Proposal, rowOf } from './record.ts'
+import { sponsorRefused } from './refusal-reason.ts'
+import { type Books, fieldsOf, findTransferOfHash, type RecordedTransfer } from './rows.ts'
+
+/**
+ * Records a transaction that its client has sent by itself and that stands on the ledger as a success. Its bid is zero,
+ * because the client has paid the fee. If a transfer of this sequence number to the same recipient is open, the
+ * transaction is its payment: it joins as an envelope, and the next poll settles the transfer. Otherwise it becomes a
+ * settled transfer of its own and pays a payout that was made before the ledger closed: first that of an earlier
+ * transfer with this number.
+ * @throws SponsorRefusal when the payout that the client names does not fit
+ */
+export async function recordApplied(
+  db: Database,
+  proposal: Proposal,
+  { record, books }: { record: LedgerRecord; books: Books },
+): Promise<RecordedTransfer> {
+  const { inner, intent, terms } = proposal
+  const fits = await transact(db, async (tx) => {
+    const open = await lockOpenTransfer(tx, intent.from)
+    if (await findTransferOfHash(tx, inner.hashHex)) return true
+    await terms.confirm?.(tx)
+    const isPaid = open && open.sequenceNumber === intent.sequenceNumber && open.recipient === intent.to
+    return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, { record, books }))
+  })
+  // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
+  if (!fits) throw sponsorRefused('payout')
+  const recorded = await findTransferOfHash(db, inner.hashHex)
+  if (!recorded) throw new Error('the transfer that was just recorded cannot be found')
+  return recorded
+}
+
+/** False if the payout that the client names is not that of the open transfer. */
+async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, record: LedgerRecord): Promise<boolean> {
+  const { inner, terms, now } = proposal
+  await addEnvelope(tx, open, envelopeOf(proposal, record))
+  const linked = await linkRivalsPayout(tx, open, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
+  await auditRecorded(tx, linked ?? open, inner, now)
+  return linked !== undefined
+}
+
+/** @throws SponsorRefusal, which rolls everything back, if the payout that the client names does not fit */
+async function settleApplied(
+  tx: Database,
+  proposal: Proposal,
+  { record, books }: { record: LedgerRecord; books: Books },
+): Promise<true> {
+  const { inner, intent, terms, now } = proposal
+  const [written] = await tx
+    .insert(transfers)
+    .values({
+      ...rowOf(intent, now),
+      quotaAccount: terms.quotaAccount ?? null,
+      organisation: await organisationOfWallet(tx, intent.from),
+      recordedLedger: record.ledger,
+      bid: 0n,
+      status: 'succeeded',
+      settledAt: now,
+      ...fieldsOf({ record, feeCharged: 0n }),
+    })
+    .returning()
+  if (!written) throw new Error('the insert of a transfer returned no row')
+  if (!(await addEnvelope(tx, written, envelopeOf(proposal, record)))) {
+    // The same request, made twice at once: the other one has written it down.
+    await tx.delete(transfers).where(eq(transfers.id, written.id))
+    return true
+  }
+  const linked = await linkEarlierPayout(tx, written, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
+  if (!linked) throw sponsorRefused('payout')
+  await auditRecorded(tx, linked, inner, now)
+  await books(tx, linked, now)
+  return true
+}
+
+/** The end of the second in which the ledger closed: its time is cut to whole seconds. */
+const closeOf = ({ closedAt }: LedgerRecord) => new Date((closedAt + 1) * 1000)
+
+/**
+ * The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it.
+ */
+const envelopeOf = ({ inner, intent }: Proposal, { closedAt }: LedgerRecord) => ({
+  innerHash: inner.hashHex,
+  outerHash: null,
+  signed: null,
+  bid: 0n,
+  maxTime: Math.min(Number(intent.maxTime), closedAt),
+})

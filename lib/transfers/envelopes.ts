@@ -1,0 +1,146 @@
+import { and, eq } from 'drizzle-orm'
+import { type Envelope, envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { findEnvelopes, findTransferOfHash, type RecordedTransfer } from './rows.ts'
+
+/** Envelopes that may compete for one transfer: each is one more to look up. */
+const MOST_ENVELOPES = 3
+
+/** The first to commit has the account's one open transfer, and the others join it, unless it is decided meanwhile. */
+const ATTEMPTS = 5
+
+/** The columns that a transfer begins with. */
+type NewTransfer = Pick<
+  Transfer,
+  'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
+> &
+  Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
+
+/** The transaction that is signed for a transfer. */
+interface NewEnvelope {
+  /** 64 hex digits */
+  innerHash: string
+  outerHash: string | null
+  /** base64 XDR; null if there is nothing to send */
+  signed: string | null
+  /** stroops */
+  bid: bigint
+  /** unix seconds */
+  maxTime: number
+}
+
+/**
+ * The result of recording an envelope. `begun`: it has a transfer of its own. `joined`: it competes for the open transfer of
+ * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
+ */
+export type Recording =
+  | ({ kind: 'begun' | 'joined'; extra: bigint } & RecordedTransfer)
+  | ({ kind: 'known' } & RecordedTransfer)
+  | { kind: 'refused'; reason: 'another-open' | 'other-recipient' | 'too-many-envelopes'; until: number }
+
+/**
+ * Writes an envelope down before it is sent, inside the caller's SQL transaction. An account has at most one open transfer:
+ * an envelope of the same number to the same recipient joins it, under the lock of its row, which the decision takes, too.
+ */
+export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const [begun] = await tx
+      .insert(transfers)
+      .values({ ...transfer, bid: envelope.bid })
+      .onConflictDoNothing()
+      .returning()
+    if (begun) return await begin(tx, begun, envelope)
+    const open = await lockOpenTransfer(tx, transfer.account)
+    if (open) return await join(tx, open, transfer, envelope)
+  }
+  throw new Error('the open transfers of an account change faster than they can be locked')
+}
+
+/** The account's open transfer, locked against its decision. */
+export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
+  const [open] = await tx
+    .select()
+    .from(transfers)
+    .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
+    .for('no key update')
+  return open
+}
+
+async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<Recording> {
+  const added = await addEnvelope(tx, transfer, envelope)
+  if (added) return { kind: 'begun', extra: envelope.bid, transfer, envelopes: [added] }
+  // The same envelope was recorded before, and its transfer decided.
+  await tx.delete(transfers).where(eq(transfers.id, transfer.id))
+  return await joinKnown(tx, envelope)
+}
+
+async function join(
+  tx: Database,
+  open: Transfer,
+  { sequenceNumber, recipient, sponsor = null }: NewTransfer,
+  envelope: NewEnvelope,
+): Promise<Recording> {
+  // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
+  // before the first is answered.
+  const known = await findTransferOfHash(tx, envelope.innerHash)
+  if (known) return { kind: 'known', ...known }
+  const rivals = await findEnvelopes(tx, open.id)
+  const refused = (reason: (Recording & { kind: 'refused' })['reason']): Recording => ({
+    kind: 'refused',
+    reason,
+    until: Math.max(...rivals.map(({ maxTime }) => maxTime)),
+  })
+  // The books of a transfer are one sponsor's: after a change of its key the next transfer has the new one.
+  if (open.sequenceNumber !== sequenceNumber || open.sponsor !== sponsor) return refused('another-open')
+  if (open.recipient !== recipient) return refused('other-recipient')
+  if (rivals.length >= MOST_ENVELOPES) return refused('too-many-envelopes')
+  if (!(await addEnvelope(tx, open, envelope))) return await joinKnown(tx, envelope)
+  const extra = envelope.bid > open.bid ? envelope.bid - open.bid : 0n
+  const bid = open.bid + extra
+  if (extra > 0n) await tx.update(transfers).set({ bid }).where(eq(transfers.id, open.id))
+  return { kind: 'joined', extra, transfer: { ...open, bid }, envelopes: await findEnvelopes(tx, open.id) }
+}
+
+/** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
+export async function addEnvelope(
+  tx: Database,
+  transfer: Transfer,
+  envelope: NewEnvelope,
+): Promise<Envelope | undefined> {
+  const [added] = await tx
+    .insert(envelopes)
+    .values({ ...envelope, transfer: transfer.id })
+    .onConflictDoNothing()
+    .returning()
+  return added
+}
+
+async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
+  const known = await findTransferOfHash(tx, innerHash)
+  if (!known) throw new Error('the outer hash is taken by another envelope')
+  return { kind: 'known', ...known }
+}
+
+/**
+ * Replaces the signatures of an envelope that the network refused by newer ones, under the lock of its transfer. The outer
+ * hash changes with them, so a look-up that began before cannot decide the transfer. Nothing changes if the transfer has
+ * ended, or another request was first.
+ */
+export async function renewEnvelope(
+  db: Database,
+  { innerHash, outerHash, transfer }: Envelope,
+  renewed: Pick<NewEnvelope, 'outerHash' | 'signed'>,
+): Promise<void> {
+  await transact(db, async (tx) => {
+    const [open] = await tx
+      .select({ id: transfers.id })
+      .from(transfers)
+      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
+      .for('no key update')
+    if (!open || outerHash === null) return
+    await tx
+      .update(envelopes)
+      .set({ ...renewed, resultCode: null })
+      .where(and(eq(envelopes.innerHash, innerHash), eq(envelopes.outerHash, outerHash)))
+  })
+}

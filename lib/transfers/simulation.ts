@@ -1,0 +1,147 @@
+import { xdr } from '@stellar/stellar-sdk'
+import { z } from 'zod'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import type { InnerTransaction } from './fee-bump.ts'
+import { sponsorRefused } from './refusal-reason.ts'
+
+const SIMULATION = z.object({
+  latestLedger: z.number().int(),
+  error: z.string().optional(),
+  transactionData: z.string().optional(),
+  minResourceFee: z.string().regex(/^\d+$/).optional(),
+})
+
+/** The network's answer to a simulation. */
+export interface Simulation {
+  /** the resources that the call needs, the network's own margins included */
+  resources: xdr.SorobanResources
+  /** stroops that the network asks for them at the least, its own margins included */
+  minResourceFee: bigint
+  /** the ledger on whose state it ran */
+  latestLedger: number
+}
+
+/**
+ * Runs `inner` on the network's present state with its authorization enforced, so that what would fail is refused
+ * unpaid: a failed transaction costs the sponsor as much as a good one.
+ * @throws SponsorRefusal `would-fail` with the host's error; Refusal `unavailable`
+ */
+export async function simulate(network: Network, inner: InnerTransaction): Promise<Simulation> {
+  const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
+  const transaction = Buffer.from(envelope.toXdr()).toString('base64')
+  const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)
+  if (answer.error !== undefined) {
+    throw sponsorRefused('would-fail', { detail: hostError(answer.error), asOf: answer.latestLedger })
+  }
+  const { latestLedger, minResourceFee } = answer
+  if (minResourceFee === undefined) throw unreadable()
+  return {
+    resources: decodeResources(answer.transactionData ?? ''),
+    minResourceFee: BigInt(minResourceFee),
+    latestLedger,
+  }
+}
+
+/** @throws Refusal `unavailable`: an answer without resources is neither a yes nor a no */
+function decodeResources(transactionData: string): xdr.SorobanResources {
+  try {
+    return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources
+  } catch (cause) {
+    throw unreadable(cause)
+  }
+}
+
+const unreadable = (cause?: unknown) =>
+  new Refusal('unavailable', "the RPC's answer to the simulation cannot be read", { cause })
+
+/** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */
+function hostError(print: string): string {
+  return /Error\(\w+, #?\w+\)/.exec(print)?.[0] ?? 'it cannot be simulated'
+}
+
+/**
+ * Non-refundable fees follow what a transaction declares, not what it uses. So a declaration may exceed the need by a
+ * quarter, or by a small absolute amount where that is more. A declaration that falls short fails on the ledger, at the
+ * sponsor's cost, and simulation does not notice it.
+ * @param needed what simulation found, its margins included
+ * @throws SponsorRefusal
+ */
+export function checkResources(declared: xdr.SorobanResources, needed: xdr.SorobanResources): void {
+  if (declared.instructions > allowance(needed.instructions, 1_000_000)) throw sponsorRefused('excess-instructions')
+  const tooManyBytes =
+    declared.diskReadBytes > allowance(needed.diskReadBytes, 1024) ||
+    declared.writeBytes > allowance(needed.writeBytes, 1024)
+  if (tooManyBytes) throw sponsorRefused('excess-bytes')
+  const tooLittle =
+    declared.instructions < withoutMargin(needed.instructions) ||
+    declared.diskReadBytes < needed.diskReadBytes ||
+    declared.writeBytes < needed.writeBytes
+  if (tooLittle) throw sponsorRefused('too-few-resources')
+  checkFootprint(declared.footprint, needed.footprint)
+}
+
+/** Stroops by which a declared resource fee may exceed twice the need. */
+const FEE_SLACK = 100_000n
+
+/** Stroops that the rent of the entries grows by, at most, while a signed transaction is on its way. */
+const RENT_DRIFT = 1_000n
+
+/**
+ * Stroops, at the highest fees that a network has asked: for 10,000 instructions, a byte, an entry of the footprint.
+ */
+const DEAREST = { instructions: 25, byte: 12, entry: 10_000 }
+
+/**
+ * Holds the declared resource fee against what the call needs. The network takes the fee for what is declared first,
+ * and what is left must cover rent and events: where it does not, the transaction fails on the ledger, at the sponsor's
+ * cost. So a declaration beyond the need must be paid for. A fee far above the need would only tie up the sponsor's
+ * float.
+ * @param needed what simulation found, its margins included; `fee` in stroops
+ * @throws SponsorRefusal
+ */
+export function checkResourceFee(
+  declared: { fee: bigint; resources: xdr.SorobanResources },
+  needed: { fee: bigint; resources: xdr.SorobanResources },
+): void {
+  const extra = feeOfExcess(declared.resources, needed.resources)
+  if (declared.fee + RENT_DRIFT < needed.fee + extra) throw sponsorRefused('low-resource-fee')
+  if (declared.fee > 2n * needed.fee + FEE_SLACK) throw sponsorRefused('excess-resource-fee')
+}
+
+function feeOfExcess(declared: xdr.SorobanResources, needed: xdr.SorobanResources): bigint {
+  const above = (measure: (resources: xdr.SorobanResources) => number) =>
+    Math.max(0, measure(declared) - measure(needed))
+  const instructions = above((resources) => resources.instructions)
+  const bytes = above((resources) => resources.diskReadBytes) + above((resources) => resources.writeBytes)
+  const entries = above(({ footprint }) => footprint.readOnly.length + 2 * footprint.readWrite.length)
+  const { instructions: rate, byte, entry } = DEAREST
+  return BigInt(Math.ceil((instructions * rate) / 10_000) + bytes * byte + entries * entry)
+}
+
+function allowance(need: number, slack: number): number {
+  return Math.max(Math.floor(need * 1.25), need + slack)
+}
+
+/** Simulation adds 4 percent to the instructions, or 50,000 where that is more. */
+function withoutMargin(instructions: number): number {
+  return Math.floor(Math.min(instructions / 1.04, instructions - 50_000))
+}
+
+/** How many more entries than the call touches may be declared: each costs a fee, whether it is used or not. */
+const SPARE_ENTRIES = 4
+
+function checkFootprint(declared: xdr.LedgerFootprint, needed: xdr.LedgerFootprint): void {
+  const writable = new Set(declared.readWrite.map(nameOf))
+  const known = new Set([...declared.readOnly.map(nameOf), ...writable])
+  const covered =
+    needed.readWrite.every((key) => writable.has(nameOf(key))) && needed.readOnly.every((key) => known.has(nameOf(key)))
+  if (!covered) throw sponsorRefused('too-few-resources')
+  if (known.size > needed.readOnly.length + needed.readWrite.length + SPARE_ENTRIES) {
+    throw sponsorRefused('excess-footprint')
+  }
+}
+
+function nameOf(key: xdr.LedgerKey): string {
+  return Buffer.from(key.toXdr()).toString('latin1')
+}

@@ -1,0 +1,116 @@
+import type { Keypair, xdr } from '@stellar/stellar-sdk'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { AccountReading, ReadAccount } from '#lib/stellar/account.ts'
+import { isLagging, type Network } from '#lib/stellar/network.ts'
+import type { SponsorRules } from './policy.ts'
+import type { QuotaLimits } from './quota.ts'
+import type { Submission } from './submission.ts'
+
+/** The fee sponsor of a process: its key, its rules, and what it works with. */
+export interface Sponsor {
+  keypair: Keypair
+  rules: SponsorRules
+  limits: QuotaLimits
+  network: Network
+  submission: Submission
+  /** the addresses that the service controls: those of its keys, and the channels of every relay */
+  controlledAddresses: (db: Database) => Promise<ReadonlySet<string>>
+  /** stroops that the sponsor may spend, as of at least the given ledger */
+  readFloat: (ledger: number) => Promise<bigint>
+  /** stroops that the sponsor may spend, read from the ledger now */
+  readBalance: () => Promise<bigint>
+  now: () => Date
+}
+
+export function openSponsor(
+  given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'submission' | 'now'>,
+): Sponsor {
+  const { submission, now } = given
+  const address = given.keypair.publicKey()
+  return {
+    ...given,
+    controlledAddresses: openControlledAddresses(given.rules.controlled, now),
+    readFloat: openFloat(submission.readAccount, address),
+    readBalance: () => readAvailableBalance(submission.readAccount, address),
+  }
+}
+
+/** A channel that a relay adds counts as controlled at most this much later. */
+const REREAD_MS = 30_000
+
+/**
+ * Every address that the service controls: those of the keys that this process has, `known`, and the channels of all
+ * relays, whose keys it may not have. None of them may pay, sign or be called.
+ */
+function openControlledAddresses(
+  known: ReadonlySet<string>,
+  now: () => Date,
+): (db: Database) => Promise<ReadonlySet<string>> {
+  let read: { at: number; addresses: ReadonlySet<string> } | undefined
+  return async (db) => {
+    const at = now().getTime()
+    if (!read || at - read.at > REREAD_MS) {
+      const channels = await db.selectDistinct({ address: relayChannels.address }).from(relayChannels)
+      read = { at, addresses: new Set([...known, ...channels.map(({ address }) => address)]) }
+    }
+    return read.addresses
+  }
+}
+
+/** Stroops that the network holds back for each entry that an account pays the reserve of. */
+const BASE_RESERVE = 5_000_000n
+
+/** Stroops that an account may spend on fees, as of a ledger. */
+interface Reading {
+  balance: bigint
+  ledger: number
+}
+
+/**
+ * The stroops that the ledger lets `address` spend on fees: its balance without reserve and selling liabilities.
+ * An account that does not exist has nothing.
+ * @throws Refusal `unavailable`
+ */
+export async function readAvailableBalance(read: ReadAccount, address: string): Promise<bigint> {
+  return balanceOf(await read(address)).balance
+}
+
+function balanceOf({ account, latestLedger }: AccountReading): Reading {
+  return { balance: account ? availableBalance(account) : 0n, ledger: latestLedger }
+}
+
+/** The stroops that an account may spend on fees, by its entry. Never negative. */
+export function availableBalance(account: xdr.AccountEntry): bigint {
+  const v1 = account.ext.type === 'v1' ? account.ext.v1 : undefined
+  const v2 = v1?.ext.type === 'v2' ? v1.ext.v2 : undefined
+  const reserves = 2 + account.numSubEntries + (v2?.numSponsoring ?? 0) - (v2?.numSponsored ?? 0)
+  const available = account.balance - BigInt(reserves) * BASE_RESERVE - (v1?.liabilities.selling ?? 0n)
+  return available > 0n ? available : 0n
+}
+
+/**
+ * Reads the sponsor's balance once per ledger, for all requests together. A node that lags gives a balance from which
+ * later fees have not been taken, so an older reading never replaces a newer one.
+ */
+export function openFloat(read: ReadAccount, sponsor: string): (ledger: number) => Promise<bigint> {
+  let known: { ledger: number; balance: Promise<bigint> } | undefined
+  let newest: Reading | undefined
+
+  async function readNewest(): Promise<bigint> {
+    const reading = balanceOf(await read(sponsor))
+    if (!newest || !isLagging(reading.ledger, newest.ledger)) newest = reading
+    return newest.balance
+  }
+
+  return (ledger) => {
+    if (!known || (known.ledger !== ledger && !isLagging(ledger, known.ledger))) {
+      const reading = { ledger, balance: readNewest() }
+      known = reading
+      reading.balance.catch(() => {
+        if (known === reading) known = undefined
+      })
+    }
+    return known.balance
+  }
+}

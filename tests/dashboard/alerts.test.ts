@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import { Keypair } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { type LedgerReader, ledgerFamilies } from '#lib/dashboard/ledger-metrics.ts'
+import { scrape } from '#lib/dashboard/scrape.ts'
+import { stateFamilies } from '#lib/dashboard/state-metrics.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const RULES = z.object({
+  groups: z.array(
+    z.strictObject({
+      name: z.string(),
+      rules: z.array(
+        z.strictObject({
+          alert: z.string().regex(/^Payroll[A-Za-z]+$/),
+          expr: z.string().min(1),
+          for: z.string().regex(/^\d+[mh]$/),
+          labels: z.strictObject({ severity: z.enum(['page', 'ticket']) }),
+          annotations: z.strictObject({ summary: z.string().min(1) }),
+        }),
+      ),
+    }),
+  ),
+})
+
+const rules = RULES.parse(parse(readFileSync('docs/alerts.yml', 'utf8'))).groups.flatMap((group) => group.rules)
+const NOW = new Date('2026-11-20T12:30:00Z')
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+})
+afterAll(() => clone.drop())
+
+test('every alert has its line in the runbook, and the other way round', () => {
+  const runbook = [...readFileSync('docs/operate.md', 'utf8').matchAll(/^\| `(Payroll\w+)` \| \S.* \| \S.* \|$/gm)]
+  expect(runbook.map(([, name]) => name).sort()).toEqual(rules.map(({ alert }) => alert).sort())
+})
+
+const call = async (_: string, __: object, schema: z.ZodType) =>
+  schema.parse({ latestLedger: 12, latestLedgerCloseTime: String(NOW.getTime() / 1000 - 7) })
+const network = { call } as LedgerReader
+
+test('every alert asks for a metric, and for a value of its label, that the service exports', async () => {
+  const limits = { transfersPerAccount: 1, stroopsPerAccount: 1n, dailyBudget: 1n }
+  const sponsor = { keypair: Keypair.random(), limits, readBalance: async () => 1n }
+  const text = await scrape({
+    database: async () => db,
+    network,
+    sponsor,
+    settings: { faucet: undefined },
+    now: () => NOW,
+  })
+  const asked = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(payroll_[a-z_]+)(?:\{(\w+)!?="([^"]*)"\})?/g)])
+  expect(new Set(asked.map(([, name]) => name)).size).toBeGreaterThan(8)
+  for (const [, name, label, value] of asked) {
+    expect(text).toMatch(new RegExp(`^# TYPE ${name} `, 'm'))
+    if (label) expect(text).toMatch(new RegExp(`^${name}\\{(.*,)?${label}="${value}"`, 'm'))
+  }
+})
+
+test('a state without records counts 0, and the age of its oldest record is 0', async () => {
+  const families = await stateFamilies(db, NOW)
+  const values = families.flatMap(({ name, samples }) =>
+    samples.map(({ labels, value }) => [`${name} ${Object.values(labels)}`, value] as const),
+  )
+  expect(values.every(([, value]) => value === 0)).toBe(true)
+  expect(values.map(([name]) => name)).toEqual(
+    expect.arrayContaining(['payroll_batches failed', 'payroll_channels problem', 'payroll_oldest_open_seconds batch']),
+  )
+})
+
+test('records are counted by state, and the oldest has its age', async () => {
+  await db.execute(`INSERT INTO organisations (id, name) VALUES ('00000000-0000-4000-8000-000000000001', 'one')`)
+  await db.execute(
+    `INSERT INTO batches (organisation, name, status, started_at) SELECT '00000000-0000-4000-8000-000000000001', 'b' || n, 'started',
+       timestamptz '2026-11-20T12:30:00Z' - n * interval '1 minute' FROM generate_series(1, 3) n`,
+  )
+  const families = await stateFamilies(db, NOW)
+  const figureOf = (name: string, label: string) =>
+    families.find((family) => family.name === name)?.samples.find(({ labels }) => Object.values(labels).includes(label))
+      ?.value
+  expect(figureOf('payroll_batches', 'started')).toBe(3)
+  expect(figureOf('payroll_oldest_open_seconds', 'batch')).toBe(180)
+})
+
+test('the lag of the RPC is the age of its last ledger', async () => {
+  const families = await ledgerFamilies(network, NOW)
+  expect(families.map(({ name, samples }) => [name, samples[0]?.value])).toEqual([
+    ['payroll_rpc_latest_ledger', 12],
+    ['payroll_rpc_lag_seconds', 7],
+  ])
+})

@@ -1,0 +1,364 @@
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { payoutColumns } from '#app/(operator)/batches/[id]/payout-columns.tsx'
+import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
+import type { Attention } from '#lib/dashboard/attention.ts'
+import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/dashboard/batches.ts'
+import { listJobs } from '#lib/dashboard/jobs.ts'
+import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
+import { listOrganisations } from '#lib/dashboard/organisations.ts'
+import { readAttention } from '#lib/dashboard/overview.ts'
+import { readPulse } from '#lib/dashboard/pulse.ts'
+import { listOldOpenTransfers } from '#lib/dashboard/standstill.ts'
+import { readTraffic } from '#lib/dashboard/traffic.ts'
+import { listTransfers } from '#lib/dashboard/transfers.ts'
+import { countShortages } from '#lib/dashboard/unpaid-items.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
+
+const NOW = new Date('2026-11-20T12:30:00Z')
+const before = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000)
+
+let database: CapturedDatabase
+let db: Database
+let organisation: string
+
+async function batch(
+  name: string,
+  status: string,
+  started: number,
+  counts: [payouts: number, settled: number, failed: number],
+) {
+  const { rows } = await database.pool.query(
+    `INSERT INTO batches (organisation, name, status, created_at, started_at, payout_count, settled_count, failed_count)
+     VALUES ($1, $2, $3, $4, $4, $5, $6, $7) RETURNING id`,
+    [organisation, name, status, before(started), ...counts],
+  )
+  return rows[0].id as string
+}
+
+/** A payout and its transfer, accepted and perhaps settled so many minutes ago. */
+async function payout(
+  of: string,
+  name: string,
+  given: { status: string; transfer: string; at: number; settled?: number; error?: string },
+) {
+  const { status, transfer, at, settled, error } = given
+  const hash = `${name} ${of}`
+  const { rows } = await database.pool.query(
+    `WITH c AS (INSERT INTO contractors (organisation, name, status, invite_expires_at) VALUES ($1, $2, 'ready', now()) RETURNING id)
+     INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, transfer, tx_hash, paid_at, error)
+     SELECT $1, $3, id, 'x', $4, gen_random_uuid(), $5, CASE WHEN $4 = 'paid' THEN $6::timestamptz END, $7 FROM c
+     RETURNING id, transfer`,
+    [organisation, name, of, status, hash, NOW, error ?? null],
+  )
+  await database.pool.query(
+    `WITH t AS (
+       INSERT INTO transfers (id, account, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger, status, hash,
+         organisation, payout, created_at, settled_at)
+       VALUES ($2, $1, 'G', 'S', 1, 1, 'd', 1, $3, CASE WHEN $3 IN ('succeeded', 'failed') THEN $1 END, $4, $5, $6, $7)
+       RETURNING id
+     ) INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time) SELECT $1, 'outer ' || $1, id, 1, 1 FROM t`,
+    [
+      hash,
+      rows[0].transfer,
+      transfer,
+      organisation,
+      rows[0].id,
+      before(at),
+      settled === undefined ? null : before(settled),
+    ],
+  )
+}
+
+/** A payout that was not sent. */
+async function waiting(of: string, name: string) {
+  await database.pool.query(
+    `WITH c AS (INSERT INTO contractors (organisation, name, status, invite_expires_at) VALUES ($1, $2, 'ready', now()) RETURNING id)
+     INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status) SELECT $1, $3, id, 'x', 'ready' FROM c`,
+    [organisation, name, of],
+  )
+}
+
+beforeAll(async () => {
+  database = await openCaptured()
+  db = database.db
+  const { rows } = await database.pool.query(`INSERT INTO organisations (name) VALUES ('Northwind') RETURNING id`)
+  organisation = rows[0].id
+  const moving = await batch('Moving', 'started', 600, [3, 1, 0])
+  await payout(moving, 'Ada', { status: 'paid', transfer: 'succeeded', at: 2, settled: 1 })
+  const still = await batch('Still', 'started', 500, [9, 4, 0])
+  await payout(still, 'Grace', { status: 'paid', transfer: 'succeeded', at: 181, settled: 180 })
+  for (const name of ['Barbara', 'Radia', 'Donald', 'Tony']) await waiting(still, name)
+  const failed = await batch('Failed', 'failed', 400, [2, 0, 2])
+  await payout(failed, 'Alan', { status: 'failed', transfer: 'expired', at: 60, settled: 50, error: 'expired' })
+  await payout(failed, 'Edsger', { status: 'failed', transfer: 'failed', at: 60, settled: 55, error: 'failed' })
+  const open = await batch('Open', 'started', 300, [1, 0, 0])
+  await payout(open, 'Katherine', { status: 'pending', transfer: 'open', at: 7 })
+  const old = await batch('Old', 'failed', 20_000, [1, 0, 1])
+  await payout(old, 'Joan', { status: 'failed', transfer: 'failed', at: 15_000, settled: 15_000, error: 'failed' })
+  for (let n = 0; n < 30; n += 1) await batch(`Newer ${n}`, 'started', 5 - n / 10, [1, 0, 0])
+})
+afterAll(() => database.close())
+
+test('batches under way come by the age of their last progress, and newer ones hide none', async () => {
+  const { batches, total } = await listMovingBatches(db, 5)
+  expect(total).toBe(33)
+  expect(batches.map(({ name }) => name)).toEqual(['Still', 'Open', 'Newer 0', 'Newer 1', 'Newer 2'])
+  expect(batches[0]?.progressedAt).toEqual(before(180))
+})
+
+test('everything that failed, stands still or is open for too long is listed once, by name; what the operator must do comes first', async () => {
+  const { batches } = await listMovingBatches(db, 100)
+  const { items, otherFailedBatches } = await readAttention(db, batches, NOW)
+  const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
+    what,
+    batch?.name,
+    of?.name,
+    contractors?.map(({ name }) => name).join(', '),
+    since && (NOW.getTime() - since.getTime()) / 60_000,
+  ])
+  expect(told).toEqual([
+    ['The batch stands still', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
+    ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
+    ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
+  ])
+  // Four are in the records, and all are named; the batch counts five that were not sent.
+  expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 of 9 paid') })
+  expect(items[2]?.remedy).toBe('The application shows what failed, and can send the payouts again.')
+  expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
+  expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
+  expect(otherFailedBatches).toBe(1)
+})
+
+test('a batch or transfer that is late has the same mark in every list', async () => {
+  const { batches } = await listMovingBatches(db, 100)
+  const marked = batches.filter((batch) => batchState(batch, NOW) === 'still').map(({ name }) => name)
+  expect(marked).toEqual(['Still'])
+  const { rows } = await listTransfers(db, { q: '', view: '', organisation: '', contractor: '', page: 1 })
+  const overdue = rows.filter((transfer) => transferState(transfer, NOW) === 'overdue')
+  expect(overdue.map(({ contractorName }) => contractorName)).toEqual(['Katherine'])
+  const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
+  const payouts = await listPayoutsOf(db, open, { q: '', status: '', organisation: '', page: 1 })
+  expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
+  expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, still: 1 }])
+})
+
+test('a batch, job or transfer at its limit is in time, and a millisecond later it is late, in every list', async () => {
+  const lists = async (now: Date) => {
+    const [line] = (await listOrganisations(db, { q: '', page: 1 }, now)).rows
+    return { still: line?.still, open: (await listOldOpenTransfers(db, now)).length }
+  }
+  const stateOf = (status: 'started' | 'running' | 'open', at: Date, now: Date) => {
+    if (status === 'started') return batchState({ status, progressedAt: at }, now)
+    return status === 'running'
+      ? jobState({ status, progressedAt: at }, now)
+      : transferState({ status, createdAt: at }, now)
+  }
+  const past = (at: Date, ms: number) => new Date(at.getTime() + ms)
+  for (const [status, minutes] of [
+    ['started', 30],
+    ['running', 10],
+    ['open', 6],
+  ] as const) {
+    expect(stateOf(status, NOW, past(NOW, minutes * 60_000))).toBe(status)
+    expect(stateOf(status, NOW, past(NOW, minutes * 60_000 + 1))).not.toBe(status)
+  }
+  const [progress, accepted] = [before(180), before(7)]
+  expect((await lists(past(progress, 30 * 60_000))).still).toBe(0)
+  expect((await lists(past(progress, 30 * 60_000 + 1))).still).toBe(1)
+  expect((await lists(past(accepted, 6 * 60_000))).open).toBe(0)
+  expect((await lists(past(accepted, 6 * 60_000 + 1))).open).toBe(1)
+})
+
+test.each(['Still', 'Open', 'Failed'])('the page of a batch says the same of it as the overview: %s', async (name) => {
+  const { batches } = await listMovingBatches(db, 100)
+  const { items } = await readAttention(db, batches, NOW)
+  const told = items.find(({ batch: of }) => of?.name === name)
+  const line = await findBatchLine(db, told?.batch?.id ?? '')
+  const own = await readAttention(db, line ? [line] : [], NOW, line?.id)
+  // The batch's own page shows it for as long as it lasts.
+  expect(own.items).toEqual([{ ...told, until: undefined }])
+})
+
+test('a payout that failed says why once, and names what stands on the ledger, or else what was signed', async () => {
+  const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
+  const payouts = await listPayoutsOf(db, rows[0].id, { q: '', status: '', organisation: '', page: 1 })
+  const shown = payouts.rows.map((row) => {
+    const cells = payoutColumns('local', NOW).map(({ head, cell, beneath }) => {
+      return [head, renderToStaticMarkup(createElement('div', {}, cell(row), beneath?.(row))).replace(/<[^>]+>/g, '')]
+    })
+    return Object.fromEntries(cells)
+  })
+  expect(shown).toMatchObject([
+    {
+      Contractor: expect.stringMatching(/^Alanit expired .* nothing was paid$/),
+      Transaction: `Alan ${rows[0].id} inner`,
+    },
+    { Contractor: 'Edsgerfailed', Transaction: `Edsger ${rows[0].id}` },
+  ])
+})
+
+test('the traffic of a day has 24 hours, that of a month 30 days; an expired transfer counts as failed', async () => {
+  const day = await readTraffic(db, NOW, '24h')
+  expect(day.parts).toHaveLength(24)
+  expect(day.parts.at(-1)).toMatchObject({ at: new Date('2026-11-20T12:00:00Z'), succeeded: 1, failed: 0, open: 1 })
+  expect(day.parts.at(-2)).toMatchObject({ succeeded: 0, failed: 2, open: 0, medianSeconds: undefined })
+  expect([day.medianSeconds, day.slowSeconds]).toEqual([60, 60])
+  const month = await readTraffic(db, NOW, '30d')
+  expect(month.parts).toHaveLength(30)
+  expect(month.parts.at(-1)).toMatchObject({ at: new Date('2026-11-20T00:00:00Z'), succeeded: 2, failed: 2, open: 1 })
+  expect(month.parts.reduce((sum, { failed }) => sum + failed, 0)).toBe(3)
+  const { rows } = await database.pool.query(`SELECT account FROM transfers WHERE status = 'open'`)
+  const withoutFaucet = await readTraffic(db, NOW, '24h', rows[0].account)
+  expect(withoutFaucet.parts.at(-1)).toMatchObject({ succeeded: 1, failed: 0, open: 0 })
+  const nothing = await readTraffic(db, new Date('2030-01-01T00:00:00Z'))
+  expect([nothing.medianSeconds, nothing.parts.every(({ succeeded }) => succeeded === 0)]).toEqual([undefined, true])
+})
+
+test('a job of the relay that failed or stands still is told with its organisation and how that is reached, until it is paid', async () => {
+  await database.pool.query(
+    `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES ('idp', 'ada', 'i', 'ada@northwind.example', $1)`,
+    [organisation],
+  )
+  await database.pool.query(
+    `INSERT INTO contractors (organisation, name, address, status, invite_expires_at) VALUES ($1, 'Hedy', 'GHEDY', 'ready', now())`,
+    [organisation],
+  )
+  await database.pool.query(
+    `INSERT INTO batch_jobs (id, user_kind, user_sub, relay_key, status, error, created_at, ended_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 'idp', 'ada', 'key', 'failed', 'transfer 0: no channel has enough', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 'idp', 'bob', 'key', 'running', NULL, $1, NULL)`,
+    [before(20)],
+  )
+  await database.pool.query(
+    `INSERT INTO batch_items (job, position, status, sealed_amount, quota_account, recipient, error, unable, queued_at, settled_at) VALUES
+     ('00000000-0000-4000-8000-000000000001', 0, 'failed', NULL, 'idp:ada', 'GHEDY', 'no channel has enough', '{GONE,GTWO}', $1, $1),
+     ('00000000-0000-4000-8000-000000000001', 1, 'failed', NULL, 'idp:ada', 'GHEDY', 'no channel has enough', '{GONE,GTWO}', $1, $1),
+     ('00000000-0000-4000-8000-000000000002', 0, 'queued', 'x', 'x', 'GHEDY', NULL, '{}', $1, NULL)`,
+    [before(20)],
+  )
+  const jobs = async () => (await readAttention(db, [], NOW)).items.filter(({ page }) => page.startsWith('/jobs'))
+  const [failed, still, ...others] = (await jobs()).toSorted((one, other) => one.what.localeCompare(other.what))
+  expect(others).toEqual([])
+  expect(failed).toMatchObject({
+    what: '2 of 2 transfers of a relay job failed',
+    why: 'no channel account of the relay had enough USDC for it',
+    actor: 'operator',
+    remedy: expect.stringContaining('Send more USDC to the channels'),
+    organisation: { name: 'Northwind' },
+    users: [{ sub: 'ada', email: 'ada@northwind.example' }],
+    contractors: [{ name: 'Hedy' }],
+    until: { event: 'later transfers pay the same people', at: new Date('2026-11-27T12:10:00Z') },
+  })
+  expect(still).toMatchObject({ what: 'A relay job stands still', why: '1 of its transfers has not ended', users: [] })
+  const shortages = async () => Object.fromEntries(await countShortages(db, NOW))
+  expect(await shortages()).toEqual({ GONE: 2, GTWO: 2 })
+
+  const send = (account: string, quotaAccount: string | null, recipient: string, hash: string, minutes: number) =>
+    database.pool.query(
+      `INSERT INTO transfers (account, quota_account, recipient, bid, sequence_number, quota_day, recorded_ledger, status, hash, created_at, settled_at)
+       VALUES ($1, $2, $3, 1, 1, 'd', 1, 'succeeded', $4, $5, $5)`,
+      [account, quotaAccount, recipient, hash, before(minutes)],
+    )
+  const failures = async () =>
+    (await jobs()).flatMap(({ what, actor }) => (what.includes('failed') ? [`${what}: ${actor}`] : []))
+  await send('GEARLY', 'idp:ada', 'GHEDY', 'early', 21)
+  await send('GOTHER', 'idp:bob', 'GHEDY', 'of another user', 19)
+  await send('GFAUCET', null, 'GTWO', 'fills a channel', 18)
+  expect(await failures()).toEqual(['2 of 2 transfers of a relay job failed: employer'])
+  expect(await shortages()).toEqual({})
+  await send('GONE', 'idp:ada', 'GHEDY', 'first', 17)
+  expect(await failures()).toEqual(['1 of 2 transfers of a relay job failed: employer'])
+  await send('GTWO', 'idp:ada', 'GHEDY', 'second', 16)
+  expect(await failures()).toEqual([])
+  const { rows } = await listJobs(db, { q: 'GHEDY', status: 'failed', organisation: '', page: 1 })
+  expect(rows[0]?.items.map(({ paidLater }) => paidLater)).toEqual(['first', 'second'])
+})
+
+test('the pulse of an open page changes with every record, and says whether something is on its way', async () => {
+  const before = await readPulse(db)
+  expect(before.isOpen).toBe(true)
+  expect(await readPulse(db)).toEqual(before)
+  await recordAudit(db, NOW, {
+    organisation,
+    actor: { kind: 'service', sub: 'test' },
+    action: 'batch.created',
+    subject: 'x',
+  })
+  const after = await readPulse(db)
+  expect(after.version).not.toBe(before.version)
+  await database.pool.query(
+    `UPDATE batch_items SET queued_at = queued_at + interval '1 second' WHERE status = 'queued'`,
+  )
+  expect((await readPulse(db)).version).not.toBe(after.version)
+})
+
+test('a payout whose transfer can no longer be decided waits for a person', async () => {
+  const id = await batch('Lost', 'started', 900, [1, 0, 0])
+  await payout(id, 'Hedy', { status: 'pending', transfer: 'unknown', at: 800, settled: 700 })
+  const { items } = await readAttention(db, [], NOW)
+  const [item] = items.filter(({ batch: of }) => of?.name === 'Lost')
+  expect([item?.what, item?.contractors?.map(({ name }) => name)]).toEqual([
+    'Whether a payout was paid can no longer be told',
+    ['Hedy'],
+  ])
+})
+
+test('failed batches beyond the 20 that are listed are counted with the old ones; a page of one batch counts none', async () => {
+  for (let n = 0; n < 24; n += 1) {
+    const id = await batch(`Many ${n}`, 'failed', 100, [1, 0, 1])
+    await payout(id, 'Alonzo', { status: 'failed', transfer: 'failed', at: 10, settled: 9 - n / 10, error: 'failed' })
+  }
+  const { items, otherFailedBatches } = await readAttention(db, [], NOW)
+  const listed = items.flatMap(({ key, batch: of }) => (key.startsWith('failed ') ? [of?.name] : []))
+  expect(listed.toSorted()).toEqual(Array.from({ length: 20 }, (_, n) => `Many ${n + 4}`).toSorted())
+  // Four of these, and the two named Failed and Old.
+  expect(otherFailedBatches).toBe(6)
+  const shown = renderToStaticMarkup(
+    createElement(AttentionList, { items, otherFailedBatches, network: 'local', now: NOW }),
+  )
+  expect(shown.replace(/<[^>]+>/g, '')).toMatch(/6 more batches have payouts that failed$/)
+  const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Many 0'`)
+  const queries = await database.capture(async () => {
+    expect(await readAttention(db, [], NOW, rows[0].id)).toMatchObject({
+      items: [{ batch: { name: 'Many 0' } }],
+      otherFailedBatches: 0,
+    })
+  })
+  expect(queries.filter(({ query }) => /^select count\(\*\) from "batches"/.test(query))).toEqual([])
+})
+
+/** Payouts without a transfer that failed so many minutes ago, each of a contractor of its own. */
+const fail = (of: string, name: string, number: number, at: number) =>
+  database.pool.query(
+    `WITH c AS (
+       INSERT INTO contractors (organisation, name, status, invite_expires_at)
+       SELECT $1, $3 || ' ' || n, 'ready', now() FROM generate_series(1, $4) n RETURNING id
+     ) INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, error, created_at)
+       SELECT $1, $2, id, 'x', 'failed', 'failed', $5 FROM c`,
+    [organisation, of, name, number, before(at)],
+  )
+
+test('every failed payout of a batch is counted, however many or old, and the batch hides no other', async () => {
+  const large = await batch('Large', 'started', 10, [4_000, 0, 1_500])
+  await fail(large, 'Payee', 1_500, 3)
+  const partly = await batch('Partly', 'started', 20_000, [3, 0, 2])
+  await fail(partly, 'Early', 1, 15_000)
+  await fail(partly, 'Late', 1, 4)
+  const told = (listed: readonly Attention[], name: string) => {
+    const [item] = listed.filter(({ batch: of }) => of?.name === name)
+    const names = item?.contractors?.map(({ name: contractor }) => contractor.replace(/\d+/, 'n'))
+    return [item?.what, names, item?.moreContractors, item?.since]
+  }
+  const { items } = await readAttention(db, [], NOW)
+  for (const [id, name, ...said] of [
+    [large, 'Large', '1500 of 4000 payouts of a batch failed', Array(4).fill('Payee n'), 1_496, before(3)],
+    [partly, 'Partly', '2 of 3 payouts of a batch failed', ['Late n', 'Early n'], 0, before(15_000)],
+  ] as const) {
+    expect(told(items, name)).toEqual(said)
+    expect(told((await readAttention(db, [], NOW, id)).items, name)).toEqual(said)
+  }
+})

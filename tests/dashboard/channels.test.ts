@@ -1,0 +1,90 @@
+import { eq } from 'drizzle-orm'
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Channels } from '#app/(operator)/jobs/channels.tsx'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import { listChannels } from '#lib/dashboard/channels.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { readRelayState } from '#lib/relay/channels.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const NOW = new Date('2026-11-20T12:30:00Z')
+const TOKEN = 'C'
+const before = (seconds: number) => new Date(NOW.getTime() - seconds * 1000)
+
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let db: Database
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  db = await clone.store.database()
+  await db.insert(relayChannels).values([
+    { token: TOKEN, address: 'GFREE', seenAt: before(59) },
+    { token: TOKEN, address: 'GSHORT', seenAt: before(1), problem: 'balance' },
+    { token: TOKEN, address: 'GBUSY', seenAt: before(1) },
+    { token: TOKEN, address: 'GGONE', seenAt: before(60) },
+    { token: TOKEN, address: 'GGONE, short', seenAt: before(86_400), problem: 'balance' },
+    { token: TOKEN, address: 'GGONE, with an item', seenAt: before(61) },
+    { token: 'another', address: 'GELSEWHERE', seenAt: before(1) },
+  ])
+  const id = '00000000-0000-4000-8000-000000000001'
+  await db.insert(batchJobs).values({ id, userKind: 'idp', userSub: 'ada', relayKey: 'key', createdAt: NOW })
+  const item = { job: id, status: 'taken', sealedAmount: 'x', quotaAccount: 'idp:ada', queuedAt: NOW } as const
+  await db.insert(batchItems).values([
+    { ...item, position: 0, channel: 'GBUSY' },
+    { ...item, position: 1, channel: 'GGONE, with an item' },
+  ])
+  const held = { itemJob: id, itemPosition: 0 }
+  await db.update(relayChannels).set(held).where(eq(relayChannels.address, 'GBUSY'))
+  const paid = {
+    account: 'G',
+    recipient: 'GFREE',
+    bid: 1n,
+    quotaDay: 'd',
+    recordedLedger: 1,
+    status: 'succeeded',
+  } as const
+  await db.insert(transfers).values(
+    [900, 300, 600].map((ago) => {
+      return {
+        ...paid,
+        sequenceNumber: BigInt(ago),
+        hash: `${ago}`,
+        createdAt: before(ago),
+        settledAt: before(ago - 5),
+      }
+    }),
+  )
+  const abandoned = { itemJob: id, itemPosition: 1 }
+  await db.update(relayChannels).set(abandoned).where(eq(relayChannels.address, 'GGONE, with an item'))
+})
+afterAll(() => clone.drop())
+
+test('a channel that no relay has reported for a minute is shown as not running, also with an item or a problem', async () => {
+  const channels = await listChannels(db, TOKEN, NOW)
+  const shown = channels.map((channel) => {
+    const html = renderToStaticMarkup(createElement(Channels, { channels: [channel], network: 'local', now: NOW }))
+    return [channel.address, />(Free|Problem|Building|Paying|Not running)</.exec(html)?.[1]]
+  })
+  expect(new Map(shown as [string, string][])).toEqual(
+    new Map([
+      ['GBUSY', 'Building'],
+      ['GFREE', 'Free'],
+      ['GGONE', 'Not running'],
+      ['GGONE, short', 'Not running'],
+      ['GGONE, with an item', 'Not running'],
+      ['GSHORT', 'Problem'],
+    ]),
+  )
+  // The readiness of the relay counts the very same channels.
+  expect((await readRelayState(db, TOKEN, NOW)).channels).toBe(channels.filter(({ isRunning }) => isRunning).length)
+})
+
+test('a channel shows when it last received USDC, and the transaction that proves it', async () => {
+  const channels = await listChannels(db, TOKEN, NOW)
+  const received = channels.filter(({ receivedAt }) => receivedAt)
+  expect(received).toMatchObject([{ address: 'GFREE', receivedAt: before(295), receivedHash: '300' }])
+  const html = renderToStaticMarkup(createElement(Channels, { channels: received, network: 'local', now: NOW }))
+  expect(html).toMatch(/last received .*4 min.* ago.*href="\/ledger\/300"/)
+})

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { csvField, csvRecord, csvStream } from '#lib/dashboard/csv.ts'
+
+test.each([
+  ['=1+1', "'=1+1"],
+  ['+1', "'+1"],
+  ['-1', "'-1"],
+  ['@SUM(A1)', "'@SUM(A1)"],
+  ['\t=1', "'\t=1"],
+  [' =1', "' =1"],
+  ['\r\n=1', '"\'\r\n=1"'],
+  ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
+])('%j is written so that no spreadsheet reads it as a formula', (value, field) => {
+  expect(csvField(value)).toBe(field)
+})
+
+test.each([
+  ['plain', 'plain'],
+  ['a, b', '"a, b"'],
+  ['say "so"', '"say ""so"""'],
+  [-7, '-7'],
+  [null, ''],
+  [new Date('2026-11-20T12:30:00Z'), '2026-11-20T12:30:00.000Z'],
+])('%j is written as %j', (value, field) => {
+  expect(csvField(value)).toBe(field)
+})
+
+test('a file has a head, and a record for each row', async () => {
+  async function* parts() {
+    yield [['a', 1]]
+    yield [['b', 2]]
+  }
+  expect(await new Response(csvStream(['name', 'count'], parts())).text()).toBe('name,count\r\na,1\r\nb,2\r\n')
+  expect(csvRecord([])).toBe('\r\n')
+})

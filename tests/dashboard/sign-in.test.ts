@@ -1,0 +1,196 @@
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import {
+  composeOperator,
+  isOperatorSession,
+  mintBrowser,
+  mintOperatorSession,
+  OPERATOR_SESSION_SECONDS,
+  type OperatorSettings,
+  readBrowser,
+} from '#lib/auth/operator.ts'
+import { drawTry, signInOperator, waitAfter } from '#lib/auth/operator-sign-in.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const SECRET = 'a secret of the operator tests, 32 bytes and more'
+const NOW = new Date('2026-11-20T12:00:00Z')
+const later = (seconds: number, from = NOW) => new Date(from.getTime() + seconds * 1000)
+
+function compose(password: string | undefined, embeddedSecret?: string, secret = SECRET): OperatorSettings {
+  const settings = composeOperator(secret, { password, embeddedSecret })
+  if (!settings) throw new Error('the dashboard is closed')
+  return settings
+}
+const settings = compose('correct horse')
+
+describe('the password', () => {
+  test('is the one that is given, or made of what is embedded, or none', () => {
+    expect(settings).toMatchObject({ password: 'correct horse', isMade: false })
+    const made = compose(undefined, 'embedded')
+    expect(made).toMatchObject({
+      password: expect.stringMatching(/^([0-9a-hjkmnp-tv-z]{4}-){3}[0-9a-hjkmnp-tv-z]{4}$/),
+      isMade: true,
+    })
+    expect(compose(undefined, 'embedded').password).toBe(made.password)
+    expect(compose(undefined, 'another').password).not.toBe(made.password)
+    expect(compose('correct horse', 'embedded')).toMatchObject({ password: 'correct horse', isMade: false })
+    expect(composeOperator(SECRET, { password: undefined, embeddedSecret: undefined })).toBeUndefined()
+  })
+})
+
+describe('a session', () => {
+  test('holds until it ends', async () => {
+    const token = await mintOperatorSession(settings, NOW)
+    expect(await isOperatorSession(settings, token, NOW)).toBe(true)
+    expect(await isOperatorSession(settings, token, later(OPERATOR_SESSION_SECONDS - 1))).toBe(true)
+    expect(await isOperatorSession(settings, token, later(OPERATOR_SESSION_SECONDS))).toBe(false)
+  })
+
+  test.each<[string, () => Promise<string | undefined>]>([
+    ['none', async () => undefined],
+    ['empty', async () => ''],
+    ['no token', async () => 'x.y.z'],
+    ['endless', async () => 'x'.repeat(100_000)],
+    ['of another password', () => mintOperatorSession(compose('another horse'), NOW)],
+    ['of another service', () => mintOperatorSession(compose('correct horse', undefined, `${SECRET}!`), NOW)],
+    ['what a browser is remembered by', () => mintBrowser(settings, 'a browser', NOW)],
+    ['changed', async () => `${await mintOperatorSession(settings, NOW)}A`],
+  ])('is not what is %s', async (_, token) => {
+    expect(await isOperatorSession(settings, await token(), NOW)).toBe(false)
+  })
+
+  test('names no browser', async () => {
+    expect(await readBrowser(settings, await mintOperatorSession(settings, NOW), NOW)).toBeUndefined()
+    expect(await readBrowser(settings, await mintBrowser(settings, 'a browser', NOW), NOW)).toBe('a browser')
+  })
+})
+
+test.each([
+  [0, 0],
+  [4, 0],
+  [5, 2],
+  [6, 4],
+  [9, 32],
+  [10, 60],
+  [1000, 60],
+])('after %i wrong tries one waits %i seconds', (wrong, seconds) => {
+  expect(waitAfter(wrong)).toBe(seconds)
+})
+
+describe('signing in', () => {
+  let postgres: Awaited<ReturnType<typeof cloneDatabase>>
+  let db: Database
+  beforeAll(async () => {
+    postgres = await cloneDatabase()
+    db = await postgres.store.database()
+  })
+  afterAll(() => postgres.drop())
+
+  // Each test begins two hours after the one before, whose tries are forgotten by then.
+  let start = NOW
+  beforeEach(() => {
+    start = later(7_200, start)
+  })
+
+  const attempt = async (password: string, now: Date, browser?: string, client?: string, isDrawn = false) => {
+    try {
+      const context = { settings, database: async () => db, now }
+      return await signInOperator(context, { password, from: { browser, client }, isDrawn })
+    } catch (error) {
+      if (error instanceof Refusal) return { code: error.code, retryAfter: error.retryAfter }
+      throw error
+    }
+  }
+  const WRONG = { code: 'unauthenticated', retryAfter: undefined }
+  const wait = (seconds: number) => ({ code: 'too-soon', retryAfter: seconds })
+
+  test('gives cookies only for the right password, and writes each try into the audit log', async () => {
+    for (const tried of ['', 'correct hors', 'correct horse ', 'Correct horse']) {
+      expect(await attempt(tried, start)).toEqual(WRONG)
+    }
+    const cookies = await attempt('correct horse', start)
+    if (!('session' in cookies)) throw new Error('not admitted')
+    expect(await isOperatorSession(settings, cookies.session, start)).toBe(true)
+    const noted = await db.select().from(auditLog).where(eq(auditLog.subjectKind, 'sign-in'))
+    expect(noted.map(({ action }) => action)).toEqual([...Array(4).fill('operator.rejected'), 'operator.admitted'])
+    expect(JSON.stringify(noted)).not.toMatch(/horse/i)
+  })
+
+  test('slows down after five wrong tries; what is wrong during the wait does not prolong it', async () => {
+    for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', start)).toEqual(WRONG)
+    expect(await attempt('wrong', start)).toEqual(wait(2))
+    expect(await attempt('wrong', later(1, start))).toEqual(wait(1))
+    expect(await attempt('wrong', later(2, start))).toEqual(WRONG)
+    expect(await attempt('wrong', later(5, start))).toEqual(wait(1))
+    expect(await attempt('correct horse', later(6, start))).toHaveProperty('session')
+    expect(await attempt('wrong', later(6, start))).toEqual(WRONG)
+  })
+
+  test('wrong tries without end do not shut the right password out: a right try that is drawn by lot is let in', async () => {
+    for (let tries = 0; tries < 12; tries += 1) await attempt('wrong', later(tries * 60, start))
+    const moment = later(12 * 60, start)
+    const flood = Array.from({ length: 20 }, () => attempt('wrong', moment))
+    const asked = [
+      attempt('correct horse', moment),
+      attempt('wrong', moment, undefined, undefined, true),
+      attempt('correct horse', moment, undefined, undefined, true),
+    ]
+    const [late, wrong, right] = await Promise.all(asked)
+    expect([late, wrong]).toEqual([wait(1), wait(1)])
+    expect(right).toHaveProperty('session')
+    expect((await Promise.all(flood)).filter((answer) => 'session' in answer)).toEqual([])
+  })
+
+  test('no wait is longer than a minute', async () => {
+    for (let tries = 0; tries < 30; tries += 1) expect(await attempt('wrong', later(tries * 60, start))).toEqual(WRONG)
+    expect(await attempt('correct horse', later(29 * 60, start))).toEqual(wait(60))
+    expect(await attempt('correct horse', later(30 * 60, start))).toHaveProperty('session')
+  })
+
+  test('some tries are drawn by lot, and not all', () => {
+    const drawn = Array.from({ length: 1_000 }, drawTry).filter(Boolean)
+    expect(drawn.length).toBeGreaterThan(20)
+    expect(drawn.length).toBeLessThan(500)
+  })
+
+  test('of twenty tries at once one is checked, and the others are refused', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => attempt('wrong', start)))
+    expect(answers).toEqual(expect.arrayContaining([WRONG, ...Array(19).fill(wait(1))]))
+    expect(answers.filter((answer) => 'code' in answer && answer.code === 'unauthenticated')).toHaveLength(1)
+  })
+
+  test.runIf(inject('postgres'))('a try is refused at once while another process checks one', async () => {
+    const others = await postgres.store.database()
+    const held = Promise.withResolvers<void>()
+    const tried = Promise.withResolvers<unknown>()
+    await others.transaction(async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(722013, hashtext('a new browser'))`)
+      tried.resolve(await attempt('correct horse', start))
+      held.resolve()
+    })
+    await held.promise
+    expect(await tried.promise).toEqual(wait(1))
+  })
+
+  test('counts for each client’s address', async () => {
+    for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start, undefined, '192.0.2.1')
+    expect(await attempt('wrong', start, undefined, '192.0.2.1')).toEqual(wait(2))
+    expect(await attempt('correct horse', start, undefined, '192.0.2.2')).toHaveProperty('session')
+    const noted = await db.select({ door: auditLog.subjectId }).from(auditLog)
+    expect(JSON.stringify(noted)).not.toContain('192.0.2')
+  })
+
+  test('a browser that was let in before does not wait for the wrong tries of others, and its own count for it alone', async () => {
+    const cookies = await attempt('correct horse', start)
+    if (!('browser' in cookies)) throw new Error('not admitted')
+    for (let tries = 0; tries < 6; tries += 1) await attempt('wrong', start)
+    expect(await attempt('wrong', start)).toEqual(wait(2))
+    expect(await attempt('correct horse', start, 'forged')).toEqual(wait(2))
+    expect(await attempt('correct horse', start, cookies.browser)).toHaveProperty('session')
+    for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', start, cookies.browser)).toEqual(WRONG)
+    expect(await attempt('wrong', start, cookies.browser)).toEqual(wait(2))
+  })
+})

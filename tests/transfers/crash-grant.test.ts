@@ -1,0 +1,126 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Asset, Keypair, Operation } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { FAUCET, type Faucet, type Grant, openFaucet, type Person, startAnother } from '../faucet/faucet.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { type NamedStep, openSteps, type Steps } from './crash-steps.ts'
+
+let service: TestService<'embedded'>
+let faucet: Faucet
+let steps: Steps
+beforeAll(async () => {
+  service = await openTestService(FAUCET)
+  faucet = openFaucet(service)
+  steps = await openSteps(service.ledger.proxy, service.database.url)
+})
+afterAll(async () => {
+  await steps?.close()
+  await service?.close()
+})
+afterEach(() => service.ledger.proxy.rule(null))
+
+/** A service in a process of its own that asks for `person`. */
+function startProcess({ session }: Person, variables: Record<string, string> = {}): ChildProcess {
+  const program = new URL('../faucet/faucet-process.ts', import.meta.url).pathname
+  return spawn(process.execPath, [program], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...service.variables, ...variables, SESSION: session },
+  })
+}
+
+/** SIGKILL, once the process is at the step. */
+async function killAt(reached: Promise<void>, child: ChildProcess): Promise<void> {
+  const gone = once(child, 'exit')
+  await Promise.race([reached, gone.then(() => Promise.reject(new Error('the process ended by itself')))])
+  child.kill('SIGKILL')
+  await gone
+  expect(child.signalCode).toBe('SIGKILL')
+}
+
+const lockGrant = ({ address }: Person) => `SELECT 1 FROM grants WHERE account = '${address}' FOR UPDATE`
+
+const before = { delivered: false }
+const after = { delivered: true }
+
+/** The step, and what stands in the database when the process is gone; what it has asked for may still be done. */
+const STEPS: [...NamedStep<Person>, Grant['status'] | 'none', Grant['status']?][] = [
+  ['before the grant is claimed', ({ atCall }) => atCall('getLedgerEntries', before), 'none'],
+  ['before the deposit is simulated', ({ atCall }) => atCall('simulateTransaction', before), 'claimed'],
+  ['after it is simulated, before it is written down', ({ atCall }) => atCall('simulateTransaction', after), 'claimed'],
+  [
+    'while it is written down',
+    ({ atLock }, person) => atLock(lockGrant(person), { from: 'simulateTransaction' }),
+    'claimed',
+  ],
+  ['between record and sending', ({ atCall }) => atCall('sendTransaction', before), 'signed'],
+  ['after it is sent, before the answer', ({ atCall }) => atCall('sendTransaction', after), 'signed'],
+  ['before the first look', ({ atCall }) => atCall('getTransaction', before), 'signed'],
+  ['at a look, before its answer', ({ atCall }) => atCall('getTransaction', after), 'signed'],
+  [
+    'while the grant is settled',
+    ({ atLock }, person) => atLock(lockGrant(person), { from: 'getTransaction' }),
+    'signed',
+    'granted',
+  ],
+]
+
+test.each(STEPS)('SIGKILL %s: one deposit, though two users ask next', async (_, step, left, or) => {
+  const person = await faucet.settle()
+  const { reached, letGo } = step(steps, person)
+  const child = startProcess(person)
+  await killAt(reached, child)
+  await letGo()
+  const before = await faucet.grant(person.address)
+  expect([left, or]).toContain(before?.status ?? 'none')
+  const isSigned = before?.status === 'signed' || before?.status === 'granted'
+  if (before?.status === 'claimed') {
+    expect((await faucet.ask(person.session)).status).toBe(429)
+    // The claim was left behind: nothing is signed for it, and nothing will be.
+    await faucet.age(person.address)
+  }
+  expect((await faucet.ask(person.session)).status).toBe(isSigned ? 429 : 200)
+  // Another user of the faucet waits for the deposit that holds its account.
+  expect((await faucet.ask((await faucet.settle()).session)).status).toBe(200)
+  await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
+  const after = await faucet.grant(person.address)
+  expect(await faucet.deposits(person.address)).toEqual([after?.hash])
+  // The transaction that was recorded is the one that stands on the ledger.
+  if (isSigned) expect(after?.hash).toBe(before?.hash)
+})
+
+test('a deposit that was open at a SIGKILL is taken up by the next process at its start', async () => {
+  const person = await faucet.settle()
+  const { reached, letGo } = steps.atCall('sendTransaction', before)
+  const child = startProcess(person)
+  await killAt(reached, child)
+  await letGo()
+  const another = await startAnother(service)
+  await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
+  await another.close()
+})
+
+test('a deposit of another faucet, whose key is gone, is still sent and settled', async () => {
+  const { network, issuer } = service.ledger
+  const former = Keypair.random()
+  await fetch(`${network.friendbotUrl}?addr=${former.publicKey()}`)
+  const usdc = new Asset('USDC', issuer.publicKey())
+  await faucet.perform(former, Operation.changeTrust({ asset: usdc }))
+  await faucet.perform(issuer, Operation.payment({ destination: former.publicKey(), asset: usdc, amount: '1500' }))
+
+  const person = await faucet.settle()
+  const { reached, letGo } = steps.atCall('sendTransaction', before)
+  const child = startProcess(person, { FAUCET_SEED: former.secret() })
+  await killAt(reached, child)
+  await letGo()
+  expect(await faucet.grant(person.address)).toMatchObject({ status: 'signed', faucet: former.publicKey() })
+
+  const another = await startAnother(service)
+  const follower = await faucet.settle()
+  expect(await faucet.ask(follower.session)).toMatchObject({ status: 200 })
+  await expect.poll(async () => (await faucet.grant(person.address))?.status).toBe('granted')
+  expect(await faucet.deposits(person.address)).toHaveLength(1)
+  expect(await faucet.grant(follower.address)).toMatchObject({ faucet: issuer.publicKey() })
+  await another.close()
+})

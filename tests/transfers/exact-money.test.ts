@@ -1,0 +1,479 @@
+import { Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { startService } from '#lib/server/start.ts'
+import { findEnvelopes } from '#lib/transfers/rows.ts'
+import { openSubmission } from '#lib/transfers/submission.ts'
+import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { findContradictions } from '../directory/bookkeeping.ts'
+import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { afterMaxTime, next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { findDiscrepancies } from './quota-ledger.ts'
+
+let service: TestService<'embedded'>
+let address: string
+let stranger: string
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'embedded' })
+  address = (await enrol(service.ledger.network)).signer.publicKey()
+  stranger = (await enrol(service.ledger.network)).signer.publicKey()
+})
+afterAll(() => service?.close())
+afterEach(async () => {
+  service.ledger.proxy.rule(null)
+  expect(await findContradictions(service.db)).toEqual([])
+  expect(await findDiscrepancies(service.db)).toEqual([])
+})
+
+const refusal = (code: 'txBadSeq' | 'txInsufficientBalance') =>
+  sendAnswer(
+    'ERROR',
+    new xdr.TransactionResult({
+      feeCharged: 100n,
+      result: xdr.TransactionResultResult[code](),
+      ext: xdr.TransactionResultExt.v0(),
+    }).toXdr('base64'),
+  )
+
+/** Answers PENDING to what is sent, and never passes it to the network. */
+const swallow = ({ method }: Call): Fault => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass')
+
+/** Inner transactions that stand on the ledger as a success, alone or inside a fee bump. */
+async function applied(hashes: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(hashes.map((hash) => service.ledger.network.rpc.getTransaction(hash)))
+  return hashes.filter((_, index) => found[index]?.status === 'SUCCESS')
+}
+
+const statusesOf = async (employer: Parameters<typeof findBatch>[0], batches: readonly { id: string }[]) =>
+  (await Promise.all(batches.map((batch) => findBatch(employer, batch)))).map(({ payouts }) => payouts[0]?.status)
+
+describe('a payout is paid once', () => {
+  test('the network refuses it, the client sends it itself, and a second device posts another for the same payout', async () => {
+    const { wallet, batch, now } = await prepare()
+    const payoutId = batch.payouts[0]?.id
+    const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
+    const { hash, signedXdr, next: opening } = await buildTransfer(service.ledger.network, wallet, transfer)
+    const post = () => service.post(wallet, { signedXDR: signedXdr })
+    service.ledger.proxy.rule(next('sendTransaction', 1, { answer: refusal('txInsufficientBalance') }))
+    expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused' } })
+    expect((await now()).payouts[0]?.status).toBe('pending')
+    // Before the service sends it again.
+    service.ledger.proxy.rule(swallow)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(null)
+    const second = await buildTransfer(service.ledger.network, wallet, { to: address, amount: 5_0000000n, opening })
+    const answer = await service.post(wallet, { signedXDR: second.signedXdr, payoutId })
+    expect(answer).toMatchObject({ status: 422, body: { code: 'payout' } })
+    expect(await applied([hash, second.hash])).toEqual([hash])
+    expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
+  })
+
+  test('the same with a look-up node that is ledgers behind: the second device waits, or is refused', async () => {
+    const { wallet, post, hash, batch, now } = await prepare()
+    const payoutId = batch.payouts[0]?.id
+    const rival = await build(wallet, 6_0000000n)
+    let known: Record<string, unknown> | undefined
+    service.ledger.proxy.rule(({ method, earlier }): Fault => {
+      if (method === 'sendTransaction' && earlier === 0) return { answer: refusal('txBadSeq') }
+      if (method !== 'getTransaction') return 'pass'
+      return {
+        rewrite: (found) => {
+          known ??= notFound(found)
+          return known
+        },
+      }
+    })
+    const first = post()
+    await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
+    const second = rival.post({ payoutId })
+    // Either the rival is recorded, or the first has applied by now and the rival is refused.
+    await Promise.race([second, pause(3_000)])
+    service.ledger.proxy.rule(null)
+    const answers = await Promise.all([first, second])
+    expect(await applied([hash, rival.hash])).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
+    const row = await service.findTransfer(hash)
+    expect(row).toMatchObject({ status: 'succeeded', payout: payoutId })
+    const again = await (row?.applied === hash ? post() : rival.post({ payoutId }))
+    expect(again).toMatchObject({ status: 200, body: { hash: row?.hash, status: 'SUCCESS' } })
+    expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: row?.hash }] })
+  })
+
+  test('a transfer signed anew with the same number, without a payoutId, does not claim the payout of the next batch', async () => {
+    const { wallet, post, hash, employer, batches } = await prepare({ batches: 2 })
+    let lost = true
+    service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
+    const first = post()
+    await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+    const anew = await build(wallet, 6_0000000n)
+    const second = anew.post()
+    await expect.poll(async () => (await service.findTransfer(anew.hash))?.status).toBe('open')
+    lost = false
+    const answers = await Promise.all([first, second])
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 500])
+    expect(answers.find(({ status }) => status === 500)?.body.code).toBe('transfer-replaced')
+    expect(await applied([hash, anew.hash])).toHaveLength(1)
+    expect(await statusesOf(employer, batches)).toEqual(['paid', 'ready'])
+  })
+
+  test('a POST fails before anything is written, and the client sends the transaction itself: 200 when posted again, and paid', async () => {
+    const { post, hash, signedXdr, now } = await prepare()
+    service.ledger.proxy.rule(({ method }) => (method === 'simulateTransaction' ? { status: 500 } : 'pass'))
+    expect((await post()).status).toBe(500)
+    expect(await service.findTransfer(hash)).toBeUndefined()
+    service.ledger.proxy.rule(null)
+    await sendAndWait(service.ledger.network, signedXdr)
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+    expect(await service.findTransfer(hash)).toMatchObject({
+      status: 'succeeded',
+      bid: 0n,
+      feeCharged: 0n,
+      sponsor: null,
+    })
+    expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: hash }] })
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  })
+
+  test('a transaction that a client has sent by itself pays no payout that was made afterwards', async () => {
+    const { wallet, signedXdr, hash, post, employer, payee, batches } = await prepare({ batches: 0 })
+    await sendAndWait(service.ledger.network, signedXdr)
+    // The time of a ledger is a whole second.
+    await pause(1_500)
+    const later = await employer.prepare([payee])
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+    expect(await statusesOf(employer, [...batches, later])).toEqual(['ready'])
+    expect(wallet.address).toBe((await service.findTransfer(hash))?.account)
+  })
+
+  test('a rival that the client sent itself is posted after it has applied: it counts as the open transfer, and the payout is paid', async () => {
+    const { wallet, post, hash, now } = await prepare()
+    service.ledger.proxy.rule(swallow)
+    const first = post()
+    await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
+    const rival = await build(wallet, 6_0000000n)
+    await sendAndWait(service.ledger.network, rival.signedXdr)
+    const second = await rival.post()
+    // The service may see the used number, and fail the payout, before the rival is posted, or after it.
+    const row = await service.findTransfer(rival.hash)
+    expect(second).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
+    expect(row).toMatchObject({ status: 'succeeded', applied: rival.hash })
+    expect((await first).status).toBe(500)
+    expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: rival.hash }] })
+  })
+})
+
+describe('a client cannot use up what others need', () => {
+  test('200 variants of one transfer hold one bid, and three are looked up', async () => {
+    const employer = await service.employ()
+    const opening = { to: address, amount: 1n, opening: employer.opening }
+    const first = await buildTransfer(service.ledger.network, employer, opening)
+    service.ledger.proxy.rule(swallow)
+    const variants = Array.from({ length: 200 }, (_, minTime) => variantOf(employer, first.signedXdr, minTime))
+    const before = service.ledger.proxy.calls.get('getTransaction') ?? 0
+    const codes: unknown[] = []
+    const refused = () => codes.filter((code) => code === 'too-many-envelopes').length
+    const asked: Promise<unknown>[] = []
+    for (const [index, signedXDR] of variants.entries()) {
+      asked.push(service.post(employer, { signedXDR }).then(({ body }) => codes.push(body.code)))
+      // Those that are accepted, three at the most, wait for as long as a request does; the others are refused at once.
+      if (index % 20 === 19) await expect.poll(refused).toBeGreaterThanOrEqual(index + 1 - 3)
+    }
+    expect(refused()).toBe(197)
+    const quotas = await service.db.query.quotas.findMany()
+    const own = quotas.find(({ account }) => account === employer.address)
+    expect(own).toMatchObject({ count: 1, used: 0n })
+    expect(own?.held).toBeLessThan(5_000_000n)
+    // Each of at most three envelopes has two hashes, once per ledger.
+    const calls = (service.ledger.proxy.calls.get('getTransaction') ?? 0) - before
+    const { latestLedger } = await service.ledger.network.rpc.getHealth()
+    const row = await service.db.query.transfers.findFirst({
+      where: (table, { eq }) => eq(table.account, employer.address),
+    })
+    expect(calls).toBeLessThanOrEqual((latestLedger - (row?.recordedLedger ?? latestLedger) + 2) * 12)
+    service.ledger.proxy.rule(null)
+    if (!row) throw new Error('nothing was recorded')
+    expect(await findEnvelopes(service.db, row.id)).toHaveLength(3)
+    const stored = async () => (await service.db.query.transfers.findMany()).find(({ id }) => id === row.id)
+    await expect.poll(async () => (await stored())?.status).toBe('succeeded')
+    await Promise.all(asked)
+  })
+
+  test('a resource fee below the need is refused, and costs nothing', async () => {
+    const employer = await service.employ()
+    const good = await buildTransfer(service.ledger.network, employer, {
+      to: address,
+      amount: 1n,
+      opening: employer.opening,
+    })
+    const cheap = changed(employer, good.signedXdr, (tx) => {
+      if (tx.ext.type !== 'sorobanData') throw new Error('no resources')
+      const { resources, ext } = tx.ext.sorobanData
+      const data = new xdr.SorobanTransactionData({ ext, resources, resourceFee: 1n })
+      return { ext: xdr.TransactionExt.sorobanData(data) }
+    })
+    expect(await service.post(employer, { signedXDR: cheap })).toEqual({
+      status: 422,
+      body: {
+        error: 'sponsor refused: the declared resource fee is less than what the call needs',
+        code: 'low-resource-fee',
+      },
+    })
+    expect(
+      (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address),
+    ).toBeUndefined()
+  })
+
+  test('the least resource fee that is accepted is enough on the ledger', async () => {
+    const employer = await service.employ()
+    const { signedXdr } = await buildTransfer(service.ledger.network, employer, {
+      to: address,
+      amount: 1n,
+      opening: employer.opening,
+    })
+    const needed = await service.ledger.network.rpc.simulateTransaction(
+      TransactionBuilder.fromXdr(signedXdr, service.ledger.network.passphrase),
+    )
+    if (!rpc.Api.isSimulationSuccess(needed)) throw new Error('it cannot be simulated')
+    const { resources, ext } = needed.transactionData.build()
+    const least = BigInt(needed.minResourceFee) - 1_000n
+    const withFee = (resourceFee: bigint) =>
+      changed(employer, signedXdr, () => ({
+        ext: xdr.TransactionExt.sorobanData(new xdr.SorobanTransactionData({ ext, resources, resourceFee })),
+      }))
+    expect(await service.post(employer, { signedXDR: withFee(least - 1n) })).toMatchObject({
+      status: 422,
+      body: { code: 'low-resource-fee' },
+    })
+    expect(await service.post(employer, { signedXDR: withFee(least) })).toMatchObject({ status: 200 })
+  })
+
+  test('bumpSequence while a transfer is open: a second one is refused, with the time', async () => {
+    const employer = await service.employ()
+    const transfer = { to: address, amount: 1n, opening: employer.opening }
+    const first = await buildTransfer(service.ledger.network, employer, transfer, { seconds: 60 })
+    service.ledger.proxy.rule(({ method }) =>
+      method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass',
+    )
+    void service.post(employer, { signedXDR: first.signedXdr })
+    await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
+    // The look-ups give an old answer, so that the used number proves nothing yet.
+    let standing: Record<string, unknown> | undefined
+    service.ledger.proxy.rule(({ method }): Fault => {
+      if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+      if (method !== 'getTransaction') return 'pass'
+      return {
+        rewrite: (found) => {
+          standing ??= notFound(found)
+          return standing
+        },
+      }
+    })
+    await expect.poll(() => standing).toBeDefined()
+    await bumpSequence(employer)
+    const sixth = await buildTransfer(service.ledger.network, employer, transfer)
+    const answer = await service.post(employer, { signedXDR: sixth.signedXdr })
+    const until = new Date(((await service.findTransfer(first.hash))?.envelope.maxTime ?? 0) * 1000).toISOString()
+    expect(answer).toEqual({
+      status: 422,
+      body: {
+        error: `sponsor refused: another transfer of this account is open until ${until}`,
+        code: 'another-open',
+      },
+    })
+    expect((await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address)?.count).toBe(
+      1,
+    )
+    service.ledger.proxy.rule(null)
+    expect((await service.post(employer, { signedXDR: sixth.signedXdr })).status).toBe(200)
+    expect((await service.findTransfer(first.hash))?.status).toBe('expired')
+  })
+
+  test('to another recipient under the same number: refused', async () => {
+    const employer = await service.employ()
+    const { opening } = employer
+    const first = await buildTransfer(service.ledger.network, employer, { to: address, amount: 1n, opening })
+    const other = await buildTransfer(service.ledger.network, employer, { to: stranger, amount: 1n, opening })
+    let lost = true
+    service.ledger.proxy.rule((call) => (lost ? swallow(call) : 'pass'))
+    const waiting = service.post(employer, { signedXDR: first.signedXdr })
+    await expect.poll(async () => (await service.findTransfer(first.hash))?.status).toBe('open')
+    expect((await service.post(employer, { signedXDR: other.signedXdr })).body.code).toBe('other-recipient')
+    lost = false
+    expect((await waiting).status).toBe(200)
+  })
+})
+
+describe('an end is found when the RPC or the key has changed', () => {
+  test('an RPC that is restored with lower ledger numbers: nothing waits for the old ones', async () => {
+    const shift = { by: 1_000 }
+    let isOver = false
+    const rule =
+      (lose: boolean) =>
+      (call: Call): Fault => {
+        if (call.method === 'getTransactions') return { status: 500 }
+        if (lose && call.method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+        const told =
+          isOver && call.method === 'getTransaction' ? afterMaxTime : (answer: Record<string, unknown>) => answer
+        return { rewrite: (answer) => shifted(told(answer), shift.by) }
+      }
+    service.ledger.proxy.rule(rule(false))
+    const settled = await prepareTransfer(service, address)
+    expect((await settled.post()).status).toBe(200)
+    expect((await service.findTransfer(settled.hash))?.ledger).toBeGreaterThan(1_000)
+    const lost = await prepareTransfer(service, address)
+    service.ledger.proxy.rule(rule(true))
+    const waiting = lost.post()
+    await expect.poll(async () => (await service.findTransfer(lost.hash))?.status).toBe('open')
+    shift.by = 0
+    // A refusal because of the account's state comes at once, though a row remembers a higher ledger.
+    const stale = variantOf(settled.employer, settled.signedXdr, 1)
+    const answer = await service.post(settled.employer, { signedXDR: stale })
+    expect(answer).toMatchObject({ status: 422, body: { code: 'sequence' } })
+    isOver = true
+    expect(await waiting).toMatchObject({ status: 500, body: { code: 'transfer-expired' } })
+    expect(await service.findTransfer(lost.hash)).toMatchObject({ status: 'expired' })
+    service.ledger.proxy.rule(null)
+    expect((await (await prepareTransfer(service, address)).post()).status).toBe(200)
+  })
+
+  test('without history a transfer ends as unknown: its float is free, its payout waits for the employer, and the RPC is asked no more', async () => {
+    const { wallet, employer, batch } = await prepare()
+    const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
+    const built = await buildTransfer(service.ledger.network, wallet, transfer)
+    let isOver = false
+    // It applies, but the RPC shows no ledger of that time any more.
+    service.ledger.proxy.rule(({ method }): Fault => {
+      if (method === 'getTransactions') return { status: 500 }
+      if (method !== 'getTransaction') return 'pass'
+      return { rewrite: (found) => forgetful(isOver ? afterMaxTime(found) : found) }
+    })
+    const posted = service.post(wallet, { signedXDR: built.signedXdr })
+    await expect.poll(() => applied([built.hash])).toHaveLength(1)
+    isOver = true
+    const answer = await posted
+    const row = await service.findTransfer(built.hash)
+    const hash = row?.envelope.outerHash
+    expect(answer).toEqual({ status: 500, body: { error: 'transfer failed', code: 'transfer-unknown', hash } })
+    expect(row).toMatchObject({ status: 'unknown', feeCharged: null })
+    const floats = await service.db.query.sponsorFloats.findMany()
+    expect(floats.map(({ held }) => held)).toEqual([0n])
+    const quotas = await service.db.query.quotas.findMany()
+    expect(quotas.find(({ account }) => account === wallet.address)).toMatchObject({ held: 0n, used: row?.bid })
+    expect(await findBatch(employer, batch)).toMatchObject({
+      status: 'started',
+      payouts: [{ status: 'pending', error: expect.stringContaining('no longer shows') }],
+    })
+    const before = new Map(service.ledger.proxy.calls)
+    await findBatch(employer, batch)
+    await pause(1_500)
+    expect(service.ledger.proxy.calls.get('getTransaction')).toBe(before.get('getTransaction'))
+  })
+
+  test('an untrue txBAD_SEQ of a node a ledger behind: sent again, and paid', async () => {
+    const { post, now } = await prepare()
+    service.ledger.proxy.rule(next('sendTransaction', 1, { answer: refusal('txBadSeq') }))
+    const answer = await post()
+    expect(answer.status).toBe(200)
+    expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
+  })
+
+  test('a service without SPONSOR_SEED settles open transfers, and answers requests for them', async () => {
+    const { employer, hash, signedXdr } = await prepareTransfer(service, address)
+    await service.running.submission.stop()
+    const { submission: stopped, sponsor } = service.running
+    const given = { payer: employer.address, signedXDR: signedXdr }
+    const asked = sponsorTransfer({ db: service.db, submission: stopped, sponsor, patience: 1 }, given)
+    await expect(asked).rejects.toMatchObject({ code: 'transfer-open' })
+    await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+    const keyless = await startService(
+      readEnvironment({ ...service.variables, SPONSOR_SEED: '' }),
+      service.database.shared,
+    )
+    try {
+      await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('succeeded')
+      const { submission } = keyless
+      const context = { db: service.db, submission, sponsor: keyless.sponsor, patience: 1_000 }
+      expect(await sponsorTransfer(context, given)).toMatchObject({ status: 'SUCCESS' })
+      const another = await prepareTransfer(service, address)
+      const refused = sponsorTransfer(context, { payer: another.employer.address, signedXDR: another.signedXdr })
+      await expect(refused).rejects.toMatchObject({ code: 'sponsor-not-configured' })
+    } finally {
+      await keyless.close()
+      renew()
+    }
+  })
+})
+
+async function prepare({ batches = 1 }: { batches?: number } = {}) {
+  const payment = await preparePayment(service, address, { batches: Math.max(1, batches) })
+  if (batches === 0) for (const { id } of payment.batches) await payment.employer.ask('DELETE', `/batches/${id}`)
+  return { ...payment, batches: batches === 0 ? [] : payment.batches }
+}
+
+const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(service, wallet, address, amount)
+const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
+
+/** Gives the service a new submission, after the old one was stopped. */
+function renew(): void {
+  const { network, database, now, submission } = service.running
+  Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))
+}
+
+/** The same transfer with other fields, signed anew. */
+function changed(
+  { signer }: SignedInPayer,
+  signedXdr: string,
+  change: (tx: xdr.Transaction) => Partial<ConstructorParameters<typeof xdr.Transaction>[0]>,
+): string {
+  const envelope = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
+  if (envelope.type !== 'envelopeTypeTx') throw new Error('not a plain envelope')
+  const { tx } = envelope.v1
+  const other = new xdr.Transaction({ ...tx, ...change(tx) })
+  const unsigned = new xdr.TransactionV1Envelope({ tx: other, signatures: [] })
+  const built = TransactionBuilder.fromXdr(
+    xdr.TransactionEnvelope.envelopeTypeTx(unsigned).toXdr('base64'),
+    service.ledger.network.passphrase,
+  )
+  built.sign(signer)
+  return built.toXdr()
+}
+
+function variantOf(employer: SignedInPayer, signedXdr: string, minTime: number): string {
+  return changed(employer, signedXdr, ({ cond }) => {
+    const maxTime = cond.type === 'precondTime' ? cond.timeBounds.maxTime : 0n
+    return { cond: xdr.Preconditions.precondTime(new xdr.TimeBounds({ minTime: BigInt(minTime), maxTime })) }
+  })
+}
+
+async function bumpSequence({ address: payer, signer }: SignedInPayer): Promise<void> {
+  const account = await service.ledger.network.rpc.getAccount(payer)
+  const bumpTo = String(BigInt(account.sequenceNumber()) + 5n)
+  const bump = new TransactionBuilder(account, { fee: '100', networkPassphrase: service.ledger.network.passphrase })
+    .addOperation(Operation.bumpSequence({ bumpTo }))
+    .setTimeout(60)
+    .build()
+  bump.sign(signer)
+  await sendAndWait(service.ledger.network, bump.toXdr())
+}
+
+/** An answer with every ledger number moved. */
+function shifted(answer: Record<string, unknown>, by: number): Record<string, unknown> {
+  const numbers = ['latestLedger', 'oldestLedger', 'ledger', 'sequence']
+  return Object.fromEntries(
+    Object.entries(answer).map(([name, value]) => [
+      name,
+      numbers.includes(name) && typeof value === 'number' ? value + by : value,
+    ]),
+  )
+}
+
+/** An answer of an RPC whose history begins with its latest ledger. */
+function forgetful(answer: Record<string, unknown>): Record<string, unknown> {
+  const { latestLedger, latestLedgerCloseTime } = answer
+  return { status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime, oldestLedger: latestLedger }
+}

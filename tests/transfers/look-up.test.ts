@@ -1,0 +1,256 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Envelope, Transfer } from '#drizzle/schema/transfers.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { type Network, openNetwork } from '#lib/stellar/network.ts'
+import { decodeInner, wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
+import { lookUpHashes, walkLedgers } from '#lib/transfers/look-up.ts'
+import type { RecordedTransfer } from '#lib/transfers/rows.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { PASSPHRASE, signedTransfer, sponsor } from '../support/inner-transaction.ts'
+import { feeBumpResult, plainResult } from './ledger-answers.ts'
+import { thrownBy } from './refused.ts'
+
+const maxTime = 1_777_636_800
+let proxy: FaultProxy
+let network: Network
+
+beforeAll(async () => {
+  proxy = await startFaultProxy('http://127.0.0.1:1')
+  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 50 })
+})
+afterAll(() => proxy.close())
+
+type Answer = Record<string, unknown>
+
+/** A transfer of the number, with what is signed for it. */
+function transferOf(seqNum: bigint) {
+  const signedXDR = signedTransfer({ tx: { seqNum } })
+  const inner = decodeInner(signedXDR, PASSPHRASE)
+  const { hash: outerHash, envelope: bumped } = wrapInFeeBump(inner, sponsor, PASSPHRASE)
+  const innerHash = inner.hashHex
+  const transfer = { id: `transfer ${seqNum}`, sponsor: sponsor.publicKey(), recordedLedger: 100 } as Transfer
+  const recorded: RecordedTransfer = { transfer, envelopes: [{ innerHash, outerHash, maxTime } as Envelope] }
+  return { recorded, id: transfer.id, innerHash, outerHash, bumped, signedXDR }
+}
+
+const missing = (given: Answer = {}): Answer => ({
+  status: 'NOT_FOUND',
+  latestLedger: 110,
+  latestLedgerCloseTime: String(maxTime - 60),
+  oldestLedger: 1,
+  ...given,
+})
+
+async function expectUnavailable(act: () => unknown): Promise<void> {
+  const thrown = await thrownBy(act)
+  if (!(thrown instanceof Refusal)) throw thrown ?? new Error('nothing was thrown')
+  expect(thrown.code).toBe('unavailable')
+}
+
+describe('lookUpHashes', () => {
+  const { recorded, innerHash, outerHash, bumped, signedXDR } = transferOf(8n)
+  const found = (envelopeXdr: string, resultXdr: string): Answer => ({
+    ...missing(),
+    status: 'SUCCESS',
+    ledger: 105,
+    createdAt: String(maxTime - 80),
+    envelopeXdr,
+    resultXdr,
+  })
+  const ours = found(bumped, feeBumpResult(innerHash, 'success'))
+
+  /** Gives these answers for each hash in turn, and repeats the last. Returns the hashes that were asked for. */
+  function script(answers: { outer: Answer[]; inner: Answer[] }): string[] {
+    const asked: string[] = []
+    proxy.rule(({ params }) => {
+      const whose = params.hash === outerHash ? 'outer' : 'inner'
+      const left = answers[whose]
+      const [next] = left.length > 1 ? left.splice(0, 1) : left
+      asked.push(whose)
+      return next ? { answer: next } : { status: 500 }
+    })
+    return asked
+  }
+
+  test('one answer for each hash, with the history that it rests on', async () => {
+    const asked = script({ outer: [missing({ latestLedger: 108 })], inner: [missing({ oldestLedger: 7 })] })
+    expect(await lookUpHashes(network, recorded)).toEqual([
+      { found: undefined, latestLedger: 108, closedAt: maxTime - 60, oldestLedger: 1 },
+      { found: undefined, latestLedger: 110, closedAt: maxTime - 60, oldestLedger: 7 },
+    ])
+    expect(asked.toSorted()).toEqual(['inner', 'outer'])
+  })
+
+  test('our fee bump stands under both hashes, at our cost', async () => {
+    script({ outer: [ours], inner: [ours] })
+    const answers = await lookUpHashes(network, recorded)
+    expect(answers.map((answer) => answer.found)).toMatchObject([
+      { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
+      { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
+    ])
+  })
+
+  test('a ledger closes between the two questions: the inner hash tells that it is our own', async () => {
+    script({ outer: [missing()], inner: [ours] })
+    expect((await lookUpHashes(network, recorded))[1]?.found).toMatchObject({ hash: outerHash, feeCharged: 87_654n })
+  })
+
+  test('the client’s own inner transaction is found by its hash, and costs the sponsor nothing', async () => {
+    script({ outer: [missing()], inner: [found(signedXDR, plainResult('success'))] })
+    expect((await lookUpHashes(network, recorded))[1]?.found).toMatchObject({ hash: innerHash, feeCharged: 0n })
+  })
+
+  test('a contradiction on either hash, or silence on one, is unavailable', async () => {
+    script({ outer: [found(bumped, feeBumpResult(innerHash, 'trapped'))], inner: [missing()] })
+    await expectUnavailable(() => lookUpHashes(network, recorded))
+    script({ outer: [missing()], inner: [found(signedTransfer({ tx: { seqNum: 9n } }), plainResult('success'))] })
+    await expectUnavailable(() => lookUpHashes(network, recorded))
+    script({ outer: [missing()], inner: [] })
+    await expectUnavailable(() => lookUpHashes(network, recorded))
+  })
+
+  test('an answer of a node that lags is asked for again, of that hash alone', async () => {
+    const asked = script({
+      outer: [missing({ latestLedger: 109 }), missing({ latestLedger: 109 }), missing()],
+      inner: [missing()],
+    })
+    const answers = await lookUpHashes(network, recorded, 110)
+    expect(answers.map(({ latestLedger }) => latestLedger)).toEqual([110, 110])
+    expect(asked.toSorted()).toEqual(['inner', 'outer', 'outer', 'outer'])
+  })
+
+  test('an answer with too little history is asked for again, too, but not for ever', async () => {
+    const asked = script({ outer: [missing()], inner: [missing({ oldestLedger: 101 })] })
+    expect((await lookUpHashes(network, recorded, 110))[1]).toMatchObject({ oldestLedger: 101 })
+    expect(asked).toHaveLength(5)
+  })
+})
+
+describe('walkLedgers', () => {
+  const transfers = Array.from({ length: 4 }, (_, index) => transferOf(BigInt(20 + index)))
+  const sought = transfers.map(({ recorded }) => recorded)
+  const [first, second, third, fourth] = transfers
+  if (!first || !second || !third || !fourth) throw new Error('four transfers')
+
+  const foreign = (index: number): Answer => ({
+    status: index % 2 ? 'SUCCESS' : 'FAILED',
+    txHash: index.toString(16).padStart(64, 'f'),
+    ledger: 103,
+    createdAt: maxTime - 50,
+    // One in three has a result that no XDR library of today knows.
+    resultXdr: index % 3 ? plainResult('success') : 'of a protocol to come',
+    envelopeXdr: 'of a protocol to come',
+  })
+  const ours = (txHash: string, envelopeXdr: string, resultXdr: string, status = 'SUCCESS'): Answer => ({
+    status,
+    txHash,
+    ledger: 104,
+    createdAt: maxTime - 40,
+    envelopeXdr,
+    resultXdr,
+  })
+
+  /** Serves `transactions` in pages; the last page says that ledger 110 is the latest. Gives the parameters asked for. */
+  function serve(transactions: Answer[], pages: Answer[] = []): unknown[] {
+    const asked: unknown[] = []
+    proxy.rule(({ params }) => {
+      asked.push(params)
+      const start = 'startLedger' in params ? 0 : Number((params.pagination as { cursor: string }).cursor)
+      const page = {
+        transactions: transactions.slice(start, start + 200),
+        latestLedger: 110,
+        latestLedgerCloseTimestamp: maxTime - 30,
+        cursor: String(start + 200),
+      }
+      return { answer: { ...page, ...pages[asked.length - 1] } }
+    })
+    return asked
+  }
+
+  test('reads several pages, past transactions that cannot be decoded', async () => {
+    const all = Array.from({ length: 430 }, (_, index) => foreign(index))
+    all[3] = ours(first.outerHash, first.bumped, feeBumpResult(first.innerHash, 'success'))
+    all[199] = ours(second.outerHash, second.bumped, feeBumpResult(second.innerHash, 'trapped'), 'FAILED')
+    all[200] = ours(third.innerHash, third.signedXDR, plainResult('success'))
+    const asked = serve(all, [{ latestLedger: 108, latestLedgerCloseTimestamp: maxTime - 40 }])
+    const walk = await walkLedgers(network, sought, 101)
+    expect(asked).toEqual([
+      { startLedger: 101, pagination: { limit: 200 } },
+      { pagination: { cursor: '200', limit: 200 } },
+      { pagination: { cursor: '400', limit: 200 } },
+    ])
+    expect(walk.records.get(first.id)).toMatchObject({ succeeded: true, hash: first.outerHash, ledger: 104 })
+    expect(walk.records.get(second.id)).toMatchObject({ succeeded: false, hash: second.outerHash })
+    expect(walk.records.get(third.id)).toMatchObject({ hash: third.innerHash, feeCharged: 0n })
+    expect(walk.records.has(fourth.id)).toBe(false)
+    expect(walk).toMatchObject({ latestLedger: 110, closedAt: maxTime - 30 })
+  })
+
+  test('a page that is exactly full is not taken for the last', async () => {
+    const all = Array.from({ length: 200 }, (_, index) => foreign(index))
+    const asked = serve(all)
+    expect((await walkLedgers(network, sought, 101)).records.size).toBe(0)
+    expect(asked).toHaveLength(2)
+  })
+
+  test('a record of a known envelope that cannot be read, or contradicts itself, is logged and comes as null', async () => {
+    serve([
+      ours(first.outerHash, first.bumped, 'garbage!'),
+      ours(second.outerHash, second.bumped, feeBumpResult(second.innerHash, 'trapped')),
+      ours(third.outerHash, third.bumped, feeBumpResult(first.innerHash, 'success')),
+      ours(fourth.outerHash, fourth.bumped, feeBumpResult(fourth.innerHash, 'success')),
+    ])
+    const error = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const { records } = await walkLedgers(network, sought, 101)
+    expect(error).toHaveBeenCalledTimes(3)
+    error.mockRestore()
+    const read = transfers.map((transfer) => records.get(transfer.id))
+    expect(read.slice(0, 3)).toEqual([null, null, null])
+    expect(read[3]).toMatchObject({ succeeded: true })
+  })
+
+  test('answers no record when there are no transactions', async () => {
+    serve([])
+    expect(await walkLedgers(network, sought, 101)).toEqual({
+      records: new Map(),
+      latestLedger: 110,
+      closedAt: maxTime - 30,
+    })
+  })
+
+  test('no answer to any page is no answer at all', async () => {
+    proxy.rule(() => ({ error: { code: -32600, message: 'startLedger must be within the ledger range' } }))
+    await expectUnavailable(() => walkLedgers(network, sought, 1))
+    const all = Array.from({ length: 200 }, (_, index) => foreign(index))
+    serve(all, [{}, { transactions: undefined }])
+    await expectUnavailable(() => walkLedgers(network, sought, 101))
+    serve(all, [{ cursor: undefined }])
+    await expectUnavailable(() => walkLedgers(network, sought, 101))
+  })
+
+  test('a full page that is given again and again ends the walk', async () => {
+    const all = Array.from({ length: 200 }, (_, index) => foreign(index))
+    for (const cursor of ['200', '0', '']) {
+      let asked = 0
+      proxy.rule(() => {
+        asked += 1
+        const page = { transactions: all, latestLedger: 110, latestLedgerCloseTimestamp: maxTime - 30, cursor }
+        return { answer: page }
+      })
+      await expectUnavailable(() => walkLedgers(network, sought, 101))
+      expect(asked).toBe(2)
+    }
+  })
+
+  test('full pages without end end the walk, with any cursors', async () => {
+    const all = Array.from({ length: 200 }, (_, index) => foreign(index))
+    let asked = 0
+    proxy.rule(() => {
+      asked += 1
+      const cursor = String(asked)
+      return { answer: { transactions: all, latestLedger: 110, latestLedgerCloseTimestamp: maxTime - 30, cursor } }
+    })
+    await expectUnavailable(() => walkLedgers(network, sought, 101))
+    expect(asked).toBe(50)
+  })
+})

@@ -1,0 +1,187 @@
+import { eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { findContradictions } from '../directory/bookkeeping.ts'
+import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import { next, notFound, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { feeBumpResult } from './ledger-answers.ts'
+import { findDiscrepancies } from './quota-ledger.ts'
+
+let service: TestService<'embedded'>
+let payee: string
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'embedded' })
+  payee = (await enrol(service.ledger.network)).signer.publicKey()
+})
+afterAll(() => service?.close())
+afterEach(async () => {
+  service.ledger.proxy.rule(null)
+  expect(await findContradictions(service.db)).toEqual([])
+  expect(await findDiscrepancies(service.db)).toEqual([])
+})
+
+const failed = { status: 500, body: { error: 'transfer failed', code: 'unavailable' } }
+
+/** A node that never reaches the ledger with the transaction, however often it is asked. */
+const lagging = ({ method }: Call): Fault => (method === 'getTransaction' ? { rewrite: notFound } : 'pass')
+
+/** A node that knows nothing of the last minute. */
+const restored = ({ method }: Call): Fault => {
+  if (method !== 'getLedgerEntries' && method !== 'getTransaction') return 'pass'
+  return {
+    rewrite: (answer) => ({
+      ...(method === 'getTransaction' ? notFound(answer) : { entries: [] }),
+      latestLedger: Number(answer.latestLedger) - 60,
+      latestLedgerCloseTime: String(Math.floor(Date.now() / 1000) - 60),
+    }),
+  }
+}
+
+describe('a transaction that a client has sent by itself is found in spite of a node that lags', () => {
+  test('seven answers of such a node: it is asked again, and the answer is 200', async () => {
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  })
+
+  test('only answers of such a node: 500, and nothing is decided', async () => {
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(lagging)
+    expect(await post()).toEqual(failed)
+    expect(await service.findTransfer(hash)).toBeUndefined()
+    service.ledger.proxy.rule(null)
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  })
+
+  test('a transaction whose time is nearly over is looked up all the same: 200 after seven answers of such a node', async () => {
+    const { signedXdr, hash, post, maxTime } = await prepareTransfer(service, payee, { seconds: 13 })
+    await sendAndWait(service.ledger.network, signedXdr)
+    await expect.poll(() => Date.now() / 1000).toBeGreaterThan(maxTime - 9)
+    service.ledger.proxy.rule(next('getTransaction', 7, { rewrite: notFound }))
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  })
+
+  test('every node was restored from a backup that has not the account yet: 500 until they have caught up', async () => {
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    service.ledger.proxy.rule(restored)
+    expect(await post()).toEqual(failed)
+    service.ledger.proxy.rule(null)
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  })
+
+  test('an answer that gives a success the status FAILED is not believed: 500, and 200 at the next post', async () => {
+    const { signedXdr, hash, post } = await prepareTransfer(service, payee)
+    await sendAndWait(service.ledger.network, signedXdr)
+    const untrue = (found: Record<string, unknown>) => ({ ...found, status: 'FAILED' })
+    service.ledger.proxy.rule(next('getTransaction', 1, { rewrite: untrue }))
+    expect(await post()).toMatchObject({ status: 500 })
+    expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  })
+
+  test('a transaction that was never sent is refused at the first answer that is late enough', async () => {
+    const { employer, post, hash } = await prepareTransfer(service, payee)
+    const rival = await buildTransfer(service.ledger.network, employer, {
+      to: payee,
+      amount: 1n,
+      opening: employer.opening,
+    })
+    await sendAndWait(service.ledger.network, rival.signedXdr)
+    expect(await post()).toMatchObject({ status: 422, body: { code: 'sequence' } })
+    expect(await service.findTransfer(hash)).toBeUndefined()
+  })
+})
+
+describe('a rival that a client has sent by itself pays for the open transfer of its number', () => {
+  /** Posts a transfer that stays open, and lets a rival of its own reach the ledger. */
+  async function overtake({ payouts = 1 }: { payouts?: number } = {}) {
+    const {
+      wallet,
+      employer,
+      payee: contractor,
+      batches,
+      ...first
+    } = await preparePayment(service, payee, { batches: 2 })
+    for (const { id } of batches.slice(payouts)) await employer.ask('DELETE', `/batches/${id}`)
+    let row: Awaited<ReturnType<typeof service.findTransfer>>
+    let stale: Record<string, unknown> | undefined
+    /** the RPC's answer for the fee bump of the first transfer, once the test has set one */
+    let bumpAnswer: Record<string, unknown> | undefined
+    service.ledger.proxy.rule(({ method, params }): Fault => {
+      if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+      if (method !== 'getTransaction') return 'pass'
+      const isBump = params.hash === row?.envelope.outerHash
+      if (params.hash !== first.hash && !isBump) return 'pass'
+      return {
+        rewrite: (found) => {
+          if (isBump && bumpAnswer) return { ...found, ...bumpAnswer }
+          stale ??= notFound(found)
+          return stale
+        },
+      }
+    })
+    const waiting = first.post()
+    await expect.poll(async () => (await service.findTransfer(first.hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+    row = await service.findTransfer(first.hash)
+    await expect.poll(() => stale).toBeDefined()
+    const later = payouts === 0 ? await employer.prepare([contractor]) : undefined
+    const rival = await buildPayment(service, wallet, payee, 6_0000000n)
+    await sendAndWait(service.ledger.network, rival.signedXdr)
+    const charge = (answer: Record<string, unknown>) => {
+      bumpAnswer = answer
+    }
+    const now = async (batch = later ?? batches[0]) => (await findBatch(employer, batch ?? { id: '' })).payouts[0]
+    return { wallet, waiting, first, rival, row, batches, later, charge, now }
+  }
+
+  test('it has no payout, and the client names one: claimed, paid, and in the audit log', async () => {
+    const { waiting, rival, later, row, now } = await overtake({ payouts: 0 })
+    const payoutId = later?.payouts[0]?.id
+    expect(row).toMatchObject({ status: 'open', payout: null })
+    expect(await rival.post({ payoutId })).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
+    expect(await service.findTransfer(rival.hash)).toMatchObject({ id: row?.id, status: 'succeeded', payout: payoutId })
+    expect(await now()).toMatchObject({ status: 'paid', txHash: rival.hash })
+    expect(await waiting).toMatchObject({ status: 500, body: { code: 'transfer-replaced', hash: rival.hash } })
+    const noted = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, rival.hash))
+    expect(noted.map(({ action }) => action).toSorted()).toEqual(['transfer.settled', 'transfer.sponsored'])
+  })
+
+  test('it has a payout, and the client names another: 422, but the payment is known, and nothing is paid again', async () => {
+    const { waiting, first, rival, batches, now } = await overtake({ payouts: 2 })
+    const [own, other] = batches
+    const answer = await rival.post({ payoutId: other?.payouts[0]?.id })
+    expect(answer).toMatchObject({ status: 422, body: { code: 'payout' } })
+    service.ledger.proxy.rule(null)
+    expect(await waiting).toMatchObject({ status: 500, body: { code: 'transfer-replaced', hash: rival.hash } })
+    expect(await service.findTransfer(first.hash)).toMatchObject({ status: 'succeeded', applied: rival.hash })
+    expect(await now(own)).toMatchObject({ status: 'paid', txHash: rival.hash })
+    expect(await now(other)).toMatchObject({ status: 'ready' })
+    expect(await rival.post()).toEqual({ status: 200, body: { hash: rival.hash, status: 'SUCCESS' } })
+  })
+
+  test('the cost of a failed fee bump of the same transfer is in its books', async () => {
+    const { wallet, waiting, first, rival, row, charge } = await overtake()
+    charge({
+      status: 'FAILED',
+      ledger: row?.recordedLedger,
+      createdAt: String(Math.floor(Date.now() / 1000)),
+      envelopeXdr: row?.envelope.signed,
+      resultXdr: feeBumpResult(first.hash, 'bad-seq', 87_654n),
+    })
+    expect(await rival.post()).toMatchObject({ status: 200 })
+    await waiting
+    expect(await service.findTransfer(first.hash)).toMatchObject({ status: 'succeeded', feeCharged: 87_654n })
+    const quotas = await service.db.query.quotas.findMany()
+    expect(quotas.find(({ account }) => account === wallet.address)).toMatchObject({
+      held: 0n,
+      used: 87_654n,
+      count: 1,
+    })
+  })
+})

@@ -1,0 +1,46 @@
+import { sql } from 'drizzle-orm'
+import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { EVERYBODY } from '#lib/transfers/quota.ts'
+
+export type Balance = [held: bigint, used: bigint, count: number]
+
+/** The quotas of each account and day, and the sponsors' floats. */
+export async function readQuotas(db: Database): Promise<Record<string, Balance | bigint>> {
+  const days = await db.select().from(quotas)
+  const floats = await db.select().from(sponsorFloats)
+  return Object.fromEntries([
+    ...days.map(({ account, day, held, used, count }) => [`${account} ${day}`, [held, used, count]] as const),
+    ...floats.map(({ sponsor, held }) => [`float of ${sponsor}`, held] as const),
+  ])
+}
+
+/**
+ * The differences between the quotas and what the transfers themselves add up to, on one snapshot: held and float are
+ * the open bids, used is what was charged, the whole bid for an unknown end, and count is everything that was recorded.
+ */
+export async function findDiscrepancies(db: Database): Promise<unknown[]> {
+  const result = await db.execute(sql`
+    WITH days AS (
+      SELECT coalesce(quota_account, account) AS account, quota_day AS day, bid, fee_charged, status
+        FROM transfers WHERE sponsor IS NOT NULL
+      UNION ALL SELECT ${EVERYBODY}, quota_day, bid, fee_charged, status FROM transfers WHERE sponsor IS NOT NULL
+    ), sums AS (
+      SELECT account, day, sum(bid) FILTER (WHERE status = 'open') AS held, count(*) AS count,
+        sum(CASE WHEN status = 'unknown' THEN bid ELSE fee_charged END) AS used
+      FROM days GROUP BY account, day
+    ), open_bids AS (
+      SELECT sponsor, sum(bid) AS held FROM transfers WHERE status = 'open' AND sponsor IS NOT NULL GROUP BY sponsor
+    )
+    SELECT account, day FROM sums FULL JOIN quotas USING (account, day)
+    WHERE coalesce(sums.held, 0) <> coalesce(quotas.held, 0) OR coalesce(sums.used, 0) <> coalesce(quotas.used, 0)
+      OR coalesce(sums.count, 0) <> coalesce(quotas.count, 0)
+    UNION ALL SELECT sponsor, 'float' FROM open_bids FULL JOIN sponsor_floats USING (sponsor)
+    WHERE coalesce(open_bids.held, 0) <> coalesce(sponsor_floats.held, 0)`)
+  return (result as { rows: unknown[] }).rows
+}
+
+/** Leaves no transfer and no quota behind. */
+export async function clear(db: Database): Promise<void> {
+  await db.execute(sql`TRUNCATE transfers, envelopes, grants, quotas, sponsor_floats`)
+}

@@ -1,0 +1,27 @@
+import type { LedgerRecord } from '#lib/transfers/decide.ts'
+
+/** How a transfer may stand on the ledger. */
+export const SUCCESS: LedgerRecord = {
+  succeeded: true,
+  consumed: true,
+  applied: '11'.repeat(32),
+  closedAt: 1_777_636_700,
+  hash: '22'.repeat(32),
+  ledger: 105,
+  feeCharged: 64_321n,
+  resultCode: 'txSuccess',
+  contractError: null,
+}
+export const FAILURE: LedgerRecord = {
+  succeeded: false,
+  consumed: true,
+  applied: '11'.repeat(32),
+  closedAt: 1_777_636_700,
+  hash: '22'.repeat(32),
+  ledger: 105,
+  feeCharged: 54_321n,
+  resultCode: 'txFailed',
+  contractError: 3506,
+}
+/** The client sent its own: the sponsor pays nothing. */
+export const OWN: LedgerRecord = { ...SUCCESS, hash: '11'.repeat(32), feeCharged: 0n }

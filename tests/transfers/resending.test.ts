@@ -1,0 +1,177 @@
+import { Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { openSubmission } from '#lib/transfers/submission.ts'
+import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import type { Fault } from '../support/fault-proxy.ts'
+import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+import { countFeeBumps, expectSettled, next, prepareTransfer, sendAnswer } from '../support/transfers.ts'
+import { bareResult } from './ledger-answers.ts'
+import { findDiscrepancies } from './quota-ledger.ts'
+
+let service: TestService<'embedded'>
+let payee: string
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'embedded' })
+  payee = (await enrol(service.ledger.network)).signer.publicKey()
+})
+afterAll(() => service?.close())
+afterEach(async () => {
+  service.ledger.proxy.rule(null)
+  expect(await findDiscrepancies(service.db)).toEqual([])
+})
+
+const latestLedger = async () => (await service.ledger.network.rpc.getLatestLedger()).sequence
+
+test('a refused transaction is sent once per ledger, however often its client posts it again', async () => {
+  const { hash, post } = await prepareTransfer(service, payee)
+  const refused = { status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } }
+  service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }))
+  service.ledger.proxy.calls.clear()
+  const before = await latestLedger()
+  expect(await post()).toMatchObject(refused)
+  for (let round = 0; round < 3; round += 1) {
+    const answers = await Promise.all(Array.from({ length: 10 }, post))
+    for (const answer of answers) expect(answer).toMatchObject(refused)
+  }
+  expect(service.ledger.proxy.calls.get('sendTransaction')).toBeLessThanOrEqual((await latestLedger()) - before + 1)
+  service.ledger.proxy.rule(null)
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(await countFeeBumps(service, hash)).toBe(1)
+})
+
+test('many who ask at once what has become of a transfer share one poll', async () => {
+  const { hash, post } = await prepareTransfer(service, payee)
+  service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('PENDING') }))
+  const waiting = post()
+  await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
+  const row = await service.findTransfer(hash)
+  const { network, database, now, submission } = service.running
+  const other = openSubmission({ network, database, now, books: submission.books })
+  let lookUps = 0
+  const goOn = Promise.withResolvers<void>()
+  service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
+    if (method === 'getTransaction' && params.hash === hash) lookUps += 1
+    await goOn.promise
+    return 'pass'
+  })
+  if (!row) throw new Error('no row')
+  const polls = Array.from({ length: 20 }, () => other.poll(row, 60_000))
+  await expect.poll(() => lookUps).toBeGreaterThan(0)
+  goOn.resolve()
+  await Promise.all(polls)
+  await other.stop()
+  // One poll, beside those that two engines make on their own.
+  expect(lookUps).toBeLessThan(10)
+  service.ledger.proxy.rule(null)
+  expect(await waiting).toMatchObject({ status: 200 })
+})
+
+describe('other signatures', () => {
+  let outsider: Keypair
+  beforeAll(async () => {
+    outsider = Keypair.random()
+    await fetch(`${service.ledger.network.friendbotUrl}?addr=${outsider.publicKey()}`)
+  })
+
+  /** Changes the signers of an account by a transaction that uses none of its sequence numbers. */
+  async function setOptions({ address, signer }: SignedInPayer, options: object): Promise<void> {
+    const source = await service.ledger.network.rpc.getAccount(outsider.publicKey())
+    const transaction = new TransactionBuilder(source, {
+      fee: '200',
+      networkPassphrase: service.ledger.network.passphrase,
+    })
+      .addOperation(Operation.setOptions({ source: address, ...options }))
+      .setTimeout(60)
+      .build()
+    transaction.sign(outsider, signer)
+    await sendAndWait(service.ledger.network, transaction.toXdr())
+  }
+
+  const accountKey = (address: string) =>
+    xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: Keypair.fromPublicKey(address).xdrAccountId() })).toXdr(
+      'base64',
+    )
+
+  /** The same transaction, signed by `signer` alone. */
+  function signedBy(signer: Keypair, signedXdr: string): string {
+    const envelope = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
+    if (envelope.type !== 'envelopeTypeTx') throw new Error('not a plain envelope')
+    const unsigned = new xdr.TransactionV1Envelope({ tx: envelope.v1.tx, signatures: [] })
+    const bare = xdr.TransactionEnvelope.envelopeTypeTx(unsigned).toXdr('base64')
+    const built = TransactionBuilder.fromXdr(bare, service.ledger.network.passphrase)
+    built.sign(signer)
+    return built.toXdr()
+  }
+
+  /** A transfer that the network has refused, since the key that signed it lost its weight on the way. */
+  async function prepareRefused() {
+    const employer = await service.employ()
+    const second = Keypair.random()
+    await setOptions(employer, { signer: { ed25519PublicKey: second.publicKey(), weight: 1 } })
+    const transfer = { to: payee, amount: 1n, opening: employer.opening }
+    const { hash, signedXdr } = await buildTransfer(service.ledger.network, employer, transfer)
+    let hasWeight = true
+    service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+      if (method === 'sendTransaction' && hasWeight) {
+        hasWeight = false
+        await setOptions(employer, { masterWeight: 0 })
+      }
+      return 'pass'
+    })
+    const post = (signedXDR = signedXdr) => service.post(employer, { signedXDR })
+    expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused', reason: 'txBadAuth' } })
+    return {
+      employer,
+      hash,
+      post,
+      outerHash: (await service.findTransfer(hash))?.envelope.outerHash,
+      renewed: signedBy(second, signedXdr),
+    }
+  }
+
+  test('take the place of those that the network refused: the same transfer, paid once', async () => {
+    const { employer, hash, post, outerHash, renewed } = await prepareRefused()
+    const answer = await post(renewed)
+    const row = await service.findTransfer(hash)
+    expect(answer).toEqual({ status: 200, body: { hash: row?.envelope.outerHash, status: 'SUCCESS' } })
+    expect(row).toMatchObject({ status: 'succeeded', envelope: { resultCode: null } })
+    expect(row?.envelope.outerHash).not.toBe(outerHash)
+    expect(await countFeeBumps(service, hash)).toBe(1)
+    await expectSettled(service, employer, hash)
+    // A post with the refused signatures is still the same request.
+    expect(await post()).toEqual(answer)
+  })
+
+  test('that are not valid either change nothing', async () => {
+    const { hash, post, outerHash, renewed } = await prepareRefused()
+    const stranger = await service.post(await service.employ(), { signedXDR: signedBy(Keypair.random(), renewed) })
+    expect(stranger).toMatchObject({ status: 403 })
+    expect(await post(signedBy(Keypair.random(), renewed))).toMatchObject({ body: { code: 'transfer-refused' } })
+    expect(await service.findTransfer(hash)).toMatchObject({ status: 'open', envelope: { outerHash } })
+    expect(await post(renewed)).toMatchObject({ status: 200 })
+  })
+
+  test('are not taken while the account cannot be read, and may be posted again', async () => {
+    const { employer, hash, post, outerHash, renewed } = await prepareRefused()
+    const key = accountKey(employer.address)
+    let isReadable = false
+    let denied = 0
+    service.ledger.proxy.rule(({ method, params: { keys } }): Fault => {
+      if (method !== 'getLedgerEntries' || isReadable || !String(keys).includes(key)) return 'pass'
+      denied += 1
+      return { status: 500 }
+    })
+    // A poll that has read the account before would still confirm the refusal; the next one begins after its end.
+    await expect.poll(() => denied).toBeGreaterThan(0)
+    const { db, running } = service
+    const { submission, sponsor, network } = running
+    const given = { payer: employer.address, signedXDR: renewed }
+    const asked = sponsorTransfer({ db, submission, sponsor, patience: 4 * network.pollMs }, given)
+    await expect(asked).rejects.toMatchObject({ code: 'transfer-open' })
+    expect(await service.findTransfer(hash)).toMatchObject({ status: 'open', envelope: { outerHash } })
+    isReadable = true
+    expect(await post(renewed)).toMatchObject({ status: 200 })
+  })
+})

@@ -1,0 +1,37 @@
+import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
+
+interface RivalCase {
+  name: string
+  /** how many envelopes have joined the first one already */
+  rivals: number
+  given: { recipient?: string; sequenceNumber?: bigint; sponsor?: string }
+  reason: RefusalReason
+  /** what the message says beyond the reason's words */
+  detail: string
+}
+
+/** Envelopes that are refused while another transfer of their account is open. */
+export const RIVAL_CASES: readonly RivalCase[] = [
+  { name: 'a fourth envelope', rivals: 2, given: {}, reason: 'too-many-envelopes', detail: 'three transactions' },
+  {
+    name: 'an envelope to another recipient',
+    rivals: 0,
+    given: { recipient: 'another' },
+    reason: 'other-recipient',
+    detail: 'another recipient',
+  },
+  {
+    name: 'an envelope of another number',
+    rivals: 1,
+    given: { sequenceNumber: 9n },
+    reason: 'another-open',
+    detail: 'until 2026-05-01T12:01:40.000Z',
+  },
+  {
+    name: 'an envelope that another sponsor has signed',
+    rivals: 0,
+    given: { sponsor: 'another sponsor' },
+    reason: 'another-open',
+    detail: 'until',
+  },
+]

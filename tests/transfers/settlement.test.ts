@@ -1,0 +1,354 @@
+import { eq } from 'drizzle-orm'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { envelopes, TRANSFER_STATUSES, transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, openStore } from '#lib/db/connection.ts'
+import { SponsorRefusal } from '#lib/transfers/refusal-reason.ts'
+import {
+  eraseOldEnvelopes,
+  findEnvelopes,
+  findOpenTransfers,
+  findTransferOfHash,
+  lastLedgerOf,
+  noteSent,
+  setOf,
+  settleTransfer,
+  type Transfer,
+} from '#lib/transfers/rows.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { BID, DAY, decisionOf, limits, PLENTY, recordNamed, settleNamed, transferNamed } from './quota-cases.ts'
+import { clear, findDiscrepancies, readQuotas } from './quota-ledger.ts'
+import { seededRandom } from './random.ts'
+import { FAILURE, OWN, SUCCESS } from './records.ts'
+import { thrownBy } from './refused.ts'
+import { RIVAL_CASES } from './rival-cases.ts'
+
+const NOW = new Date('2026-05-01T12:00:00Z')
+let clone: Awaited<ReturnType<typeof cloneDatabase>>
+let second: ReturnType<typeof openStore>
+let db: Database
+/** the same database, on a server over a pool of its own */
+let other: Database
+
+beforeAll(async () => {
+  clone = await cloneDatabase()
+  second = clone.shared ?? openStore({ url: clone.url })
+  ;[db, other] = await Promise.all([clone.store.database(), second.database()])
+})
+afterAll(async () => {
+  if (second !== clone.store) await second.close()
+  await clone.drop()
+})
+beforeEach(() => clear(db))
+
+const record = async (name: string, given: Parameters<typeof transferNamed>[1] = {}) =>
+  (await recordNamed(db, transferNamed(name, given), limits, PLENTY)).transfer
+const settle = (name: string, outcome: typeof SUCCESS | null, now = NOW) =>
+  settleNamed(db, transferNamed(name).innerHash, outcome, now)
+const statusOf = async (name: string) => (await findTransferOfHash(db, transferNamed(name).innerHash))?.transfer.status
+
+describe('recordEnvelope', () => {
+  test('a recorded transfer has the given values, and is open', async () => {
+    const written = await record('1')
+    const { account, recipient, sponsor, bid, sequenceNumber, recordedLedger } = transferNamed('1')
+    expect(written).toMatchObject({ account, recipient, sponsor, bid, sequenceNumber, recordedLedger, status: 'open' })
+    expect(await findTransferOfHash(db, transferNamed('1').innerHash)).toMatchObject({
+      transfer: written,
+      envelopes: [{ innerHash: transferNamed('1').innerHash, outerHash: transferNamed('1').outerHash, signed: 'AAAA' }],
+    })
+    expect(await findTransferOfHash(db, 'ff'.repeat(32))).toBeUndefined()
+  })
+
+  test('an outer hash that another envelope has is a bug, and reserves nothing', async () => {
+    await record('1')
+    const thrown = await thrownBy(() => record('2', { outerHash: transferNamed('1').outerHash }))
+    expect(thrown).toMatchObject({ message: 'the outer hash is taken by another envelope' })
+    expect(await findDiscrepancies(db)).toEqual([])
+    expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [BID, 0n, 1] })
+  })
+
+  const rival = (name: string, given: Parameters<typeof transferNamed>[1] = {}) =>
+    recordNamed(db, transferNamed(name, { account: 'payer 1', ...given }), limits, PLENTY)
+  const reasonOf = async (recording: Promise<unknown>) => {
+    const thrown = await thrownBy(() => recording)
+    return thrown instanceof SponsorRefusal ? [thrown.reason, thrown.message] : thrown
+  }
+
+  test('two of an account and number are one transfer; three at the most', async () => {
+    const { id } = await record('1')
+    expect(await rival('2')).toMatchObject({ kind: 'joined', transfer: { id } })
+    expect(await rival('3')).toMatchObject({ kind: 'joined', transfer: { id } })
+    expect(await rival('3')).toMatchObject({ kind: 'known', transfer: { id } })
+    expect(await findEnvelopes(db, id)).toHaveLength(3)
+  })
+
+  test.each(RIVAL_CASES)('$name is refused', async ({ rivals, given, reason, detail }) => {
+    await record('1')
+    for (const name of ['2', '3'].slice(0, rivals)) await rival(name, { maxTime: 1_777_636_900 })
+    expect(await reasonOf(rival('4', given))).toEqual([reason, expect.stringContaining(detail)])
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('once the first is settled, the next number begins a transfer', async () => {
+    await record('1')
+    await settle('1', SUCCESS)
+    expect(await rival('3', { sequenceNumber: 9n })).toMatchObject({ kind: 'begun' })
+  })
+
+  test('an envelope that was settled before is known, also while the next number is open', async () => {
+    const { id } = await record('1')
+    await settle('1', SUCCESS)
+    await rival('3', { sequenceNumber: 9n })
+    // A second request with the first envelope, which was verified before the first was answered.
+    expect(await rival('1')).toMatchObject({ kind: 'known', transfer: { id, status: 'succeeded' } })
+  })
+
+  test('after the first has expired the same number begins a new transfer', async () => {
+    const { id } = await record('1')
+    await settle('1', null)
+    const next = await rival('2')
+    expect(next.kind).toBe('begun')
+    expect(next.transfer.id).not.toBe(id)
+    // The first is still the same request.
+    expect(await rival('1')).toMatchObject({ kind: 'known', transfer: { id, status: 'expired' } })
+  })
+
+  test('twenty rivals at once, over two pools: one transfer, three envelopes, one reservation', async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const named = transferNamed(`${index}`, { account: 'payer 1' })
+        const thrown = await thrownBy(() => recordNamed(index % 2 ? db : other, named, limits, PLENTY))
+        return thrown instanceof SponsorRefusal ? thrown.reason : (thrown ?? 'recorded')
+      }),
+    )
+    expect(outcomes.filter((outcome) => outcome === 'recorded')).toHaveLength(3)
+    expect(outcomes.filter((outcome) => outcome === 'too-many-envelopes')).toHaveLength(17)
+    expect(await db.$count(transfers)).toBe(1)
+    expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [BID, 0n, 1], 'float of sponsor': BID })
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+})
+
+test('an envelope keeps the first and the last time of its sending, and the last code', async () => {
+  const later = new Date('2026-05-01T12:00:05Z')
+  const { id } = await record('1')
+  const [sent] = await findEnvelopes(db, id)
+  if (!sent) throw new Error('no envelope')
+  await noteSent(db, sent, { at: NOW, resultCode: 'txBadAuth' })
+  await noteSent(db, sent, { at: later, resultCode: null })
+  expect(await findEnvelopes(db, id)).toMatchObject([{ firstSentAt: NOW, lastSentAt: later, resultCode: null }])
+})
+
+describe('settleTransfer', () => {
+  test.each([
+    ['succeeded', SUCCESS, { status: 'succeeded', contractError: null }, [0n, SUCCESS.feeCharged, 1]],
+    ['failed', FAILURE, { status: 'failed', contractError: 3506 }, [0n, FAILURE.feeCharged, 1]],
+    ['sent by the client itself', OWN, { status: 'succeeded', hash: OWN.hash }, [0n, 0n, 1]],
+  ] as const)('%s', async (_, outcome, fields, quota) => {
+    await record('1')
+    const settled = await settle('1', outcome)
+    expect(settled).toMatchObject({
+      ...fields,
+      settledAt: NOW,
+      hash: outcome.hash,
+      applied: transferNamed('1').innerHash,
+      ledger: outcome.ledger,
+      feeCharged: outcome.feeCharged,
+      resultCode: outcome.resultCode,
+    })
+    expect((await findTransferOfHash(db, transferNamed('1').innerHash))?.transfer).toEqual(settled)
+    expect(await readQuotas(db)).toEqual({ [`payer ${DAY}`]: quota, [`* ${DAY}`]: quota, 'float of sponsor': 0n })
+  })
+
+  test('expired: nothing is held or used, and it is counted', async () => {
+    await record('1')
+    expect(await settle('1', null)).toMatchObject({ status: 'expired', settledAt: NOW, hash: null, feeCharged: null })
+    const none = [0n, 0n, 1]
+    expect(await readQuotas(db)).toEqual({ [`payer ${DAY}`]: none, [`* ${DAY}`]: none, 'float of sponsor': 0n })
+  })
+
+  test('one of several leaves what the others hold', async () => {
+    for (const name of ['1', '2', '3']) await record(name)
+    await settle('2', FAILURE)
+    expect(await readQuotas(db)).toMatchObject({ [`payer ${DAY}`]: [2n * BID, FAILURE.feeCharged, 3] })
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('the first ending stands, and everybody gets it', async () => {
+    await record('1')
+    const settled = await settle('1', SUCCESS)
+    const later = new Date('2026-05-02T00:00:00Z')
+    for (const outcome of [SUCCESS, FAILURE, null]) expect(await settle('1', outcome, later)).toEqual(settled)
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+
+  test('20 settlements at once over two pools, with different endings: one counts, and all get the same row', async () => {
+    await record('1')
+    const endings = [SUCCESS, FAILURE, OWN, null]
+    const settled = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        settleNamed(index % 2 ? db : other, transferNamed('1').innerHash, endings[index % 4] ?? null, NOW),
+      ),
+    )
+    expect(
+      new Set(settled.map((row) => JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value))))
+        .size,
+    ).toBe(1)
+    expect(await findDiscrepancies(db)).toEqual([])
+    expect(await readQuotas(db)).toMatchObject({ 'float of sponsor': 0n })
+  })
+
+  test('a rival that was recorded since the look-up leaves the transfer unchanged until both are looked up', async () => {
+    const { id } = await record('1')
+    const lookedUp = setOf(await findEnvelopes(db, id))
+    await recordNamed(other, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
+    const given = { decision: decisionOf(null), lookedUp, now: NOW, books: async () => undefined }
+    expect(await settleTransfer(db, id, given)).toBeUndefined()
+    expect(await statusOf('1')).toBe('open')
+    const both = setOf(await findEnvelopes(db, id))
+    expect(await settleTransfer(db, id, { ...given, lookedUp: both })).toMatchObject({ status: 'expired' })
+  })
+
+  test('a rival that is being recorded is waited for, and then counts', async () => {
+    const { id } = await record('1')
+    const lookedUp = setOf(await findEnvelopes(db, id))
+    const isLocked = Promise.withResolvers<void>()
+    const goOn = Promise.withResolvers<void>()
+    const recording = db.transaction(async (tx) => {
+      const recorded = recordNamed(tx, transferNamed('2', { account: 'payer 1' }), limits, PLENTY)
+      await recorded
+      isLocked.resolve()
+      await goOn.promise
+    })
+    await isLocked.promise
+    const given = { decision: decisionOf(null), lookedUp, now: NOW, books: async () => undefined }
+    const settling = settleTransfer(other, id, given)
+    goOn.resolve()
+    await recording
+    expect(await settling).toBeUndefined()
+    expect(await statusOf('1')).toBe('open')
+  })
+
+  test('a transfer that was never recorded', async () => {
+    const given = { decision: decisionOf(null), lookedUp: '', now: NOW, books: async () => undefined }
+    const unheard = '00000000-0000-4000-8000-000000000000'
+    expect(await thrownBy(() => settleTransfer(db, unheard, given))).toMatchObject({
+      message: 'a transfer that was never recorded cannot be settled',
+    })
+  })
+})
+
+test('the open ones, oldest first', async () => {
+  const made: Transfer[] = []
+  for (const name of ['1', '2', '3', '4', '5']) made.push(await record(name))
+  await settle('1', SUCCESS)
+  await settle('3', null)
+  await settle('4', FAILURE)
+  // The order of writing, turned over: what counts is when a row says it was made.
+  const [, two, , , five] = made
+  await db
+    .update(transfers)
+    .set({ createdAt: new Date('2020-01-01T00:00:00Z') })
+    .where(eq(transfers.id, five?.id ?? ''))
+  expect((await findOpenTransfers(db)).map(({ id }) => id)).toEqual([five?.id, two?.id])
+  expect(new Set(made.map(({ status }) => status))).toEqual(new Set(['open']))
+  expect(TRANSFER_STATUSES).toHaveLength(5)
+})
+
+test('the last ledger of an account is that of its last transfer that stands there', async () => {
+  expect(await lastLedgerOf(db, 'payer 1')).toBe(0)
+  await record('1')
+  await settle('1', SUCCESS)
+  await record('2', { account: 'payer 1', sequenceNumber: 9n })
+  await settle('2', null)
+  expect(await lastLedgerOf(db, 'payer 1')).toBe(SUCCESS.ledger)
+})
+
+test('the signed envelope of a transfer is erased thirty days after its end, and not before', async () => {
+  const old = new Date(NOW.getTime() - 30 * 86_400_000 - 1)
+  for (const name of ['old', 'open', 'new']) await record(name)
+  await db.update(envelopes).set({ recordedAt: old })
+  await settle('old', SUCCESS, old)
+  await settle('new', SUCCESS, new Date(old.getTime() + 1))
+  expect(await eraseOldEnvelopes(db, NOW)).toBe(1)
+  const left = await db.select().from(envelopes)
+  const signedOf = (name: string) => left.find(({ innerHash }) => innerHash === transferNamed(name).innerHash)?.signed
+  expect([signedOf('old'), signedOf('open'), signedOf('new')]).toEqual([null, 'AAAA', 'AAAA'])
+  expect(await eraseOldEnvelopes(db, NOW)).toBe(0)
+})
+
+describe.each([1, 2, 3])('seed %d', (seed) => {
+  test('under concurrent requests the quotas say what the transfers add up to', async () => {
+    const given = { transfersPerAccount: 14, stroopsPerAccount: 9n * BID, dailyBudget: 30n * BID }
+    const seen = new Map<string, number>()
+    const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1)
+
+    async function work(worker: number): Promise<void> {
+      const random = seededRandom(1000 * seed + worker)
+      const database = worker % 2 ? db : other
+      for (let step = 0; step < 50; step += 1) {
+        // Names are shared between the workers: they record, send and settle the same transfers.
+        const name = `${random(150)}`
+        const transfer = transferNamed(name, {
+          quotaAccount: `payer ${random(4)}`,
+          sponsor: `sponsor ${random(2)}`,
+          createdAt: new Date(`${random(5) ? DAY : '2026-05-02'}T12:00:00Z`),
+          bid: BID / 2n + BigInt(random(Number(BID))),
+        })
+        const what = random(10)
+        if (what < 5) {
+          try {
+            count((await recordNamed(database, transfer, given, 20n * BID)).kind)
+          } catch (error) {
+            if (!(error instanceof SponsorRefusal)) throw error
+            count(error.reason)
+          }
+        } else if (await findTransferOfHash(database, transfer.innerHash)) {
+          if (what < 6) await noteSent(database, transfer, { at: NOW, resultCode: null })
+          else {
+            const outcome = [SUCCESS, FAILURE, OWN, null][random(4)] ?? null
+            count((await settleNamed(database, transfer.innerHash, outcome, NOW)).status)
+          }
+        }
+      }
+    }
+
+    let working = true
+    const watch = async () => {
+      while (working) expect(await findDiscrepancies(other)).toEqual([])
+    }
+    const workers = Promise.all(Array.from({ length: 8 }, (_, worker) => work(worker))).finally(() => {
+      working = false
+    })
+    await Promise.all([workers, watch()])
+    expect(await findDiscrepancies(db)).toEqual([])
+    // The run was not idle: every ending, joins and refusals have happened.
+    for (const what of ['begun', 'known', 'succeeded', 'failed', 'expired'])
+      expect(seen.get(what), what).toBeGreaterThan(0)
+    expect(
+      [...seen.keys()].some((what) => ['quota-transfers', 'quota-stroops', 'daily-budget', 'float'].includes(what)),
+    ).toBe(true)
+
+    for (const { id } of await findOpenTransfers(db)) {
+      const [envelope] = await findEnvelopes(db, id)
+      await settleNamed(db, envelope?.innerHash ?? '', null, NOW)
+    }
+    for (const [whose, held] of Object.entries(await readQuotas(db))) {
+      expect(Array.isArray(held) ? held[0] : held, whose).toBe(0n)
+    }
+    expect(await findDiscrepancies(db)).toEqual([])
+  })
+})
+
+test('the check of the quotas finds a bid that differs', async () => {
+  await record('1')
+  await db.update(transfers).set({ bid: BID + 1n })
+  const found = await findDiscrepancies(db)
+  expect(found).toHaveLength(3)
+  expect(found).toEqual(
+    expect.arrayContaining([
+      { account: '*', day: DAY },
+      { account: 'payer', day: DAY },
+      { account: 'sponsor', day: 'float' },
+    ]),
+  )
+})

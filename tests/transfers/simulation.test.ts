@@ -1,0 +1,85 @@
+import { SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { type Network, openNetwork } from '#lib/stellar/network.ts'
+import { decodeInner } from '#lib/transfers/fee-bump.ts'
+import { checkResourceFee, checkResources, simulate } from '#lib/transfers/simulation.ts'
+import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
+import { MESSAGES } from './messages.ts'
+import { expectRefusal, thrownBy } from './refused.ts'
+import { FEE_CASES, FOOTPRINT_CASES, footprint, HOST_ERRORS, RESOURCE_CASES, resources } from './simulation-cases.ts'
+
+const signedXDR = signedTransfer()
+const inner = decodeInner(signedXDR, PASSPHRASE)
+const needed = resources([30_000_000, 900, 2_000])
+const transactionData = new SorobanDataBuilder()
+  .setResources(needed.instructions, needed.diskReadBytes, needed.writeBytes)
+  .setResourceFee(80_000n)
+  .build()
+  .toXdr('base64')
+let proxy: FaultProxy
+let network: Network
+
+beforeAll(async () => {
+  proxy = await startFaultProxy('http://127.0.0.1:1')
+  network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: proxy.url, pollMs: 50 })
+})
+afterAll(() => proxy.close())
+
+test('the signed transaction is simulated as it is, its authorization enforced', async () => {
+  let asked: unknown
+  proxy.rule(({ method, params }) => {
+    asked = { method, params }
+    return { answer: { latestLedger: 7, transactionData, minResourceFee: '80000', results: [{ auth: [], xdr: '' }] } }
+  })
+  const simulation = await simulate(network, inner)
+  expect(asked).toEqual({ method: 'simulateTransaction', params: { transaction: signedXDR, authMode: 'enforce' } })
+  expect(simulation.latestLedger).toBe(7)
+  expect(simulation.resources.equals(needed)).toBe(true)
+  expect(simulation.minResourceFee).toBe(80_000n)
+})
+
+test.each(HOST_ERRORS)('what the host prints: %s', async (error, detail) => {
+  proxy.rule(() => ({ answer: { latestLedger: 7, error, events: [] } }))
+  await expectRefusal(() => simulate(network, inner), 'would-fail', `${MESSAGES['would-fail']}: ${detail}`)
+})
+
+const nonsense: [string, Fault][] = [
+  ['neither an error nor resources', { answer: { latestLedger: 7 } }],
+  ['resources that cannot be read', { answer: { latestLedger: 7, transactionData: 'garbage!' } }],
+  ['no resource fee', { answer: { latestLedger: 7, transactionData } }],
+  ['a resource fee in words', { answer: { latestLedger: 7, transactionData, minResourceFee: 'much' } }],
+  ['no ledger', { answer: { transactionData, minResourceFee: '80000' } }],
+  ['an error that is no text', { answer: { latestLedger: 7, error: { code: 1 } } }],
+  ['a JSON-RPC error', { error: { code: -32602, message: 'unknown authMode' } }],
+  ['a 500', { status: 500 }],
+  ['a connection that drops', { drop: true, delivered: false }],
+]
+test.each(nonsense)('%s is neither a yes nor a no', async (_, fault) => {
+  proxy.rule(() => fault)
+  const thrown = await thrownBy(() => simulate(network, inner))
+  if (!(thrown instanceof Refusal)) throw thrown ?? new Error('nothing was thrown')
+  expect(thrown.code).toBe('unavailable')
+})
+
+test.each(RESOURCE_CASES)('$name: $reason', async ({ declared, needed, reason }) => {
+  const check = () => checkResources(resources(declared), resources(needed))
+  if (reason) await expectRefusal(check, reason)
+  else check()
+})
+
+test.each(FOOTPRINT_CASES)('a footprint $name: $reason', async ({ declared, needed, reason }) => {
+  const withFootprint = (given: Parameters<typeof footprint>[0]) =>
+    new xdr.SorobanResources({ footprint: footprint(given), instructions: 0, diskReadBytes: 0, writeBytes: 0 })
+  const check = () => checkResources(withFootprint(declared), withFootprint(needed))
+  if (reason) await expectRefusal(check, reason)
+  else expect(check).not.toThrow()
+})
+
+test.each(FEE_CASES)('a resource fee $name: $reason', async ({ declared, needed, resources: [more, need], reason }) => {
+  const check = () =>
+    checkResourceFee({ fee: declared, resources: resources(more) }, { fee: needed, resources: resources(need) })
+  if (reason) await expectRefusal(check, reason)
+  else check()
+})

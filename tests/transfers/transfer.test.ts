@@ -1,0 +1,428 @@
+import { Address, authorizeEntry, Keypair, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { mintSession } from '#lib/auth/session.ts'
+import { enrol, sendAndWait } from '#lib/cli/participants.ts'
+import { openSubmission } from '#lib/transfers/submission.ts'
+import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
+import type { Call, Fault } from '../support/fault-proxy.ts'
+import type { SignedInPayer } from '../support/test-service.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+import {
+  afterMaxTime,
+  countFeeBumps,
+  expectSettled,
+  next,
+  notFound,
+  prepareTransfer,
+  sendAnswer,
+} from '../support/transfers.ts'
+
+let service: TestService<'embedded'>
+let payee: string
+beforeAll(async () => {
+  service = await openTestService({ ledger: 'embedded' })
+  payee = (await enrol(service.ledger.network)).signer.publicKey()
+})
+afterAll(() => service.close())
+afterEach(() => service.ledger.proxy.rule(null))
+
+const prepare = (options: { seconds?: number } = {}) => prepareTransfer(service, payee, options)
+
+const result = (code: 'txInsufficientBalance' | 'txBadSeq') =>
+  new xdr.TransactionResult({
+    feeCharged: 100n,
+    result: xdr.TransactionResultResult[code](),
+    ext: xdr.TransactionResultExt.v0(),
+  }).toXdr('base64')
+
+const failed = (code: string, details: object = {}) => ({
+  status: 500,
+  body: { error: 'transfer failed', code, ...details },
+})
+
+/** The hash under which a transaction was sent. */
+const sentAs = async (innerHash: string) => ({ hash: (await service.findTransfer(innerHash))?.envelope.outerHash })
+
+test('the sponsor pays what the ledger charged, bids twice the inner fee, and the employer pays nothing', async () => {
+  const { employer, hash, signedXdr, post } = await prepare()
+  const before = (await service.ledger.network.rpc.getAccountEntry(employer.address)).balance
+  const answer = await post()
+  expect(answer).toEqual({ status: 200, body: { hash: expect.stringMatching(/^[0-9a-f]{64}$/), status: 'SUCCESS' } })
+  expect((await service.ledger.network.rpc.getAccountEntry(employer.address)).balance).toBe(before)
+  const found = await service.ledger.network.rpc.getTransaction(String(answer.body.hash))
+  if (found.status !== 'SUCCESS') throw new Error('not on the ledger')
+  const inner = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
+  expect(await service.findTransfer(hash)).toMatchObject({
+    status: 'succeeded',
+    hash: answer.body.hash,
+    applied: hash,
+    envelope: { outerHash: answer.body.hash },
+    ledger: found.ledger,
+    feeCharged: found.resultXdr.feeCharged,
+    bid: 2n * BigInt(inner.type === 'envelopeTypeTx' ? inner.v1.tx.fee : 0),
+    recipient: payee,
+  })
+  await expectSettled(service, employer, hash)
+})
+
+test('ten parallel posts of one transaction: one envelope on the ledger, ten equal answers', async () => {
+  const { employer, hash, post } = await prepare()
+  const answers = await Promise.all(Array.from({ length: 10 }, post))
+  expect([...new Set(answers.map((answer) => JSON.stringify(answer)))]).toHaveLength(1)
+  expect(answers[0]?.status).toBe(200)
+  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSettled(service, employer, hash)
+  expect(await post()).toEqual(answers[0])
+})
+
+describe('under each failure of the RPC: one payment, and the answer that the ledger gives', () => {
+  const faults: [string, () => (call: Call) => Fault][] = [
+    ['TRY_AGAIN_LATER twice', () => next('sendTransaction', 2, { answer: sendAnswer('TRY_AGAIN_LATER') })],
+    ['DUPLICATE, never delivered', () => next('sendTransaction', 1, { answer: sendAnswer('DUPLICATE') })],
+    ['PENDING, then lost', () => next('sendTransaction', 1, { answer: sendAnswer('PENDING') })],
+    [
+      'delivered, but answered with TRY_AGAIN_LATER',
+      () => next('sendTransaction', 1, { rewrite: (sent) => ({ ...sent, status: 'TRY_AGAIN_LATER' }) }),
+    ],
+    [
+      'delivered, but answered with txBAD_SEQ',
+      () => next('sendTransaction', 1, { rewrite: () => sendAnswer('ERROR', result('txBadSeq')) }),
+    ],
+    ['a 500', () => next('sendTransaction', 1, { status: 500 })],
+    ['a JSON-RPC error', () => next('sendTransaction', 1, { error: { code: -32603, message: 'busy' } })],
+    ['an answer that makes no sense', () => next('sendTransaction', 1, { answer: { status: 'SPLENDID' } })],
+    ['a connection dropped before delivery', () => next('sendTransaction', 1, { drop: true, delivered: false })],
+    ['a connection dropped after delivery', () => next('sendTransaction', 1, { drop: true, delivered: true })],
+    ['a hang before delivery', () => next('sendTransaction', 1, { hang: true, delivered: false })],
+    ['a hang after delivery', () => next('sendTransaction', 1, { hang: true, delivered: true })],
+    ['NOT_FOUND for some ledgers', () => next('getTransaction', 12, { rewrite: notFound })],
+    ['look-ups that fail for a while', () => next('getTransaction', 6, { status: 500 })],
+    ['a look-up that hangs', () => next('getTransaction', 1, { hang: true, delivered: false })],
+    [
+      'look-ups that say the opposite of their result',
+      () =>
+        next('getTransaction', 12, {
+          rewrite: (found) => (found.status === 'SUCCESS' ? { ...found, status: 'FAILED' } : found),
+        }),
+    ],
+  ]
+  test.each(faults)('%s', async (_, fault) => {
+    const { employer, hash, post } = await prepare()
+    service.ledger.proxy.rule(fault())
+    expect(await post()).toMatchObject({ status: 200, body: { status: 'SUCCESS' } })
+    expect(await countFeeBumps(service, hash)).toBe(1)
+    await expectSettled(service, employer, hash)
+  })
+})
+
+test('an ERROR is a 500 at once; its reservation stays, and the same transaction may be sent again', async () => {
+  const { employer, hash, post } = await prepare()
+  service.ledger.proxy.rule(
+    next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
+  )
+  expect(await post()).toEqual(failed('transfer-refused', { ...(await sentAs(hash)), reason: 'txInsufficientBalance' }))
+  expect(await service.findTransfer(hash)).toMatchObject({
+    status: 'open',
+    envelope: { resultCode: 'txInsufficientBalance' },
+  })
+  const own = (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address)
+  expect(own?.held).toBe((await service.findTransfer(hash))?.bid)
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(await countFeeBumps(service, hash)).toBe(1)
+  await expectSettled(service, employer, hash)
+})
+
+test('a client that sends its inner transaction by itself: 200 with the inner hash, and the sponsor pays nothing', async () => {
+  const { employer, hash, signedXdr, post } = await prepare()
+  let alone = false
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && !alone) {
+      alone = true
+      await sendAndWait(service.ledger.network, signedXdr)
+    }
+    return 'pass'
+  })
+  expect(await post()).toEqual({ status: 200, body: { hash, status: 'SUCCESS' } })
+  expect(await countFeeBumps(service, hash)).toBe(0)
+  expect(await service.findTransfer(hash)).toMatchObject({ hash, feeCharged: 0n })
+  await expectSettled(service, employer, hash)
+})
+
+test('a transfer that can no longer apply by the ledger’s time expires, and gives its reservation back', async () => {
+  const { employer, hash, post } = await prepare()
+  service.ledger.proxy.rule(({ method }): Fault => {
+    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+    return method === 'getTransaction' ? { rewrite: afterMaxTime } : 'pass'
+  })
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired', feeCharged: null })
+  await expectSettled(service, employer, hash)
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
+  expect(await countFeeBumps(service, hash)).toBe(0)
+})
+
+async function findOpen(innerHash: string) {
+  const row = await service.findTransfer(innerHash)
+  if (row?.status !== 'open') throw new Error('it is not open')
+  return row
+}
+
+test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
+  const { employer, hash, signedXdr, post } = await prepare({ seconds: 30 })
+  // The RPC hides the transaction, and its ledger stands still: nothing follows from that, however late it is.
+  let standing: Record<string, unknown> | undefined
+  service.ledger.proxy.rule(({ method }) => {
+    if (method !== 'getTransaction') return 'pass'
+    return {
+      rewrite: (found) => {
+        standing ??= notFound(found)
+        return standing
+      },
+    }
+  })
+  const { db, running } = service
+  const { submission, sponsor, network } = running
+  const given = { payer: employer.address, signedXDR: signedXdr }
+  const context = { db, submission, sponsor, patience: 20 * network.pollMs }
+  const first = sponsorTransfer(context, given).catch((error: unknown) => error)
+  await expect.poll(() => standing).toBeDefined()
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
+  try {
+    expect(await first).toMatchObject({ code: 'transfer-open', details: await sentAs(hash) })
+    await submission.poll(await findOpen(hash), 60_000)
+    expect((await service.findTransfer(hash))?.status).toBe('open')
+  } finally {
+    vi.useRealTimers()
+  }
+  service.ledger.proxy.rule(null)
+  expect(await post()).toMatchObject({ status: 200 })
+  expect(await countFeeBumps(service, hash)).toBe(1)
+})
+
+test('a stale proof is refused before it costs anything', async () => {
+  const { employer, hash, post } = await prepare()
+  await receive(employer)
+  await sendAndWait(service.ledger.network, await mergeFromOutside(employer))
+  expect(await post()).toEqual({
+    status: 422,
+    body: { error: 'sponsor refused: the transaction would fail: Error(Contract, #3506)', code: 'would-fail' },
+  })
+  expect(await service.findTransfer(hash)).toBeUndefined()
+})
+
+test('a sequence number that is used is refused before it costs anything', async () => {
+  const { employer, hash, post } = await prepare()
+  const rival = await buildTransfer(service.ledger.network, employer, {
+    to: payee,
+    amount: 1n,
+    opening: employer.opening,
+  })
+  await sendAndWait(service.ledger.network, rival.signedXdr)
+  expect(await post()).toEqual({
+    status: 422,
+    body: { error: 'sponsor refused: the sequence number is not the next one of the account', code: 'sequence' },
+  })
+  expect(await service.findTransfer(hash)).toBeUndefined()
+})
+
+test('a rival that the client sends itself gets there first: 500, and expired at once, since the number is used', async () => {
+  const { employer, hash, post } = await prepare()
+  const rival = await buildTransfer(service.ledger.network, employer, {
+    to: payee,
+    amount: 1n,
+    opening: employer.opening,
+  })
+  let overtaken = false
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && !overtaken) {
+      overtaken = true
+      await sendAndWait(service.ledger.network, rival.signedXdr)
+    }
+    return 'pass'
+  })
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
+  expect(await countFeeBumps(service, hash)).toBe(0)
+  await expectSettled(service, employer, hash)
+})
+
+test('a proof that goes stale on the way fails on the ledger: 500, charged what the ledger charged, and never again', async () => {
+  const { employer, hash, post } = await prepare()
+  await receive(employer)
+  const merge = await mergeFromOutside(employer)
+  let stale = false
+  service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+    if (method === 'sendTransaction' && !stale) {
+      stale = true
+      await sendAndWait(service.ledger.network, merge)
+    }
+    return 'pass'
+  })
+  const answer = await post()
+  const row = await service.findTransfer(hash)
+  expect(answer).toEqual(failed('transfer-failed', { hash: row?.envelope.outerHash }))
+  expect(row).toMatchObject({ status: 'failed', resultCode: 'txFailed', contractError: 3506 })
+  const found = await service.ledger.network.rpc.getTransaction(row?.hash ?? '')
+  expect(row?.feeCharged).toBe(found.status === 'FAILED' ? found.resultXdr.feeCharged : undefined)
+  await expectSettled(service, employer, hash)
+  expect(await post()).toEqual(answer)
+  expect(await countFeeBumps(service, hash)).toBe(1)
+})
+
+/** Deposits one unit for the employer, which only a merge makes spendable. */
+async function receive(employer: SignedInPayer): Promise<void> {
+  const issuer = Keypair.fromSecret(service.ledger.devnet.issuerSecret)
+  const deposit = await buildDeposit(service.ledger.network, issuer, { to: employer.address, amount: 1n })
+  await sendAndWait(service.ledger.network, deposit.signedXdr)
+}
+
+/** A merge of the employer's balance that another account sends, so that it takes no sequence number of the employer. */
+async function mergeFromOutside(employer: SignedInPayer): Promise<string> {
+  const { rpc: server, passphrase, token } = service.ledger.network
+  const outsider = Keypair.random()
+  await fetch(`${service.ledger.network.friendbotUrl}?addr=${outsider.publicKey()}`)
+  const build = async (auth: xdr.SorobanAuthorizationEntry[]) =>
+    new TransactionBuilder(await server.getAccount(outsider.publicKey()), { fee: '100', networkPassphrase: passphrase })
+      .addOperation(
+        Operation.invokeContractFunction({
+          contract: token,
+          function: 'merge',
+          args: [new Address(employer.address).toScVal()],
+          auth,
+        }),
+      )
+      .setTimeout(120)
+      .build()
+  const recorded = await server.simulateTransaction(await build([]))
+  if (!rpc.Api.isSimulationSuccess(recorded)) throw new Error('the merge cannot be simulated')
+  const { latestLedger } = recorded
+  const signed = await Promise.all(
+    (recorded.result?.auth ?? []).map((entry) =>
+      authorizeEntry(entry, employer.signer, latestLedger + 100, passphrase),
+    ),
+  )
+  const transaction = await server.prepareTransaction(await build(signed))
+  transaction.sign(outsider)
+  return transaction.toXdr()
+}
+
+describe('many at once', () => {
+  const crowd = () => Promise.all(Array.from({ length: 14 }, () => prepareTransfer(service, payee, { amount: 0n })))
+  const outcomes = async (prepared: Awaited<ReturnType<typeof prepare>>[]) => {
+    for (const { employer, hash } of prepared) {
+      expect(await countFeeBumps(service, hash)).toBe(1)
+      await expectSettled(service, employer, hash)
+    }
+  }
+  const faults: [string, () => (call: Call) => Fault][] = [
+    ['nothing wrong', () => () => 'pass'],
+    [
+      'pages that fail',
+      () =>
+        ({ method }) =>
+          method === 'getTransactions' ? { status: 500 } : 'pass',
+    ],
+    [
+      'pages cut short without a word',
+      () =>
+        ({ method }) =>
+          method === 'getTransactions' ? { rewrite: (page) => ({ ...page, transactions: [] }) } : 'pass',
+    ],
+    ['half of them lost on the way', () => lose(7)],
+  ]
+  test.each(faults)('%s', async (_, fault) => {
+    const prepared = await crowd()
+    service.ledger.proxy.rule(fault())
+    const answers = await Promise.all(prepared.map(({ post }) => post()))
+    expect(answers.map(({ status }) => status)).toEqual(prepared.map(() => 200))
+    service.ledger.proxy.rule(null)
+    await outcomes(prepared)
+  })
+
+  function lose(count: number): (call: Call) => Fault {
+    return next('sendTransaction', count, { answer: sendAnswer('PENDING') })
+  }
+})
+
+test('a decision of the ledger is recorded once the database is back, if it was away', async () => {
+  const { employer, hash, post } = await prepare()
+  let away = false
+  const database = async () => {
+    if (away) throw new Error('away')
+    return await service.running.database()
+  }
+  const { network, submission, now } = service.running
+  const other = openSubmission({ network, database, now, books: submission.books })
+  service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
+  const waiting = post()
+  await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
+  const row = await service.findTransfer(hash)
+  if (!row) throw new Error('no row')
+  const told = other.track(row, 20_000)
+  away = true
+  service.ledger.proxy.rule(null)
+  expect(await waiting).toMatchObject({ status: 200 })
+  away = false
+  expect(await told).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded', applied: hash } })
+  await other.stop()
+  await expectSettled(service, employer, hash)
+})
+
+test('without history a transfer past its time has expired if its sequence number was never used', async () => {
+  const { employer, hash, post } = await prepare()
+  const forgetful = (found: Record<string, unknown>) => ({ ...afterMaxTime(found), oldestLedger: found.latestLedger })
+  service.ledger.proxy.rule(({ method }): Fault => {
+    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
+    return method === 'getTransaction' ? { rewrite: forgetful } : 'pass'
+  })
+  expect(await post()).toEqual(failed('transfer-expired', await sentAs(hash)))
+  expect(await service.findTransfer(hash)).toMatchObject({ status: 'expired' })
+  await expectSettled(service, employer, hash)
+})
+
+test('an RPC that is behind what the payer has seen settled is waited for, not believed', async () => {
+  const { employer, hash, next: opening, post } = await prepare()
+  expect(await post()).toMatchObject({ status: 200 })
+  const settled = (await service.findTransfer(hash))?.ledger ?? 0
+  const second = await buildTransfer(service.ledger.network, employer, { to: payee, amount: 1n, opening })
+  const stale = { latestLedger: settled - 1, error: 'HostError: Error(Contract, #3506)' }
+  service.ledger.proxy.rule(next('simulateTransaction', 2, { answer: stale }))
+  expect(await service.post(employer, { signedXDR: second.signedXdr })).toMatchObject({ status: 200 })
+})
+
+test('an idp session is told that transfers need a wallet', async () => {
+  const { employer, signedXdr } = await prepare()
+  const identity = { kind: 'idp', sub: employer.address, issuer: 'https://idp.example' } as const
+  const session = await mintSession(service.running.settings.sessions, identity, new Date())
+  expect(await service.post({ ...employer, session }, { signedXDR: signedXdr })).toEqual({
+    status: 501,
+    body: { error: 'transfers need a wallet session', code: 'wallet-required' },
+  })
+})
+
+test('whose transaction it is, and what was sent, in the order of the refusals', async () => {
+  const { signedXdr, employer } = await prepare()
+  const stranger = await service.employ()
+  expect(await service.post({ ...stranger, session: 'nonsense' }, {})).toMatchObject({ status: 401 })
+  expect(await service.post(stranger, { signedXDR: signedXdr })).toEqual({
+    status: 403,
+    body: { error: 'transaction source is not your session account', code: 'source-mismatch' },
+  })
+  expect(await service.post(employer, {})).toEqual({
+    status: 400,
+    body: { error: 'signedXDR required', code: 'signed-xdr-required' },
+  })
+  for (const signedXDR of [7, null, '', [], {}]) {
+    expect(await service.post(employer, { signedXDR })).toEqual({
+      status: 400,
+      body: { error: 'signedXDR required', code: 'signed-xdr-required' },
+    })
+  }
+  for (const signedXDR of ['AAAA', signedXdr.slice(0, -8), `${signedXdr}AAAA`, '@@@']) {
+    expect(await service.post(employer, { signedXDR })).toEqual({
+      status: 400,
+      body: { error: 'malformed transaction XDR', code: 'signed-xdr-invalid' },
+    })
+  }
+})

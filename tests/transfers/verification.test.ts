@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { decodeInner } from '#lib/transfers/fee-bump.ts'
+import { checkPayer, checkSignatures } from '#lib/transfers/verification.ts'
+import { accountEntry } from '../support/fake-rpc.ts'
+import { PASSPHRASE, payer, signedTransfer } from '../support/inner-transaction.ts'
+import { expectRefusal, thrownBy } from './refused.ts'
+import { PAYER_CASES, SIGNATURE_CASES } from './signature-cases.ts'
+
+test.each(SIGNATURE_CASES)('$name: $reason', async ({ envelope, account, reason }) => {
+  const inner = decodeInner(envelope, PASSPHRASE)
+  const check = () => checkSignatures(inner, account)
+  if (reason) await expectRefusal(check, reason)
+  else expect(check).not.toThrow()
+})
+
+const inner = decodeInner(signedTransfer({ tx: { seqNum: 8n } }), PASSPHRASE)
+
+test.each(PAYER_CASES)('$name: $reason', async ({ used, reason }) => {
+  const account = used === null ? undefined : accountEntry(payer.publicKey(), { sequence: used })
+  const check = () => checkPayer(inner, { account, latestLedger: 42 })
+  if (reason) await expectRefusal(check, reason)
+  else expect(check).not.toThrow()
+})
+
+test('a sequence that does not fit names the ledger that says so', async () => {
+  const account = accountEntry(payer.publicKey(), { sequence: 6n })
+  expect(await thrownBy(() => checkPayer(inner, { account, latestLedger: 42 }))).toMatchObject({ asOf: 42 })
+})
