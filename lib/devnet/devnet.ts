@@ -10,6 +10,7 @@ import { type Ledger, openLedger } from './apply/ledger.ts'
 import { openProofs, type ProofMode, type Proofs } from './host/proofs.ts'
 import { bytesOf } from './host/scval.ts'
 import { verificationKeyKey } from './host/verifier-registry.ts'
+import { type CaptiveCoreOptions, openCaptiveCore } from './rpc/captive-core.ts'
 import { lagBehind } from './rpc/lagging-node.ts'
 import { rpcMethods } from './rpc/methods.ts'
 import { openFriendbot } from './services/friendbot.ts'
@@ -37,6 +38,11 @@ export interface DevnetOptions {
   readonly closeMs?: number
   /** by how many ledgers each node lags; requests go to the nodes in turn; by default one node that does not lag */
   readonly lag?: readonly number[]
+  /**
+   * Separates the RPC's own node from the validator, for tests of transactions that never reach the validator: whether an
+   * announcement of the transaction `hash` (hex; the outer hash of a fee bump) is lost. `attempt` counts from 1.
+   */
+  readonly losesAnnouncement?: CaptiveCoreOptions['losesAnnouncement']
   readonly passphrase: string
   /** the proofs that the verifier takes; stand-ins by default */
   readonly proofs?: ProofMode
@@ -92,7 +98,9 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
     const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built }
-    const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(ledger, ledgers) : ledger, friendbotUrl))
+    const { losesAnnouncement, limits = NETWORK_LEDGER_LIMITS } = options
+    const core = losesAnnouncement ? openCaptiveCore(ledger, { limits, losesAnnouncement }) : ledger
+    const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(core, ledgers) : core, friendbotUrl))
     let turn = 0
     const nextNode = () => {
       turn = (turn + 1) % nodes.length
@@ -103,14 +111,14 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
       'request',
       answerRequests({ nextNode, ready: proofs.ready, friendbot, deployment, ...(identity ? { identity } : {}) }),
     )
-    const stop = keepClosing(ledger, closeMs)
+    const stop = keepClosing(core, closeMs)
     return {
       url,
       rpcUrl,
       friendbotUrl,
       deployment,
       issuerSecret: keys.issuer.secret(),
-      closeLedger: ledger.close,
+      closeLedger: () => void core.close(),
       close: async () => {
         stop()
         await shut(server)

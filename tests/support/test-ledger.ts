@@ -1,6 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/participants.ts'
-import { startDevnet } from '#lib/devnet/devnet.ts'
+import { type DevnetOptions, startDevnet } from '#lib/devnet/devnet.ts'
 import { NOTHING, type Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
@@ -28,10 +28,16 @@ export interface TestLedger {
 
 /** @param given.closeMs milliseconds between ledgers; 0 closes one only when the test does */
 export async function startTestLedger(
-  given: { passphrase?: string | undefined; closeMs?: number | undefined; lag?: readonly number[] | undefined } = {},
+  given: {
+    passphrase?: string | undefined
+    closeMs?: number | undefined
+    lag?: readonly number[] | undefined
+    losesAnnouncement?: DevnetOptions['losesAnnouncement']
+  } = {},
 ): Promise<TestLedger> {
-  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0] } = given
-  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag })
+  const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0], losesAnnouncement } = given
+  const lossy = losesAnnouncement && { losesAnnouncement }
+  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag, ...lossy })
   const proxy = await startFaultProxy(devnet.rpcUrl)
   const network = await openTestNetwork(`${devnet.url}/deployment.json`)
   const issuer = Keypair.fromSecret(devnet.issuerSecret)

@@ -31,8 +31,8 @@ export interface Ledger {
   read(envelope: string): Envelope
   /** @throws UnreadableEnvelope */
   submit(envelope: string): { envelope: Envelope; verdict: Verdict }
-  /** Closes a ledger with the waiting transactions that it has room for. */
-  close(): void
+  /** Closes a ledger with the waiting transactions that it has room for, and returns those. */
+  close(): Envelope[]
   /** Settles when the next ledger has closed. */
   closed(): Promise<void>
   stop(): void
@@ -123,10 +123,12 @@ export function openLedger(options: LedgerOptions): Ledger {
         drop: queue.drop,
       })
       keep(closed)
-      queue.shift(orderOf(closed.set))
+      const applied = orderOf(closed.set)
+      queue.shift(applied)
       const { resolve } = waiting
       waiting = Promise.withResolvers()
       resolve()
+      return applied
     },
     closed: () => waiting.promise,
     stop: () => archive.close(),

@@ -17,8 +17,11 @@ export type Verdict =
 /** The transactions that wait for a ledger, in the two queues of stellar-core, checked in core's order. */
 export interface Queue {
   add(envelope: Envelope, state: State, moment: Moment): Verdict
-  /** The next ledger's transactions. Those that became invalid are banned. The others stay, as does `without`. */
+  /** The next ledger's transactions. Drops those that became invalid. The others stay, as does `without`. */
   take(state: State, moment: Moment, without: ReadonlySet<Envelope>): TransactionSet
+  /** Drops and bans the transactions that are no longer valid. */
+  dropInvalid(state: State, moment: Moment): void
+  pending(): Envelope[]
   /** Takes an envelope out and bans it. */
   drop(envelope: Envelope): void
   /** After a ledger closed: what it applied is banned, what has waited too long is dropped. */
@@ -77,6 +80,13 @@ export function openQueue(limits: LedgerLimits): Queue {
     ban(envelope)
   }
 
+  const waiting = (kind: Kind) => Array.from(queues[kind].values(), ({ envelope }) => envelope)
+  const dropInvalid = (state: State, moment: Moment, without: ReadonlySet<Envelope>) => {
+    for (const envelope of [...waiting('classic'), ...waiting('soroban')]) {
+      if (!without.has(envelope) && !isValid(envelope, state, moment)) drop(envelope)
+    }
+  }
+
   /** The place of a pending transaction of the same account may be taken by a dearer fee bump only. */
   const admit = (envelope: Envelope, pending: Envelope): Verdict | undefined => {
     if (isDuplicate(pending, envelope)) return { status: 'DUPLICATE' }
@@ -123,21 +133,18 @@ export function openQueue(limits: LedgerLimits): Queue {
     },
 
     take(state, moment, without) {
-      const phase = (kind: Kind) => {
-        const waiting = Array.from(queues[kind].values(), ({ envelope }) => envelope).filter(
-          (envelope) => !without.has(envelope),
-        )
-        const invalid = new Set(waiting.filter((envelope) => !isValid(envelope, state, moment)))
-        for (const envelope of invalid) drop(envelope)
-        return assemble(
+      dropInvalid(state, moment, without)
+      const phase = (kind: Kind) =>
+        assemble(
           kind,
-          waiting.filter((envelope) => !invalid.has(envelope)),
+          waiting(kind).filter((envelope) => !without.has(envelope)),
           limits,
         )
-      }
       return { classic: phase('classic'), soroban: phase('soroban') }
     },
 
+    dropInvalid: (state, moment) => dropInvalid(state, moment, new Set()),
+    pending: () => [...waiting('classic'), ...waiting('soroban')],
     drop,
 
     shift(applied) {

@@ -1,0 +1,57 @@
+import type { Ledger } from '../apply/ledger.ts'
+import type { Envelope } from '../transaction/envelope.ts'
+import type { LedgerLimits } from '../transaction/ledger-room.ts'
+import { openQueue } from '../transaction/queue.ts'
+
+/** Ledgers after which a node forgets that it told its peers about a message (core's MAX_SLOTS_TO_REMEMBER). */
+const FLOODGATE_LEDGERS = 12
+
+export interface CaptiveCoreOptions {
+  readonly limits: LedgerLimits
+  /** Whether an announcement of this envelope is lost on its way to the validator. `attempt` counts from 1. */
+  readonly losesAnnouncement: (announcement: { readonly hash: string; readonly attempt: number }) => boolean
+}
+
+/**
+ * The node inside stellar-rpc, apart from the validator that closes the ledgers. It accepts envelopes into a queue of its
+ * own and announces each to the validator. The client sees this node's verdict only, so an envelope whose announcement
+ * was lost, or that the validator refused, is PENDING and yet never included:
+ *
+ * - for four ledgers it is in this node's queue, and submitting it again is a DUPLICATE;
+ * - then the node drops and bans it, and for ten ledgers the response is TRY_AGAIN_LATER;
+ * - within 12 ledgers after an announcement (Floodgate) the node does not announce the same envelope again. Later it
+ *   does: when it accepts the envelope anew, or after any ledger that closes while the envelope is in its queue.
+ */
+export function openCaptiveCore(validator: Ledger, { limits, losesAnnouncement }: CaptiveCoreOptions): Ledger {
+  const queue = openQueue(limits)
+  /** by full hash: the ledger in which the validator was told, and how often it has been */
+  const announcements = new Map<string, { ledger: number; count: number }>()
+
+  const announce = (envelope: Envelope) => {
+    const { sequence } = validator.context()
+    const last = announcements.get(envelope.fullHash)
+    if (last && sequence - last.ledger < FLOODGATE_LEDGERS) return
+    const attempt = (last?.count ?? 0) + 1
+    announcements.set(envelope.fullHash, { ledger: sequence, count: attempt })
+    if (!losesAnnouncement({ hash: envelope.hash, attempt })) validator.submit(envelope.xdr)
+  }
+
+  return {
+    ...validator,
+    submit(text) {
+      const envelope = validator.read(text)
+      const moment = validator.momentAfter(validator.context())
+      const verdict = queue.add(envelope, validator.state, moment)
+      if (verdict.status === 'PENDING') announce(envelope)
+      return { envelope, verdict }
+    },
+    close() {
+      const applied = validator.close()
+      const { sequence, closeTime } = validator.context()
+      queue.shift(applied)
+      queue.dropInvalid(validator.state, { sequence: sequence + 1, closeTime, latest: 0 })
+      for (const envelope of queue.pending()) announce(envelope)
+      return applied
+    },
+  }
+}
