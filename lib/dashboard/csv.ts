@@ -1,8 +1,9 @@
 /**
- * A spreadsheet runs a cell that begins with one of these as a formula (OWASP, "CSV Injection"). A leading apostrophe
- * makes it text. Line breaks count too: some programs trim them first.
+ * Spreadsheets run a cell that begins with one of these characters as a formula (OWASP, "CSV Injection"); a leading
+ * apostrophe makes it text. Some programs trim white space first, drop characters without a glyph (DI: Default
+ * Ignorable Code Point), or read full-width forms as ASCII.
  */
-const FORMULA = /^[\s]*[=+\-@\t\r]/
+const FORMULA = /^\s*[=+\-@＝＋－＠\t\r\p{DI}]/u
 
 /** One field of a CSV file (RFC 4180), neutralised. */
 export function csvField(value: string | number | boolean | Date | null | undefined): string {

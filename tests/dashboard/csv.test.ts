@@ -9,6 +9,14 @@ test.each([
   ['\t=1', "'\t=1"],
   [' =1', "' =1"],
   ['\r\n=1', '"\'\r\n=1"'],
+  ['＝1+1', "'＝1+1"],
+  ['＋1', "'＋1"],
+  ['－1', "'－1"],
+  ['＠SUM(A1)', "'＠SUM(A1)"],
+  ['\u200b=1', "'\u200b=1"],
+  ['\ufeff＝1', "'\ufeff＝1"],
+  ['\u00ad\u2060\u200d@SUM(A1)', "'\u00ad\u2060\u200d@SUM(A1)"],
+  ['\u200bplain', "'\u200bplain"],
   ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
 ])('%j is written so that no spreadsheet reads it as a formula', (value, field) => {
   expect(csvField(value)).toBe(field)
