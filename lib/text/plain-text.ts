@@ -50,9 +50,12 @@ export function absentOr(name: string, problem: string) {
 
 const ADDRESS = /^[^\s@\p{Cc}<>()[\]\\,;:"]+@[^\s@\p{Cc}<>()[\]\\,;:"]+$/u
 
-/** Whether `text` is one address of electronic mail and nothing else: no display name, no list, at most 254 long. */
+/**
+ * Whether `text` is a single email address of at most 254 characters, without a display name. Mail servers may apply
+ * NFKC (the Kelvin sign U+212A becomes K), so an address that NFKC changes could be another mailbox's and is rejected.
+ */
 export function isEmail(text: string): boolean {
-  return text.length <= 254 && text.isWellFormed() && ADDRESS.test(text)
+  return text.length <= 254 && text.isWellFormed() && text.normalize('NFKC') === text && ADDRESS.test(text)
 }
 
 /** A field that holds an email address. */

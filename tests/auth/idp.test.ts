@@ -129,6 +129,8 @@ describe('email', () => {
     ['no address', { email: 'ann', email_verified: true }, {}, undefined],
     ['two addresses', { email: 'a@b.example,c@d.example', email_verified: true }, {}, undefined],
     ['a line break', { email: 'a@b.example\nbcc: x', email_verified: true }, {}, undefined],
+    ['a Kelvin sign, which NFKC turns into a K', { email: '\u212aen@b.example', email_verified: true }, {}, undefined],
+    ['full-width letters', { email: 'ａnn@b.example', email_verified: true }, {}, undefined],
     ['a list', { email: ['a@b.example'], email_verified: true }, {}, undefined],
     ['too long', { email: `${'a'.repeat(250)}@b.example`, email_verified: true }, {}, undefined],
     ['a custom claim', { [custom.emailClaim]: 'a@b.example', email_verified: true }, custom, 'a@b.example'],

@@ -75,6 +75,8 @@ test.each<[string, unknown[]]>([
     [
       ...['', 'ann', 'ann@', 'a@b@c.example', 'a@b.example, c@d.example', 'a,b@c.example', 'Ann <a@b.example>', seed],
       ...['a@b.example\r\nBcc: c@d.example', `${'a'.repeat(250)}@b.example`],
+      // Each of these becomes another address under NFKC.
+      ...['\u212aen@b.example', 'ａnn@b.example', 'ﬁn@b.example', 'e\u0301mile@b.example'],
     ],
   ],
   ['email must not hold a secret seed', [`${seed}@b.example`]],
