@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gte, lt, or, type SQL, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gte, lt, lte, or, type SQL, sql } from 'drizzle-orm'
 import {
   ACTOR_KINDS,
   type ActorKind,
@@ -85,13 +85,12 @@ function selectAudit(db: Database, condition: SQL | undefined) {
 
 function conditionOf({ q, organisation, action, actor, from, to }: AuditFilters): SQL | undefined {
   const known = AUDIT_ACTIONS.find((name) => name === action)
-  const [first, last] = [dayOf(from), dayOf(to)]
   return and(
     known && eq(auditLog.action, known),
     ofOrganisation(auditLog.organisation, organisation),
     byActor(actor),
-    first && gte(auditLog.at, first),
-    last && lt(auditLog.at, new Date(last.getTime() + 86_400_000)),
+    byDay(from, '00:00:00.000', (start) => gte(auditLog.at, start)),
+    byDay(to, '23:59:59.999', (end) => lte(auditLog.at, end)),
     containingText(q),
   )
 }
@@ -110,8 +109,11 @@ function byActor(actor: string): SQL | undefined {
   return known ? and(eq(auditLog.actorKind, known), eq(auditLog.actorSub, sub)) : sql`false`
 }
 
-/** The beginning of a day that is written as YYYY-MM-DD. */
-function dayOf(text: string): Date | undefined {
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(text) ? new Date(`${text}T00:00:00Z`) : undefined
-  return day === undefined || Number.isNaN(day.getTime()) ? undefined : day
+/**
+ * The condition for a day (YYYY-MM-DD) at a time in UTC; undefined if `day` is not a date that both PostgreSQL and
+ * ISO 8601 write with four digits.
+ */
+function byDay(day: string, time: string, condition: (at: Date) => SQL): SQL | undefined {
+  const at = /^(?!0000)\d{4}-\d{2}-\d{2}$/.test(day) ? new Date(`${day}T${time}Z`) : undefined
+  return at === undefined || Number.isNaN(at.getTime()) ? undefined : condition(at)
 }
