@@ -58,7 +58,7 @@ export const FILE_RULES: Rule[] = [
     name: 'two files of a folder never differ by an s alone',
     violations: () =>
       [...files, ...testSources.keys()].filter((file) => {
-        const many = file.replace(/(\.test)?\.tsx?$/, 's$&')
+        const many = file.replace(/(\.(slow|isolated))?(\.(db|pg))?(\.test)?\.tsx?$/, 's$&')
         return sources.has(many) || testSources.has(many)
       }),
   },

@@ -24,7 +24,7 @@ export async function cloneDatabase(): Promise<TestDatabase> {
   const postgres = inject('postgres')
   if (postgres) return await clonePostgres(postgres)
   const pglite = inject('pglite')
-  if (pglite === undefined) throw new Error('this run has no database')
+  if (pglite === undefined) throw new Error('this test file gets no database: name it *.pg.test.ts or *.db.test.ts')
   return await copyPglite(pglite)
 }
 
