@@ -6,6 +6,7 @@ import { takeTurn } from '#lib/http/turns.ts'
 import { describeFailure, log, withLogFields } from '#lib/observability/log.ts'
 import { metrics } from '#lib/observability/metrics.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
@@ -108,9 +109,18 @@ function loggedPath(request: Request): string {
   return segments.map((segment) => (/^[a-z0-9._-]{0,64}$/.test(segment) ? segment : '…')).join('/')
 }
 
-function presentFailure(request: Request, thrown: unknown, options: ResourceOptions): Response {
+/** The refusal that a failure is answered with: of a ledger or database out of reach too. */
+function refusalOf(thrown: unknown): Refusal | undefined {
+  if (thrown instanceof LedgerError) {
+    const code = thrown.code === 'unavailable' ? 'unavailable' : 'not-wired'
+    return new Refusal(code, thrown.message, { cause: thrown.cause ?? thrown })
+  }
   const failure = databaseFailure(thrown)
-  const refusal = failure instanceof Refusal ? failure : undefined
+  return failure instanceof Refusal ? failure : undefined
+}
+
+function presentFailure(request: Request, thrown: unknown, options: ResourceOptions): Response {
+  const refusal = refusalOf(thrown)
   const status = refusal ? statusOf(refusal.code) : 500
   // The cause of a refusal is for the log alone: all of it for a 5xx, its first line if the caller is at fault.
   if (status >= 500 && (!refusal || refusal.cause !== undefined)) {

@@ -8,7 +8,7 @@ const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime:
 
 /**
  * How far the RPC has followed the network.
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`
  */
 export async function ledgerFamilies(network: LedgerReader, now: Date): Promise<Family[]> {
   const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)

@@ -40,7 +40,7 @@ const FOUND = z.discriminatedUnion('status', [
 
 /**
  * The transaction of `hash`, or the oldest ledger that the RPC still knows if it does not know the transaction.
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`
  */
 export async function readLedgerTransaction(
   network: Network,

@@ -2,13 +2,14 @@ import { Account, type Keypair } from '@stellar/stellar-sdk'
 import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { readAccount } from '#lib/stellar/account.ts'
+import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { recordEnvelope } from '#lib/transfers/envelopes.ts'
 import { findOpenTransfer, type RecordedTransfer } from '#lib/transfers/rows.ts'
 import type { Submission } from '#lib/transfers/submission.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { type Claim, noteDeposit, returnGrant } from './grants.ts'
 
 /** Seconds for which a signed deposit can apply: several ledgers may take it, and its expiry is soon known. */
@@ -45,7 +46,7 @@ export interface Depositor {
 /**
  * Signs a deposit of `amount` base units into the confidential balance of `to`, with the faucet's next sequence number
  * by the ledger. Sends nothing.
- * @throws Refusal `unavailable`; `refused` when the call would fail, its cause a ContractFailure
+ * @throws LedgerError `unavailable`; WalletError `would-fail`
  */
 async function signDeposit(
   { network, token, keypair, now }: Depositor,
@@ -53,7 +54,7 @@ async function signDeposit(
 ): Promise<SignedDeposit> {
   const faucet = keypair.publicKey()
   const { account, latestLedger } = await readAccount(network.server, faucet)
-  if (!account) throw new Refusal('refused', 'the faucet has no account on the ledger')
+  if (!account) throw new WalletError('would-fail', 'the faucet has no account on the ledger')
   const deployment = {
     rpc: network.server,
     passphrase: network.passphrase,
@@ -67,7 +68,7 @@ async function signDeposit(
     margin: MARGIN,
   }
   const signed = await buildDeposit(deployment, keypair, { to, amount }, options).catch((cause: unknown) => {
-    throw cause instanceof Refusal ? cause : new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+    throw cause instanceof WalletError ? cause : ledgerUnreachable(cause)
   })
   return {
     faucet,
@@ -144,9 +145,9 @@ export function openGranting(given: Depositor & { submission: Submission }): Gra
     try {
       return await signDeposit(given, { to: claim.account, amount: claim.amount })
     } catch (error) {
-      if (!(error instanceof Refusal && error.code === 'refused')) throw error
+      if (!(error instanceof WalletError && error.code === 'would-fail')) throw error
       log('error', 'faucet deposit impossible', { account: claim.account, failure: error.message })
-      await returnGrant(db, claim, contractErrorOf(error))
+      await returnGrant(db, claim, error.contractError ?? null)
       return undefined
     }
   }
@@ -181,8 +182,3 @@ class Returned extends Error {}
 
 const elapse = (milliseconds: number) =>
   new Promise<undefined>((resolve) => setTimeout(resolve, milliseconds, undefined).unref())
-
-function contractErrorOf({ cause }: Refusal): number | null {
-  if (typeof cause !== 'object' || !cause || !('contractError' in cause)) return null
-  return typeof cause.contractError === 'number' ? cause.contractError : null
-}

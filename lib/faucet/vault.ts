@@ -11,7 +11,7 @@ export interface VaultState {
 
 /** Reads the vault from the ledger. */
 export interface Vault {
-  /** @throws Refusal `unavailable`; `not-wired` when the contract is no confidential token, or has no Stellar asset */
+  /** @throws LedgerError */
   read(): Promise<VaultState>
 }
 

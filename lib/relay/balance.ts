@@ -1,9 +1,10 @@
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readConfidentialAccount } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import { type Opening, opens } from '#lib/wallet/commitment.ts'
+import { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
 import { type ChannelRecord, findChannel, keepBalance } from './channels.ts'
 import { submitOwnCall } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
@@ -13,7 +14,7 @@ import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealin
  * Finds the opening (value and blinding) of the channel's spendable balance, if the balance covers `amount` (base
  * units). The opening comes from the last payment, else from the ledger's events, else from a merge of what the channel
  * has received. Undefined if the channel has less than `amount`.
- * @throws Refusal `not-found` when the channel is not registered, `conflict` when its history has been lost
+ * @throws WalletError `not-registered`, or `history-incomplete` when its history has been lost
  */
 export async function openBalance(relay: Relay, channel: Channel, amount: bigint): Promise<Opening | undefined> {
   const kept = await findChannel(relay, channel.address)
@@ -36,8 +37,10 @@ export async function openBalance(relay: Relay, channel: Channel, amount: bigint
   return merged.spendable.value >= amount ? merged.spendable : undefined
 }
 
-/** True for the refusal `conflict`: the ledger's events do not account for the balance. */
-export const isConflict = (error: unknown) => error instanceof Refusal && error.code === 'conflict'
+const CONFLICTS: ReadonlySet<WalletErrorCode> = new Set(['balance-changed', 'history-incomplete', 'other-keys'])
+
+/** True if what the relay knows of a balance does not match the ledger. */
+export const isConflict = (error: unknown) => error instanceof WalletError && CONFLICTS.has(error.code)
 
 /** A value that was sealed to an earlier key cannot be opened. It counts as absent, and the ledger is read again. */
 const forgotten = () => undefined
@@ -51,7 +54,8 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
   const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance).catch(forgotten) : undefined
   const balance = await syncBalance(deployment, channel, since).catch((error: unknown) => {
     // The RPC no longer has the cursor, or the ledger was reset: the events are read again from the beginning.
-    if (since && error instanceof Refusal && !isConflict(error)) throw error
+    const isOurs = error instanceof WalletError || error instanceof LedgerError
+    if (since && isOurs && !isConflict(error)) throw error
     if (since) return syncBalance(deployment, channel)
     throw error
   })

@@ -14,7 +14,7 @@ type Asking = Pick<Relay, 'network' | 'token'> & { sponsor: { submission: Pick<S
 /**
  * Asks the ledger what keeps each of these accounts from paying, apart from its balance. Undefined for an account
  * without a problem. Two RPC calls serve 200 accounts together.
- * @throws Refusal `unavailable`; `not-wired` when the contract is no confidential token
+ * @throws LedgerError
  */
 async function diagnoseAll(
   { network, token, sponsor }: Asking,
@@ -31,14 +31,14 @@ async function diagnoseAll(
   })
 }
 
-/** The problem that keeps one account from paying, apart from its balance. @throws Refusal `unavailable`, `not-wired` */
+/** The problem that keeps one account from paying, apart from its balance. @throws LedgerError */
 export async function diagnose(relay: Asking, address: string): Promise<ChannelProblem | undefined> {
   return (await diagnoseAll(relay, [address]))[0]
 }
 
 /**
  * Whether an address (G… or C…) is registered with the token, and so can be paid.
- * @throws Refusal `unavailable`, `not-wired`
+ * @throws LedgerError
  */
 export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, address: string): Promise<boolean> {
   return (await readConfidentialAccount(relay.network.server, relay.token, address)) !== undefined
@@ -47,7 +47,7 @@ export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, addr
 /**
  * Compares the relay's channels with the ledger, and records or clears their problems. Also reads the events of free
  * channels in time, because an RPC keeps events for some days only.
- * @throws Refusal `unavailable`, `not-wired`
+ * @throws LedgerError
  */
 export async function checkChannels(relay: Relay): Promise<void> {
   const { token, channels } = relay

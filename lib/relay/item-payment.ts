@@ -3,6 +3,7 @@ import type { ChannelProblem } from '#drizzle/schema/relay.ts'
 import { type Database, isUnreachable } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { isBehindAll } from '#lib/stellar/network.ts'
 import { type RefusalReason, SponsorRefusal } from '#lib/transfers/refusal-reason.ts'
 import { sponsorChannel } from '#lib/transfers/submit.ts'
@@ -55,13 +56,16 @@ export async function advanceItem(relay: Relay, paying: Paying): Promise<Outcome
     log('error', 'amount cannot be opened', nameOf(item))
     return 'late'
   } catch (error) {
-    const expected = isUnreachable(error) || (error instanceof Refusal && error.code === 'unavailable')
+    const expected = isUnreachable(error) || isUnavailable(error)
     log(expected ? 'info' : 'error', 'item waits', { ...nameOf(item), failure: describeFailure(error) })
     // A signed item waits for its transfer. An unsigned one goes to another worker, whose relay may have a working
     // prover.
     return expected || item.status === 'signed' ? 'wait' : 'late'
   }
 }
+
+const isUnavailable = (error: unknown) =>
+  (error instanceof LedgerError || error instanceof Refusal) && error.code === 'unavailable'
 
 const nameOf = ({ job, position, channel, innerHash }: Item) => ({
   job,
@@ -193,7 +197,7 @@ async function putOff(relay: Relay, item: Item, doubtedLedger: number): Promise<
 
 const LATEST = z.object({ sequence: z.number().int() })
 
-/** @throws Refusal `unavailable` */
+/** @throws LedgerError `unavailable` */
 async function readLatestLedger({ network }: Relay): Promise<number> {
   return (await network.call('getLatestLedger', {}, LATEST)).sequence
 }

@@ -1,4 +1,5 @@
 import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
@@ -12,8 +13,8 @@ const TOO_LATE = 'txTooLate'
 /**
  * Sends a call that pays its own fee (register, merge) until it stands on the ledger, and resolves then. Only for calls
  * that do no harm when they happen twice, because nothing is recorded.
- * @throws Refusal `failed` when the network refused it, or it failed; `unavailable` when it expired on the way, when
- *   the RPC's ledger stands still, and when `signal` is aborted
+ * @throws Refusal `failed` when the network refused it, or it failed; LedgerError `unavailable` when it expired, when the
+ *   RPC shows no new ledger, and when `signal` is aborted
  */
 export async function submitOwnCall(network: Network, call: SignedCall, signal: AbortSignal): Promise<void> {
   let sentAt = -1
@@ -24,19 +25,19 @@ export async function submitOwnCall(network: Network, call: SignedCall, signal: 
     if (found.latestLedger !== ledger) movedAt = performance.now()
     ledger = found.latestLedger
     if (found.status === 'NOT_FOUND') {
-      if (found.latestLedgerCloseTime > call.maxTime) throw new Refusal('unavailable', 'the call expired')
+      if (found.latestLedgerCloseTime > call.maxTime) throw new LedgerError('unavailable', 'the call expired')
       if (sentAt < found.latestLedger) sentAt = await resubmit(network, call, found.latestLedger)
     } else if (found.status === 'SUCCESS') return
     else throw new Refusal('failed', 'the call failed on the ledger')
-    if (signal.aborted) throw new Refusal('unavailable', 'the relay is closing')
-    if (performance.now() - movedAt > STANDSTILL_MS) throw new Refusal('unavailable', 'the ledger stands still')
+    if (signal.aborted) throw new LedgerError('unavailable', 'the relay is closing')
+    if (performance.now() - movedAt > STANDSTILL_MS) throw new LedgerError('unavailable', 'the ledger stands still')
     await new Promise((resolve) => setTimeout(resolve, network.pollMs))
   }
 }
 
 async function resubmit(network: Network, call: SignedCall, ledger: number): Promise<number> {
   const sent = await send(network, call.signedXdr)
-  if (sent.kind === 'error' && sent.resultCode === TOO_LATE) throw new Refusal('unavailable', 'the call expired')
+  if (sent.kind === 'error' && sent.resultCode === TOO_LATE) throw new LedgerError('unavailable', 'the call expired')
   if (sent.kind === 'error' && !sent.contested) {
     throw new Refusal('failed', `the network refused the call: ${sent.resultCode}`)
   }

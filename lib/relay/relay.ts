@@ -6,8 +6,8 @@ import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import { ProverFault } from '#lib/prover/circuits.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
@@ -22,7 +22,7 @@ export interface Relay {
   network: Network
   /** the confidential token, C… */
   token: string
-  /** @throws Refusal `unavailable` until the ledger has been asked once */
+  /** @throws LedgerError `unavailable` until the ledger has been asked once */
   deployment(): Promise<Deployment>
   database(): Promise<Database>
   sponsor: Sponsor
@@ -127,13 +127,16 @@ function discreet(prover: Prover): Prover {
 
 /**
  * Reads the token's registry of auditors and its verifier from the token's instance storage.
- * @throws ConfigurationError if the verifier would accept no proof of this prover; Refusal `unavailable`, `not-wired`
+ * @throws ConfigurationError if the verifier would accept no proof of this prover; LedgerError
  */
 async function readDeployment(network: Network, token: string, prover: Prover): Promise<Deployment> {
   const instance = await readInstance(network.server, token)
   const auditor = settingOf(instance, 'Auditor')
   if (auditor?.type !== 'scvAddress') {
-    throw new Refusal('not-wired', 'the configured contract is no confidential token: it names no registry of auditors')
+    throw new LedgerError(
+      'foreign-contract',
+      'the configured contract is no confidential token: it names no registry of auditors',
+    )
   }
   const deployed = { rpc: network.server, passphrase: network.passphrase, token }
   if (prover.verificationKeys) {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { type Faucet, fund } from '#lib/faucet/faucet.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import { readBalance } from './balance.ts'
@@ -35,7 +35,7 @@ const INFO = z.object({ friendbotUrl: z.string().optional() })
  * Makes every channel of the relay fit to pay: an account with XLM from friendbot, registered with the token, and with
  * a spendable confidential balance from the faucet. Steps that are done already are skipped, so it may be run again,
  * also after an interruption.
- * @throws Refusal `not-wired` where the network has no friendbot, or the service no faucet; `unavailable`
+ * @throws LedgerError `unavailable`, also where the network has no friendbot, or the service no faucet
  */
 export async function prepareChannels(preparation: Preparation): Promise<void> {
   const { relay } = preparation
@@ -82,7 +82,7 @@ async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation
   const before = await readBalance(relay, channel)
   const received = before.receiving.value
   if (before.spendable.value + received < funds / 10n) {
-    if (!faucet) throw new Refusal('not-wired', 'channels are funded by the faucet, and none is configured')
+    if (!faucet) throw new LedgerError('unavailable', 'channels are funded by the faucet, and none is configured')
     say(channel.address, 'asking the faucet for a confidential balance')
     const rules = { amount: funds, coolDown: 0, patience: FAUCET_PATIENCE }
     await fund(await relay.database(), { ...faucet, rules }, channel.address)
@@ -96,6 +96,6 @@ async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation
 
 async function requestXlm({ network }: Relay, address: string): Promise<void> {
   const { friendbotUrl } = await network.call('getNetwork', {}, INFO)
-  if (!friendbotUrl) throw new Refusal('not-wired', 'the network has no friendbot: create the account yourself')
+  if (!friendbotUrl) throw new LedgerError('unavailable', 'the network has no friendbot: create the account yourself')
   await requestFriendbot(friendbotUrl, address)
 }

@@ -3,10 +3,11 @@ import { publicHalf } from '#lib/config/relay-key.ts'
 import { log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Spending } from '#lib/wallet/spending.ts'
-import type { ContractFailure } from '#lib/wallet/transaction.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { isConflict, openBalance, readBalance } from './balance.ts'
 import { findChannels } from './channels.ts'
 import { diagnose, isRegistered } from './diagnosis.ts'
@@ -116,20 +117,20 @@ async function store(relay: Relay, item: Item, built: SignedSpending): Promise<S
  * thrown on.
  */
 async function judge(relay: Relay, { channel, to }: { channel: string; to: string }, error: unknown): Promise<Signing> {
-  if (error instanceof Refusal && error.code === 'unavailable') throw error
+  if (error instanceof LedgerError && error.code === 'unavailable') throw error
   const problem = await diagnose(relay, channel)
   if (problem) return { kind: 'unfit', problem }
   if (!(await isRegistered(relay, to))) return { kind: 'unpayable', error: 'the recipient is not registered' }
   if (isConflict(error)) return { kind: 'stale' }
-  if (!(error instanceof Refusal) || error.code === 'not-wired') throw error
   // The merge failed, as a rule because the channel has no XLM for the fee. Other channels may be able to pay.
-  if (error.code === 'failed') return { kind: 'short' }
-  const failure = error.code === 'refused' ? (error.cause as ContractFailure | undefined) : undefined
+  if (error instanceof Refusal && error.code === 'failed') return { kind: 'short' }
+  if (!(error instanceof WalletError)) throw error
+  const { code, contractError } = error
   // The balance of the channel changed between reading and simulating, or the node that simulates lags behind.
-  if (failure?.contractError === STALE_PROOF) return { kind: 'stale' }
-  if (error.code === 'refused' && error.cause === undefined) return { kind: 'short' }
-  log('info', 'item cannot be paid', { channel, code: error.code, contractError: failure?.contractError })
-  return { kind: 'unpayable', error: `the transfer would fail: contract error ${failure?.contractError ?? error.code}` }
+  if (contractError === STALE_PROOF) return { kind: 'stale' }
+  if (code === 'balance-too-low') return { kind: 'short' }
+  log('info', 'item cannot be paid', { channel, code, contractError })
+  return { kind: 'unpayable', error: `the transfer would fail: contract error ${contractError ?? code}` }
 }
 
 /** A channel that no relay has announced for this long counts as abandoned, and no other channel pays it. */

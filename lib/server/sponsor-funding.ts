@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
 /** How often the embedded ledger is asked at a start. It runs in this process, so it answers once others have had a turn. */
@@ -37,7 +37,7 @@ export async function fundSponsor(
       if ((await sponsor.readBalance()) > 0n) return
       return await requestFriendbot(friendbotUrl, sponsor.keypair.publicKey())
     } catch (error) {
-      const isLate = error instanceof Refusal && error.code === 'unavailable'
+      const isLate = error instanceof LedgerError && error.code === 'unavailable'
       if (!isLate || attempt === ATTEMPTS) throw error
       await setTimeout(pauseMs)
     }

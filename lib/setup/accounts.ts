@@ -1,6 +1,6 @@
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { readAccount } from '#lib/stellar/account.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 
 /** How often the balance is read after friendbot has answered, since the RPC may lag. */
@@ -12,20 +12,20 @@ export interface Funder {
   friendbotUrl: string | undefined
 }
 
-/** XLM of an account (G…), in stroops; undefined without an account. @throws Refusal `unavailable` */
+/** XLM of an account (G…), in stroops; undefined without an account. @throws LedgerError `unavailable` */
 export async function readXlm({ network }: Pick<Funder, 'network'>, address: string): Promise<bigint | undefined> {
   return (await readAccount(network.server, address)).account?.balance
 }
 
 /**
  * Has friendbot fund an account that does not exist, or has less than `least` (stroops). Resolves to whether it had to.
- * @throws Refusal `not-wired` where the network has no friendbot; `unavailable`
+ * @throws LedgerError `unavailable`, also where the network has no friendbot
  */
 export async function ensureXlm(funder: Funder, address: string, least: bigint): Promise<boolean> {
   const before = await readXlm(funder, address)
   if (before !== undefined && before >= least) return false
   if (!funder.friendbotUrl) {
-    throw new Refusal('not-wired', `the network has no friendbot: give XLM to ${address} yourself`)
+    throw new LedgerError('unavailable', `the network has no friendbot: give XLM to ${address} yourself`)
   }
   // When two processes ask for one account at the same time, friendbot refuses one of them, and funds the account all
   // the same.
@@ -38,5 +38,5 @@ export async function ensureXlm(funder: Funder, address: string, least: bigint):
     if (refusal) throw refusal
     await new Promise((resolve) => setTimeout(resolve, funder.network.pollMs))
   }
-  throw new Refusal('unavailable', `friendbot has answered, and ${address} has no more than before`)
+  throw new LedgerError('unavailable', `friendbot has answered, and ${address} has no more than before`)
 }

@@ -1,10 +1,11 @@
 import { Account, Keypair, Operation } from '@stellar/stellar-sdk'
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { readBalance } from '#lib/stellar/asset.ts'
+import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { scAddress, scAmount } from '#lib/wallet/spending.ts'
 import { simulateCall } from '#lib/wallet/transaction.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { readXlm } from './accounts.ts'
 import type { DeployedToken } from './token.ts'
 
@@ -17,7 +18,7 @@ export type FaucetPlan = { kind: FaucetKind; keypair: Keypair } | { none: string
 /**
  * Finds the account that can deposit the asset behind a token: its issuer, who mints, or an account that holds some. Of
  * XLM that is any account that friendbot has filled, so that a key can be made for it.
- * @throws ConfigurationError for a key that cannot; Refusal `unavailable`
+ * @throws ConfigurationError for a key that cannot; LedgerError `unavailable`
  */
 export async function planFaucet(
   network: Network,
@@ -54,7 +55,7 @@ export async function readFaucetFunds(
 /**
  * Has the ledger simulate what a deposit does with the asset, a transfer from the faucet to the token, signed by the
  * faucet. This finds frozen accounts and contracts, too.
- * @throws ConfigurationError when it would fail; Refusal `unavailable`
+ * @throws ConfigurationError when it would fail; LedgerError `unavailable`
  */
 export async function tryFaucet(
   network: Network,
@@ -71,7 +72,7 @@ export async function tryFaucet(
   const deployment = { rpc: network.server, passphrase: network.passphrase, token }
   // Simulation looks at no sequence number.
   await simulateCall(deployment, new Account(faucet, '0'), operation, {}).catch((cause: unknown) => {
-    if (!(cause instanceof Refusal)) throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+    if (!(cause instanceof WalletError)) throw ledgerUnreachable(cause)
     throw new ConfigurationError('FAUCET_SEED', `its account cannot deposit: ${cause.message}`)
   })
 }

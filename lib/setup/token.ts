@@ -1,10 +1,11 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { readInstance, readUnderlyingAsset, type StellarAsset, settingOf } from '#lib/stellar/asset.ts'
+import { LedgerError, ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { readAuditorKey } from '#lib/wallet/account.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
 import type { DeploymentDocument } from './document.ts'
 
 /** A deployment as the ledger describes it. */
@@ -21,7 +22,7 @@ const NETWORK = z.object({ passphrase: z.string(), friendbotUrl: z.string().opti
 /**
  * Checks a deployment document against the ledger: that the RPC is of its network, that its token is there and is a
  * confidential token, and that asset, verifier and auditor are those of the token.
- * @throws ConfigurationError for a document that is wrong; Refusal `unavailable`
+ * @throws ConfigurationError for a document that is wrong; LedgerError `unavailable`
  */
 export async function checkDeployment(network: Network, document: DeploymentDocument): Promise<DeployedToken> {
   const { passphrase, friendbotUrl } = await network.call('getNetwork', {}, NETWORK)
@@ -30,7 +31,8 @@ export async function checkDeployment(network: Network, document: DeploymentDocu
   const instance = await readInstance(network.server, token)
   if (!instance) throw wrong(`the ledger has no contract ${token}: was the network reset since?`)
   const asset = await readUnderlyingAsset(network.server, token).catch((error: unknown) => {
-    throw error instanceof Refusal && error.code === 'not-wired' ? wrong(`contracts.token: ${error.message}`) : error
+    const isForeign = error instanceof LedgerError && error.code === 'foreign-contract'
+    throw isForeign ? wrong(`contracts.token: ${error.message}`) : error
   })
   if (underlying && underlying !== asset.contract) throw foreign('contracts.underlying', asset.contract)
   if (asset.asset.contractId(passphrase) !== asset.contract)
@@ -66,8 +68,10 @@ function checkSetting(
 async function checkAuditor(network: Network, { auditor, contracts }: DeploymentDocument, registry: string) {
   const deployment = { rpc: network.server, passphrase: network.passphrase, token: contracts.token, auditor: registry }
   const key = await readAuditorKey(deployment, auditor.id).catch((cause: unknown) => {
-    if (cause instanceof Refusal) throw wrong(`auditor.id: the registry has no usable key of auditor ${auditor.id}`)
-    throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+    const isUnusable = cause instanceof WalletError || cause instanceof LedgerError
+    throw isUnusable
+      ? wrong(`auditor.id: the registry has no usable key of auditor ${auditor.id}`)
+      : ledgerUnreachable(cause)
   })
   const found = Buffer.from(key).toString('hex')
   if (auditor.key && auditor.key !== found) throw foreign('auditor.key', found)

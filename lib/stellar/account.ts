@@ -1,6 +1,7 @@
 import { Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
 import { verifyEd25519 } from './ed25519.ts'
-import { type EntryReader, MOST_KEYS, readEntries, unreachable } from './entries.ts'
+import { type EntryReader, MOST_KEYS, readEntries } from './entries.ts'
+import { ledgerUnreachable } from './ledger-error.ts'
 import type { Network } from './network.ts'
 
 /** A signer of an account: a G-address, and the weight of its signature (1 to 255). */
@@ -19,7 +20,7 @@ export type AccountAuth =
  *
  * It asks for the ledger entry: `getAccount` of the SDK says "not found" for an outage too, which would let a multisig
  * account in on its master key alone. Only an answer without an entry means that the account does not exist.
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`
  */
 export async function readAccountAuth(rpc: EntryReader, address: string): Promise<AccountAuth> {
   const { account } = await readAccount(rpc, address)
@@ -86,7 +87,7 @@ function isHintOf(hint: Uint8Array, publicKey: Uint8Array): boolean {
 /**
  * The entries of the accounts at `addresses` (G…, at most 200) in their order, undefined where there is none, and the
  * ledger of the answer. Only an empty place in a sound answer says that an account does not exist.
- * @throws Refusal `unavailable`, also for an answer that holds anything but these accounts
+ * @throws LedgerError `unavailable`, also for an answer that holds anything but these accounts
  */
 async function readAccounts(
   server: EntryReader,
@@ -100,14 +101,14 @@ async function readAccounts(
     const entry = found.val
     const id = ids[index]
     if (entry.type !== 'account' || !id || !entry.account.accountId.equals(id)) {
-      throw unreachable(new Error('the RPC answered with another entry than was asked for'))
+      throw ledgerUnreachable(new Error('the RPC answered with another entry than was asked for'))
     }
     return entry.account
   })
   return { accounts, latestLedger }
 }
 
-/** Reads one account. @throws Refusal `unavailable` */
+/** Reads one account. @throws LedgerError `unavailable` */
 export async function readAccount(server: EntryReader, address: string): Promise<AccountReading> {
   const { accounts, latestLedger } = await readAccounts(server, [address])
   return { account: accounts[0], latestLedger }
@@ -119,7 +120,7 @@ export interface AccountReading {
   latestLedger: number
 }
 
-/** @throws Refusal `unavailable` */
+/** @throws LedgerError `unavailable` */
 export type ReadAccount = (address: string) => Promise<AccountReading>
 
 /** Questions within this time share one call of the RPC. */

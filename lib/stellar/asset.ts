@@ -1,6 +1,6 @@
 import { Address, Asset, Keypair, StrKey, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { contractKey, type EntryReader, readEntries } from './entries.ts'
+import { LedgerError } from './ledger-error.ts'
 
 /** A Stellar asset and the contract (C…) that stands for it. */
 export interface StellarAsset {
@@ -14,23 +14,26 @@ const WITHOUT_LIMIT = 2n ** 63n - 1n
 /**
  * The asset behind a confidential token, which keeps the asset's contract in its instance storage from its constructor
  * on, and cannot change it (contract errors 3508, 3512).
- * @throws Refusal `unavailable`; `not-wired` when `token` is no confidential token over a Stellar asset
+ * @throws LedgerError
  */
 export async function readUnderlyingAsset(server: EntryReader, token: string): Promise<StellarAsset> {
   const underlying = settingOf(await readInstance(server, token), 'UnderlyingAsset')
   if (underlying?.type !== 'scvAddress') {
-    throw new Refusal('not-wired', 'the configured contract does not name its asset as a confidential token does')
+    throw new LedgerError(
+      'foreign-contract',
+      'the configured contract does not name its asset as a confidential token does',
+    )
   }
   const contract = Address.fromScVal(underlying).toString()
   const instance = await readInstance(server, contract)
   const asset = instance?.executable.type === 'contractExecutableStellarAsset' ? assetOf(instance) : undefined
-  if (!asset) throw new Refusal('not-wired', 'the asset of the confidential token is not a Stellar asset')
+  if (!asset) throw new LedgerError('foreign-contract', 'the asset of the confidential token is not a Stellar asset')
   return { contract, asset }
 }
 
 /**
  * The balance of `address` (G… or C…) in base units; 0 without account, trustline or balance entry.
- * @throws Refusal `unavailable`
+ * @throws LedgerError
  */
 export async function readBalance(
   server: EntryReader,
@@ -89,6 +92,6 @@ function assetOf(instance: xdr.ScContractInstance): Asset | undefined {
   return new Asset(code, StrKey.encodeEd25519PublicKey(named.issuer))
 }
 
-function unreadable(): Refusal {
-  return new Refusal('unavailable', 'the ledger answered with a balance that cannot be read')
+function unreadable(): LedgerError {
+  return new LedgerError('unavailable', 'the ledger answered with a balance that cannot be read')
 }

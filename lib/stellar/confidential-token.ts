@@ -1,6 +1,6 @@
 import { Address, scValToNative, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { contractKey, type EntryReader, MOST_KEYS, readEntries } from './entries.ts'
+import { LedgerError } from './ledger-error.ts'
 
 /**
  * The contract error of a transfer whose proof does not fit the sender's balance: the balance has moved on since the
@@ -28,7 +28,7 @@ export function accountKey(token: string, address: string): xdr.LedgerKey {
 /**
  * The entries of the confidential accounts of `addresses` (G… or C…), one request per 200 different ones. An address
  * that is not registered has none; an archived entry counts, since the next call that touches it restores it (CAP-66).
- * @throws Refusal `unavailable`
+ * @throws LedgerError
  */
 export async function findAccounts(
   server: EntryReader,
@@ -53,7 +53,7 @@ export async function findAccounts(
 
 /**
  * Reads what the ledger holds under an `accountKey`. An entry that is not there was never registered. One without
- * viewing key and auditor is Refusal `not-wired`: the configured contract is no confidential token, and the answer says
+ * viewing key and auditor is LedgerError `foreign-contract`: the configured contract is no confidential token, and the answer says
  * nothing about the address.
  */
 export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
@@ -61,7 +61,10 @@ export function readAccountEntry(data: xdr.LedgerEntryData): AccountEntry {
   const viewingKey = point(fields, 'viewing_public_key')
   const auditorId = fields.auditor_id
   if (!viewingKey || typeof auditorId !== 'number') {
-    throw new Refusal('not-wired', 'the configured contract does not keep its accounts as a confidential token does')
+    throw new LedgerError(
+      'foreign-contract',
+      'the configured contract does not keep its accounts as a confidential token does',
+    )
   }
   return {
     auditorId,

@@ -1,5 +1,5 @@
 import { Address, type rpc, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { ledgerUnreachable } from './ledger-error.ts'
 
 /** The part of the RPC client that this file needs. */
 export type EntryReader = Pick<rpc.Server, 'getLedgerEntries'>
@@ -10,7 +10,7 @@ export const MOST_KEYS = 200
 /**
  * The entries under `keys` (at most 200) in their order, undefined where the ledger has none, and the ledger of the
  * answer. Archived entries count: they come back with their data.
- * @throws Refusal `unavailable`, also for an answer that names no ledger or has what was not asked for
+ * @throws LedgerError `unavailable`, also for an answer that names no ledger or has what was not asked for
  */
 export async function readEntries(
   server: EntryReader,
@@ -20,13 +20,13 @@ export async function readEntries(
   // The RPC refuses a question with the same key twice.
   const distinct = new Map(wanted)
   const { entries, latestLedger } = await server.getLedgerEntries(...distinct.values()).catch((cause: unknown) => {
-    throw unreachable(cause)
+    throw ledgerUnreachable(cause)
   })
   // The SDK reads an answer without entries as an empty one.
-  if (!Number.isSafeInteger(latestLedger)) throw unreachable(new Error('the RPC answer names no ledger'))
+  if (!Number.isSafeInteger(latestLedger)) throw ledgerUnreachable(new Error('the RPC answer names no ledger'))
   const found = new Map(entries.map((entry) => [entry.key.toXdr('base64'), entry]))
   if ([...found].some(([name, { val }]) => distinct.get(name)?.type !== val.type)) {
-    throw unreachable(new Error('the RPC answered with an entry that was not asked for'))
+    throw ledgerUnreachable(new Error('the RPC answered with an entry that was not asked for'))
   }
   return { entries: wanted.map(([name]) => found.get(name)), latestLedger }
 }
@@ -40,9 +40,4 @@ export function contractKey(contract: string, key: xdr.ScVal): xdr.LedgerKey {
       durability: xdr.ContractDataDurability.persistent,
     }),
   )
-}
-
-/** The refusal for an answer that is missing or says something else than was asked. */
-export function unreachable(cause: unknown): Refusal {
-  return new Refusal('unavailable', 'the ledger cannot be reached', { cause, retryAfter: 5 })
 }

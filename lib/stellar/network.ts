@@ -1,7 +1,7 @@
 import { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { metrics } from '#lib/observability/metrics.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { ledgerUnreachable } from './ledger-error.ts'
 
 /** How long one RPC call may take before it counts as unanswered. */
 const CALL_TIMEOUT_MS = 5_000
@@ -19,7 +19,7 @@ export interface Network {
   /**
    * One JSON-RPC call, its result parsed by `schema`. Envelopes go out as they are stored, without a detour through
    * the SDK's classes.
-   * @throws Refusal `unavailable` when there is no answer, no sensible one, or a JSON-RPC error
+   * @throws LedgerError `unavailable` when there is no answer, no sensible one, or a JSON-RPC error
    */
   call<Schema extends z.ZodType>(
     method: string,
@@ -40,7 +40,7 @@ export function openNetwork(given: { name: string; passphrase: string; rpcUrl: s
       try {
         return schema.parse(await counted(method, () => post(given.rpcUrl, method, params)))
       } catch (cause) {
-        throw new Refusal('unavailable', 'the ledger cannot be reached', { cause })
+        throw ledgerUnreachable(cause)
       }
     },
   }
@@ -110,7 +110,7 @@ export class ForeignNetwork extends Error {
 export interface GuardedNetwork extends Network {
   /**
    * Asks the RPC for its passphrase, until it has once given the right one.
-   * @throws Refusal `unavailable`; its cause is ForeignNetwork if it is the wrong one
+   * @throws LedgerError `unavailable`; its cause is ForeignNetwork if it is the wrong one
    */
   verify(): Promise<void>
 }
@@ -127,7 +127,7 @@ export function guardNetwork(network: Network): GuardedNetwork {
   async function ask(): Promise<void> {
     const { passphrase } = await network.call('getNetwork', {}, NETWORK)
     if (passphrase === network.passphrase) return
-    throw new Refusal('unavailable', 'the ledger cannot be reached', { cause: new ForeignNetwork(passphrase) })
+    throw ledgerUnreachable(new ForeignNetwork(passphrase))
   }
 
   function verify(): Promise<void> {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from './ledger-error.ts'
 import type { Network } from './network.ts'
 
 /**
@@ -69,7 +69,7 @@ export type FoundTransaction = Pick<
   'status' | 'ledger' | 'createdAt' | 'envelopeXdr' | 'resultXdr' | 'diagnosticEventsXdr'
 >
 
-/** @throws Refusal `unavailable` */
+/** @throws LedgerError `unavailable` */
 export function lookUp(network: Network, hash: string): Promise<Lookup> {
   return network.call('getTransaction', { hash }, LOOKUP)
 }
@@ -84,12 +84,12 @@ export function hashTransaction(
   return createHash('sha256').update(payload.toXdr()).digest()
 }
 
-/** @throws Refusal `unavailable`: a result that cannot be read says nothing */
+/** @throws LedgerError `unavailable`: a result that cannot be read says nothing */
 export function decodeResult(resultXdr: string): xdr.TransactionResult {
   try {
     return xdr.TransactionResult.fromXdr(resultXdr, 'base64')
   } catch (cause) {
-    throw new Refusal('unavailable', 'the RPC gave a result that cannot be read', { cause })
+    throw new LedgerError('unavailable', 'the RPC gave a result that cannot be read', { cause })
   }
 }
 

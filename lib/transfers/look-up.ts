@@ -1,7 +1,7 @@
 import { encodeMuxedAccountToAddress, xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import {
   contractErrorOf,
@@ -33,7 +33,7 @@ export const hashesOf = ({ innerHash, outerHash }: Pick<Envelope, 'innerHash' | 
  * Looks a transfer up by every hash of its envelopes: the outer ones, and the inner ones, since a client may have sent its
  * own transaction by itself.
  * @param atLeast a ledger; an answer that is older, or whose history does not reach back far enough, is asked for again
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`
  */
 export function lookUpHashes(
   network: Network,
@@ -91,7 +91,7 @@ interface Walk {
  * Looks many transfers up at once, in the pages of all transactions since `startLedger`, so that the cost of waiting grows
  * with ledgers and not with transfers. Only transactions with a hash that is sought are decoded, so that one that cannot be
  * decoded spoils nothing.
- * @throws Refusal `unavailable`, also when `startLedger` is not within the history of the RPC, or its pages have no end
+ * @throws LedgerError `unavailable`, also when `startLedger` is not within the history of the RPC, or its pages have no end
  */
 export async function walkLedgers(network: Network, sought: RecordedTransfer[], startLedger: number): Promise<Walk> {
   const byHash = new Map(
@@ -118,11 +118,11 @@ export async function walkLedgers(network: Network, sought: RecordedTransfer[], 
       return { records, latestLedger: page.latestLedger, closedAt: page.latestLedgerCloseTimestamp }
     }
     // A cursor that does not advance would fetch the same page for ever.
-    if (BigInt(page.cursor || 0) <= last) throw new Refusal('unavailable', 'the RPC gives the same page again')
+    if (BigInt(page.cursor || 0) <= last) throw new LedgerError('unavailable', 'the RPC gives the same page again')
     last = BigInt(page.cursor || 0)
     params = { pagination: { cursor: page.cursor, limit: PAGE_LIMIT } }
   }
-  throw new Refusal('unavailable', 'the pages of the RPC have no end')
+  throw new LedgerError('unavailable', 'the pages of the RPC have no end')
 }
 
 function tryToRead(found: FoundTransaction, expected: Parameters<typeof readRecord>[1]): LedgerRecord | null {
@@ -156,7 +156,7 @@ export interface Expected {
 
 /**
  * Reads what was found under a hash of an envelope, outer or inner.
- * @throws Refusal `unavailable` when the answer contradicts itself: then it is no answer
+ * @throws LedgerError `unavailable` when the answer contradicts itself: then it is no answer
  */
 export function readRecord(found: FoundTransaction, { innerHash, sponsor, passphrase }: Expected): LedgerRecord {
   const envelope = decodeEnvelope(found.envelopeXdr, passphrase)
@@ -205,4 +205,4 @@ function decodeEnvelope(encoded: string, passphrase: string): { hash: string; in
   }
 }
 
-const contradiction = (cause?: unknown) => new Refusal('unavailable', 'the RPC contradicts itself', { cause })
+const contradiction = (cause?: unknown) => new LedgerError('unavailable', 'the RPC contradicts itself', { cause })

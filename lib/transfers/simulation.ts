@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { InnerTransaction } from './fee-bump.ts'
 import { sponsorRefused } from './refusal-reason.ts'
@@ -25,7 +25,7 @@ export interface Simulation {
 /**
  * Runs `inner` on the network's present state with its authorization enforced, so that what would fail is refused
  * unpaid: a failed transaction costs the sponsor as much as a good one.
- * @throws SponsorRefusal `would-fail` with the host's error; Refusal `unavailable`
+ * @throws SponsorRefusal `would-fail` with the host's error; LedgerError `unavailable`
  */
 export async function simulate(network: Network, inner: InnerTransaction): Promise<Simulation> {
   const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
@@ -43,7 +43,7 @@ export async function simulate(network: Network, inner: InnerTransaction): Promi
   }
 }
 
-/** @throws Refusal `unavailable`: an answer without resources is neither a yes nor a no */
+/** @throws LedgerError `unavailable`: an answer without resources is neither a yes nor a no */
 function decodeResources(transactionData: string): xdr.SorobanResources {
   try {
     return xdr.SorobanTransactionData.fromXdr(transactionData, 'base64').resources
@@ -53,7 +53,7 @@ function decodeResources(transactionData: string): xdr.SorobanResources {
 }
 
 const unreadable = (cause?: unknown) =>
-  new Refusal('unavailable', "the RPC's answer to the simulation cannot be read", { cause })
+  new LedgerError('unavailable', "the RPC's answer to the simulation cannot be read", { cause })
 
 /** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */
 function hostError(print: string): string {

@@ -70,7 +70,7 @@ interface Reading {
 /**
  * The stroops that the ledger lets `address` spend on fees: its balance without reserve and selling liabilities.
  * An account that does not exist has nothing.
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`
  */
 export async function readAvailableBalance(read: ReadAccount, address: string): Promise<bigint> {
   return balanceOf(await read(address)).balance

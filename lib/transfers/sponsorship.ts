@@ -1,5 +1,6 @@
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { recordApplied } from './applied.ts'
 import { renewEnvelope } from './envelopes.ts'
 import { type FeeBump, type InnerTransaction, wrapInFeeBump } from './fee-bump.ts'
@@ -27,7 +28,7 @@ export interface Sponsored {
  * Checks everything that must hold before the sponsor pays, then records the transfer, which binds the sponsor. It
  * refuses and agrees only on recent answers: one RPC address may stand for several nodes, and some lag.
  * @param options.channel the one controlled address that may pay
- * @throws SponsorRefusal; Refusal `unavailable`
+ * @throws SponsorRefusal; LedgerError `unavailable`
  */
 export async function verifyAndRecord(
   db: Database,
@@ -59,7 +60,7 @@ async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promis
     const attempt = await attemptOnce(db, sponsor, proposal)
     if ('recorded' in attempt) return attempt
     if (performance.now() >= deadline) {
-      throw new Refusal('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
+      throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
     }
     await new Promise((resolve) => setTimeout(resolve, sponsor.network.pollMs))
   }
@@ -122,7 +123,7 @@ export async function renewSignatures(
     checkPayer(inner, await sponsor.submission.readAccount(inner.source))
   } catch (error) {
     // These signatures do not hold either, or the ledger cannot be asked: the stored envelope stays.
-    if (error instanceof Refusal) return known
+    if (error instanceof Refusal || error instanceof LedgerError) return known
     throw error
   }
   await renewEnvelope(db, stored, { outerHash: bump.hash, signed: bump.envelope })

@@ -113,7 +113,7 @@ type ChannelOutcome =
  * milliseconds for its end, and resolves to how it stands. The policy is that of a client's transfer, except that the
  * channel may pay, although the service controls it. To go on waiting, or after a restart, call it again with the very
  * same `signedXDR`: the transfer is recorded and paid for once. Nothing is recorded if `confirm` throws.
- * @throws SponsorRefusal when the sponsor does not pay; Refusal `unavailable` when ledger or database cannot be
+ * @throws SponsorRefusal when the sponsor does not pay; `unavailable` when ledger or database cannot be
  *   reached; and the errors of `confirm`
  */
 export async function sponsorChannel(

@@ -28,7 +28,7 @@ export interface Verified {
 /**
  * Checks time, account and simulation. Each of these refusals may merely mean that the transaction stands on the ledger
  * already, so the caller looks the transaction up before it passes a refusal on.
- * @throws SponsorRefusal; Refusal `unavailable`
+ * @throws SponsorRefusal; LedgerError `unavailable`
  */
 export async function verify(sponsor: Sponsor, inner: InnerTransaction, intent: Intent): Promise<Verified> {
   checkTimeBounds(intent, Math.floor(sponsor.now().getTime() / 1000))
@@ -111,7 +111,7 @@ export const MOST_SILENT = 30
  * Looks up a transaction that its client may have sent by itself. `absent`: it is no success up to ledger `asOf`, on
  * which a refusal rests. `unsure`: no answer was late enough to tell, as after all nodes were restored from a backup,
  * and to refuse would call for a second payment.
- * @throws Refusal `unavailable`
+ * @throws LedgerError `unavailable`
  */
 export async function findApplied(
   { network, keypair, now }: Sponsor,

@@ -1,6 +1,6 @@
 import type { rpc, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeKey } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { simulateRead } from './transaction.ts'
@@ -16,7 +16,7 @@ export interface ConfidentialAccount {
 
 /**
  * The confidential accounts of these addresses (G… or C…), by address; one that is not registered is missing from the map.
- * Refusal `not-wired` if the contract keeps something else under their keys.
+ * Throws LedgerError `foreign-contract` if the contract keeps something else under their keys.
  */
 export async function readConfidentialAccounts(
   server: rpc.Server,
@@ -38,7 +38,7 @@ export async function readConfidentialAccount(
 
 /**
  * An auditor's public key (64 bytes) from the registry.
- * Refusal `refused` if there is no auditor of this number (contract error 3301).
+ * Throws WalletError `would-fail`, contract error 3301, if there is no auditor of this number.
  */
 export async function readAuditorKey(
   deployment: TokenOnNetwork & Pick<Deployment, 'auditor'>,
@@ -46,7 +46,8 @@ export async function readAuditorKey(
 ): Promise<Uint8Array> {
   const simulation = await simulateRead(deployment, deployment.auditor, 'get_key', id)
   const answer = simulation.result?.retval
-  if (answer?.type !== 'scvBytes') throw new Refusal('not-wired', 'the auditor registry answers with something else')
+  if (answer?.type !== 'scvBytes')
+    throw new LedgerError('foreign-contract', 'the auditor registry answers with something else')
   const key = new Uint8Array(answer.bytes.toBytes())
   decodeKey(key)
   return key
@@ -55,7 +56,10 @@ export async function readAuditorKey(
 function complete(data: xdr.LedgerEntryData): ConfidentialAccount {
   const { spendingKey, spendable, receiving, ...account } = readAccountEntry(data)
   if (!spendingKey || !spendable || !receiving) {
-    throw new Refusal('not-wired', 'the configured contract keeps its accounts in a form that this wallet cannot read')
+    throw new LedgerError(
+      'foreign-contract',
+      'the configured contract keeps its accounts in a form that this wallet cannot read',
+    )
   }
   return { ...account, spendingKey, spendable, receiving }
 }

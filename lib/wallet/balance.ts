@@ -1,10 +1,10 @@
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { readConfidentialAccount } from './account.ts'
 import { addOpenings, NOTHING, type Opening, opens } from './commitment.ts'
 import { decryptBalance, decryptTransfer } from './decryption.ts'
 import type { Deployment } from './deployment.ts'
 import { type AccountEvent, readAccountEvents } from './events.ts'
 import type { Holder } from './keys.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** The openings of an account's two commitments. Only what is spendable can be paid out; `merge` moves the rest there. */
 export interface Balance {
@@ -33,7 +33,7 @@ const ROUNDS = 5
  * Rebuilds the balance of an account from its events since it was `known` (by default all that the RPC keeps, seven days
  * as a rule), and proves it against the commitments of the ledger entry.
  *
- * Refusal `not-found` if the account is not registered; `conflict` if the events do not account for its balance, because
+ * WalletError `not-registered` if the account is not registered; `history-incomplete` if the events do not account for its balance, because
  * older ones are no longer kept or because something happened that this wallet does not follow (a revoked spender).
  */
 export async function syncBalance(
@@ -47,13 +47,13 @@ export async function syncBalance(
     const { events, cursor } = await readAccountEvents(deployment, account.address, since)
     balance = events.reduce((before, event) => applyEvent(account, before, event), balance)
     const entry = await readConfidentialAccount(deployment.rpc, deployment.token, account.address)
-    if (!entry) throw new Refusal('not-found', `${account.address} has no confidential account`)
+    if (!entry) throw new WalletError('not-registered', `${account.address} has no confidential account`)
     if (opens(balance.spendable, entry.spendable) && opens(balance.receiving, entry.receiving)) {
       return { spendable: balance.spendable, receiving: balance.receiving, cursor }
     }
     since = cursor
   }
-  throw new Refusal('conflict', `the events at hand do not account for the balance of ${account.address}`)
+  throw new WalletError('history-incomplete', `the events at hand do not account for the balance of ${account.address}`)
 }
 
 /**

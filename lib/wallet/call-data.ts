@@ -1,6 +1,6 @@
 import { scValToNative, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Payload } from './encryption.ts'
+import { WalletError } from './wallet-error.ts'
 
 /**
  * The `data` argument of a call that carries a proof: the XDR of an ScMap { payload, proof }. Both maps have symbol keys
@@ -16,13 +16,13 @@ export function encodeCallData(payload: Payload, proof: Uint8Array): Uint8Array 
 
 /**
  * Payload and proof of a `data` argument. Which fields a payload has differs between the variants of the interface, so
- * none is demanded here. Refusal `malformed` for anything but a map of bytes by name and a proof, with nothing after it.
+ * none is demanded here. WalletError `malformed` for anything but a map of bytes by name and a proof, with nothing after it.
  */
 export function decodeCallData(data: Uint8Array): { payload: Payload; proof: Uint8Array } {
   const { payload, proof } = record(decode(data))
-  if (!(proof instanceof Uint8Array)) throw new Refusal('malformed', 'the call carries no proof')
+  if (!(proof instanceof Uint8Array)) throw new WalletError('malformed', 'the call carries no proof')
   const fields = Object.entries(record(payload)).map(([name, value]): [string, Uint8Array] => {
-    if (!(value instanceof Uint8Array)) throw new Refusal('malformed', 'a field of the payload is not bytes')
+    if (!(value instanceof Uint8Array)) throw new WalletError('malformed', 'a field of the payload is not bytes')
     return [name, value]
   })
   return { payload: Object.fromEntries(fields), proof }
@@ -32,13 +32,13 @@ function decode(data: Uint8Array): unknown {
   try {
     return scValToNative(xdr.ScVal.fromXdr(data))
   } catch (cause) {
-    throw new Refusal('malformed', 'the data of the call is not the XDR of a value', { cause })
+    throw new WalletError('malformed', 'the data of the call is not the XDR of a value', { cause })
   }
 }
 
 function record(value: unknown): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array) {
-    throw new Refusal('malformed', 'the data of the call is not a map of payload and proof')
+    throw new WalletError('malformed', 'the data of the call is not a map of payload and proof')
   }
   return Object.fromEntries(Object.entries(value))
 }

@@ -24,7 +24,7 @@ export type SignedSpending = SignedCall & { next: Opening }
 
 /**
  * Registers the holder's keys in the token, once and for ever, under an auditor of the registry.
- * Refusal `refused` if the call would fail: 3500 already registered, 3301 no such auditor.
+ * Throws WalletError `would-fail`, contract error 3500 if already registered, 3301 for an unknown auditor.
  */
 export async function buildRegister(
   deployment: Deployment,
@@ -90,8 +90,8 @@ interface Transfer {
 /**
  * Signs a transfer.
  *
- * Refusal `conflict` if its balance is no longer the ledger's, `not-found` if a party is not registered, `refused` if
- * the balance does not cover the amount or the call would fail, `malformed` for an amount out of range.
+ * Throws WalletError `balance-changed` or `other-keys` if the opening or the keys do not match the ledger's,
+ * `not-registered`, `balance-too-low`, `would-fail`, and `malformed` for an amount out of range.
  */
 export async function buildTransfer(
   deployment: Deployment,
@@ -105,7 +105,7 @@ export async function buildTransfer(
 
 /**
  * Proves a transfer from a balance that the ledger will hold only when an earlier call has applied. `signSpending` makes
- * the call of it then. Refuses as `buildTransfer`, but for the balance, which is not compared with the ledger's.
+ * the call of it then. Throws as `buildTransfer`, but does not compare the opening with the ledger.
  */
 export async function proveTransferAhead(
   deployment: Deployment,
@@ -134,7 +134,7 @@ async function proveTo(
   })
 }
 
-/** Signs a spending that is proved. Refusal `refused` if it would fail, 3506 when its balance is not the ledger's. */
+/** Signs a spending that is proved. Throws WalletError `would-fail`, contract error 3506 if the balance has changed. */
 export async function signSpending(
   deployment: TokenOnNetwork,
   holder: Holder,
@@ -146,7 +146,7 @@ export async function signSpending(
 
 /**
  * Takes a public amount (base units) out of the balance that `opening` opens, to `to` in the underlying asset; a G…
- * address needs a trustline unless the asset is native. Refuses as `buildTransfer`.
+ * address needs a trustline unless the asset is native. Throws as `buildTransfer`.
  */
 export async function buildWithdraw(
   deployment: Deployment,

@@ -1,5 +1,5 @@
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { add, decodePoint, G, H, multiply, ORDER, type Point } from './grumpkin.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** Amounts and balances are base units, 0 ≤ v < 2^127 (range constraints of every circuit). */
 export const AMOUNT_LIMIT = 1n << 127n
@@ -29,21 +29,22 @@ export function opens(opening: Opening, commitment: Uint8Array): boolean {
   return commit(opening).equals(decodePoint(commitment))
 }
 
-/** Refusal `malformed` for an amount out of range. */
+/** WalletError `malformed` for an amount out of range. */
 export function checkAmount(amount: bigint): bigint {
-  if (amount < 0n || amount >= AMOUNT_LIMIT) throw new Refusal('malformed', 'the amount is out of range')
+  if (amount < 0n || amount >= AMOUNT_LIMIT) throw new WalletError('malformed', 'the amount is out of range')
   return amount
 }
 
-/** The balance less the amount; Refusal `refused` if the balance does not cover the amount. */
+/** The balance less the amount; WalletError `balance-too-low` if the balance does not cover the amount. */
 export function subtractAmount(balance: bigint, amount: bigint): bigint {
-  if (checkAmount(amount) > balance) throw new Refusal('refused', 'the confidential balance does not cover the amount')
+  if (checkAmount(amount) > balance)
+    throw new WalletError('balance-too-low', 'the confidential balance does not cover the amount')
   return balance - amount
 }
 
-/** A public key as a point; Refusal `malformed` for what is no point, and for the identity, which no secret has. */
+/** A public key as a point; WalletError `malformed` for what is no point, and for the identity, which no secret has. */
 export function decodeKey(bytes: Uint8Array): Point {
   const point = decodePoint(bytes)
-  if (point.is0()) throw new Refusal('malformed', 'the identity is no public key')
+  if (point.is0()) throw new WalletError('malformed', 'the identity is no public key')
   return point
 }

@@ -1,8 +1,8 @@
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { AMOUNT_LIMIT, type Opening } from './commitment.ts'
 import { sharedSecret } from './encryption.ts'
 import { decodeField, FIELD } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** The fields of a payload or of an event, by their names on the wire. Every variant's names are understood. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -35,11 +35,11 @@ const unmask = (fields: Fields, by: bigint, ...names: string[]): bigint =>
 
 const fieldOf = (fields: Fields, ...names: string[]): bigint => decodeField(bytesOf(fields, ...names))
 
-/** The first of these names that is there; Refusal `malformed` if none is. */
+/** The first of these names that is there; WalletError `malformed` if none is. */
 function bytesOf(fields: Fields, ...names: string[]): Uint8Array {
   for (const name of names) {
     const value = fields[name]
     if (value instanceof Uint8Array) return value
   }
-  throw new Refusal('malformed', `the field ${names[0]} is missing`)
+  throw new WalletError('malformed', `the field ${names[0]} is missing`)
 }

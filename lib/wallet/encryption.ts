@@ -1,9 +1,9 @@
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { checkAmount, commit, decodeKey, type Opening, subtractAmount } from './commitment.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import type { ConfidentialKeys } from './keys.ts'
 import { hash, lanes, TAG } from './poseidon.ts'
 import type { SpendWitness } from './prover.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** Points (64 bytes) and fields (32 bytes) under the names of interface 0.8.0. */
 export type Payload = Record<string, Uint8Array>
@@ -31,7 +31,7 @@ interface Spend {
  * Everything that a transfer publishes except its proof, constraints T1 to T_a9 of the protocol. `viewingKey` is the
  * recipient's and `auditorRecipient` that of the recipient's auditor, 64 bytes each.
  *
- * Refusal `malformed` for an amount out of range or for a key that is not valid, `refused` if the balance does not cover it.
+ * WalletError `malformed` for an amount out of range or for a key that is not valid, `balance-too-low` if the balance does not cover it.
  */
 export function encryptTransfer(
   transfer: Spend & { viewingKey: Uint8Array; auditorRecipient: Uint8Array },
@@ -76,7 +76,7 @@ function spend({ keys, opening, amount, auditorSender, salt }: Spend) {
     blinding: hash(TAG.spendBlinding, keys.vk, salt),
   }
   const rE = hash(TAG.ephemeral, keys.vk, salt)
-  if (rE === 0n) throw new Refusal('malformed', 'this salt gives no ephemeral key')
+  if (rE === 0n) throw new WalletError('malformed', 'this salt gives no ephemeral key')
   const secret = sharedSecret(rE, auditorSender)
   const [hideAmount, hideBalance, hideBlinding] = lanes(TAG.auditorSender, secret, salt)
   const fields = {

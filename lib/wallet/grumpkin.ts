@@ -1,5 +1,5 @@
 import { type WeierstrassPoint, weierstrass } from '@noble/curves/abstract/weierstrass.js'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** Modulus of the coordinates: the scalar field of BN254, in which Poseidon2 and the circuits work. */
 export const FIELD = 0x30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001n
@@ -59,11 +59,11 @@ export function isField(bytes: Uint8Array): boolean {
   return bytes.length === 32 && integerOf(bytes) < FIELD
 }
 
-/** A field element from its 32 bytes, big-endian. Refusal `malformed` for another length or a value not below FIELD. */
+/** A field element from its 32 bytes, big-endian. WalletError `malformed` for another length or a value not below FIELD. */
 export function decodeField(bytes: Uint8Array): bigint {
-  if (bytes.length !== 32) throw new Refusal('malformed', `a field element has 32 bytes, not ${bytes.length}`)
+  if (bytes.length !== 32) throw new WalletError('malformed', `a field element has 32 bytes, not ${bytes.length}`)
   const value = integerOf(bytes)
-  if (value >= FIELD) throw new Refusal('malformed', 'not a canonical field element')
+  if (value >= FIELD) throw new WalletError('malformed', 'not a canonical field element')
   return value
 }
 
@@ -79,14 +79,14 @@ export function encodePoint(point: Point): Uint8Array {
 
 /**
  * A point from x ‖ y (64 bytes); 64 zero bytes are the identity, which a commitment may be and a public key must not.
- * Refusal `malformed` for another length, a coordinate not below FIELD, or a point off the curve.
+ * WalletError `malformed` for another length, a coordinate not below FIELD, or a point off the curve.
  */
 export function decodePoint(bytes: Uint8Array): Point {
-  if (bytes.length !== 64) throw new Refusal('malformed', `a point has 64 bytes, not ${bytes.length}`)
+  if (bytes.length !== 64) throw new WalletError('malformed', `a point has 64 bytes, not ${bytes.length}`)
   const x = integerOf(bytes.subarray(0, 32))
   const y = integerOf(bytes.subarray(32))
   if (x === 0n && y === 0n) return IDENTITY
-  if (x >= FIELD || y >= FIELD) throw new Refusal('malformed', 'a coordinate of the point is not canonical')
-  if ((y * y - x * x * x + 17n) % FIELD !== 0n) throw new Refusal('malformed', 'the point is not on the curve')
+  if (x >= FIELD || y >= FIELD) throw new WalletError('malformed', 'a coordinate of the point is not canonical')
+  if ((y * y - x * x * x + 17n) % FIELD !== 0n) throw new WalletError('malformed', 'the point is not on the curve')
   return Curve.fromAffine({ x, y })
 }

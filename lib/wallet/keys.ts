@@ -1,9 +1,9 @@
 import { hkdf } from '@noble/hashes/hkdf.js'
 import { sha512 } from '@noble/hashes/sha2.js'
 import type { Keypair } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** The beginning of the signed message, and also the salt of the key derivation: the protocol uses it twice. */
 const DOMAIN = 'openzeppelin/confidential-token/v1/sk'
@@ -30,7 +30,7 @@ export interface Holder {
 
 /** One field element for a strkey of 56 characters (G… or C…): Poseidon2 of its two halves, little-endian. */
 export function addressToField(strkey: string): bigint {
-  if (!/^[A-Z2-7]{56}$/.test(strkey)) throw new Refusal('malformed', 'an address is a strkey of 56 characters')
+  if (!/^[A-Z2-7]{56}$/.test(strkey)) throw new WalletError('malformed', 'an address is a strkey of 56 characters')
   const limb = (text: string) => BigInt(`0x${Buffer.from(text, 'ascii').reverse().toString('hex')}`)
   return hash(TAG.address, limb(strkey.slice(0, 28)), limb(strkey.slice(28)))
 }
@@ -54,10 +54,10 @@ export function deriveKeys(signer: Keypair, token: string): ConfidentialKeys {
   }
 }
 
-/** The keys of an imported spending secret. Refusal `malformed` for a secret that no circuit accepts. */
+/** The keys of an imported spending secret. WalletError `malformed` for a secret that no circuit accepts. */
 export function importKeys(sk: bigint, token: string): ConfidentialKeys {
   const keys = sk > 0n && sk < FIELD ? keysOf(sk, token) : undefined
-  if (!keys) throw new Refusal('malformed', 'not a spending secret')
+  if (!keys) throw new WalletError('malformed', 'not a spending secret')
   return keys
 }
 

@@ -1,6 +1,6 @@
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { type ConfidentialAccount, readAuditorKey, readConfidentialAccounts } from './account.ts'
 import type { Deployment } from './deployment.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** An account that takes part in a call, with the key of its auditor as it is now: rotation voids what is in flight. */
 interface Party {
@@ -10,7 +10,7 @@ interface Party {
 
 /**
  * The parties of one call, by address, each account and each auditor read once.
- * Refusal `not-found` for an address that is not registered; otherwise as the two readings.
+ * Throws WalletError `not-registered` for an address that is not registered; otherwise as the two readings.
  */
 export async function readParties(
   deployment: Deployment,
@@ -18,7 +18,7 @@ export async function readParties(
 ): Promise<(address: string) => Party> {
   const accounts = await readConfidentialAccounts(deployment.rpc, deployment.token, addresses)
   const missing = addresses.find((address) => !accounts.has(address))
-  if (missing !== undefined) throw new Refusal('not-found', `${missing} has no confidential account`)
+  if (missing !== undefined) throw new WalletError('not-registered', `${missing} has no confidential account`)
   const auditors = new Map<number, Uint8Array>()
   for (const id of new Set([...accounts.values()].map(({ auditorId }) => auditorId))) {
     auditors.set(id, await readAuditorKey(deployment, id))

@@ -1,5 +1,4 @@
 import { Address, Operation, xdr } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import type { ConfidentialAccount } from './account.ts'
 import { encodeCallData } from './call-data.ts'
 import { type Opening, opens } from './commitment.ts'
@@ -7,6 +6,7 @@ import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from './encryption.ts'
 import { drawSalt, type Holder } from './keys.ts'
 import { PROOF_BYTES, type Statement } from './prover.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** A call that spends, ready to be put into a transaction. */
 export interface Spending {
@@ -24,7 +24,7 @@ export interface Start {
 
 /**
  * Encrypts and proves one transfer under a fresh salt, and makes the call; asks nothing but the prover.
- * Refusal `malformed` or `refused` as `encryptTransfer`.
+ * Throws as `encryptTransfer`.
  */
 export async function proveTransfer(
   deployment: Deployment,
@@ -90,14 +90,15 @@ export async function proveCall(deployment: Deployment, payload: Payload, statem
 }
 
 /**
- * The start of a spending from the ledger's present state. Refusal `conflict` if the account's keys are others, or if
- * its balance has moved on since the opening was learnt: synchronise and try again.
+ * The start of a spending from the ledger's present state. Throws WalletError `other-keys` if the account is
+ * registered with other keys, `balance-changed` if the opening does not match: synchronise and try again.
  */
 export function startFrom(account: ConfidentialAccount, holder: Holder, opening: Opening): Start {
   if (Buffer.compare(account.spendingKey, holder.keys.spendingKey) !== 0) {
-    throw new Refusal('conflict', 'the account is registered with other confidential keys')
+    throw new WalletError('other-keys', 'the account is registered with other confidential keys')
   }
-  if (!opens(opening, account.spendable)) throw new Refusal('conflict', 'the confidential balance has changed')
+  if (!opens(opening, account.spendable))
+    throw new WalletError('balance-changed', 'the confidential balance has changed')
   return { spendable: account.spendable, opening }
 }
 

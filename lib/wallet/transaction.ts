@@ -8,9 +8,9 @@ import {
   TransactionBuilder,
   xdr,
 } from '@stellar/stellar-sdk'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
+import { WalletError } from './wallet-error.ts'
 
 export interface CallOptions {
   /** The call is void this many seconds from now; 120 by default. A sponsor takes what ends 10 to 330 s ahead. */
@@ -36,20 +36,14 @@ export interface SignedCall {
   maxTime: number
 }
 
-/** A failure inside a contract, e.g. 3506 for a proof that is wrong or stale: the `cause` of a refused simulation. */
-export interface ContractFailure {
-  contractError: number | undefined
-  detail: string
-}
-
 /** The source account for the next call of `signer`. Throws what the SDK throws for an account that is not there. */
 export function readSource(deployment: TokenOnNetwork, signer: Keypair, options: CallOptions): Promise<Account> {
   return options.source ? Promise.resolve(options.source) : deployment.rpc.getAccount(signer.publicKey())
 }
 
 /**
- * Builds the call, simulates it, and takes over footprint, resources, fee and authorization. Refusal `refused` if it
- * would fail, its cause a `ContractFailure`; failures of the transport come through as the SDK throws them.
+ * Builds the call, simulates it, and takes over footprint, resources, fee and authorization. Throws WalletError
+ * `would-fail`; failures of the transport come through as the SDK throws them.
  */
 export async function simulateCall(
   deployment: TokenOnNetwork,
@@ -59,7 +53,7 @@ export async function simulateCall(
 ): Promise<Transaction> {
   const transaction = buildCall(deployment, source, operation, options)
   const simulation = await deployment.rpc.simulateTransaction(transaction)
-  if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
+  if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   const assembled = rpc.assembleTransaction(transaction, simulation)
   const resourceFee = BigInt(simulation.minResourceFee) + (options.margin ?? 0n)
   const data = allowForFirstUse(simulation.transactionData.setResourceFee(resourceFee).build(), transaction)
@@ -69,7 +63,7 @@ export async function simulateCall(
 /** A simulation needs a source account and reads nothing of it. */
 const ANY_ACCOUNT = StrKey.encodeEd25519PublicKey(new Uint8Array(32))
 
-/** Simulates a contract's function of one number, which changes nothing. Refusal `refused` if it fails. */
+/** Simulates a contract's function of one number, which changes nothing. Throws WalletError `would-fail`. */
 export async function simulateRead(
   network: TokenOnNetwork,
   contract: string,
@@ -81,7 +75,7 @@ export async function simulateRead(
   const simulation = await network.rpc.simulateTransaction(
     buildCall(network, new Account(ANY_ACCOUNT, '0'), operation, {}),
   )
-  if (rpc.Api.isSimulationError(simulation)) throw refuseSimulation(simulation.error)
+  if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   return simulation
 }
 
@@ -111,9 +105,10 @@ export function signCall(transaction: Transaction, signer: Keypair): SignedCall 
   }
 }
 
-function refuseSimulation(detail: string): Refusal {
-  const code = /Error\(Contract, #(\d+)\)/.exec(detail)?.[1]
-  const cause: ContractFailure = { contractError: code === undefined ? undefined : Number(code), detail }
+function simulationFailed(detail: string): WalletError {
+  const contractError = /Error\(Contract, #(\d+)\)/.exec(detail)?.[1]
   const [headline = ''] = detail.split('\n')
-  return new Refusal('refused', `the call would fail: ${headline.replace(/^HostError: /, '')}`, { cause })
+  return new WalletError('would-fail', `the call would fail: ${headline.replace(/^HostError: /, '')}`, {
+    contractError: contractError === undefined ? undefined : Number(contractError),
+  })
 }

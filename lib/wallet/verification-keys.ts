@@ -1,9 +1,10 @@
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import type { Prover, Statement } from './prover.ts'
 import { CIRCUIT_TYPES } from './statement.ts'
-import { type ContractFailure, simulateRead } from './transaction.ts'
+import { simulateRead } from './transaction.ts'
+import { WalletError } from './wallet-error.ts'
 
 /**
  * The first circuit whose proofs the network would not take, because its verifier (a contract, C…) holds another key or
@@ -40,11 +41,10 @@ async function readVerificationKey(network: TokenOnNetwork, verifier: string, ci
     const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
     const answer = simulation.result?.retval
     // An answer of another type tells nothing about the key, so it counts as no answer.
-    if (answer?.type !== 'scvBytes') throw new Refusal('unavailable', 'the ledger cannot be reached')
+    if (answer?.type !== 'scvBytes') throw ledgerUnreachable()
     return answer.bytes.toBytes()
   } catch (error) {
-    const cause = error instanceof Refusal ? (error.cause as Partial<ContractFailure> | undefined) : undefined
-    if (cause?.contractError === NO_KEY) return new Uint8Array()
+    if (error instanceof WalletError && error.contractError === NO_KEY) return new Uint8Array()
     throw error
   }
 }

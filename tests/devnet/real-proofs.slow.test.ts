@@ -20,6 +20,7 @@ import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { TransferStatement } from '#lib/wallet/prover.ts'
 import { invoke, scAddress, scAmount } from '#lib/wallet/spending.ts'
 import { type SignedCall, simulateCall } from '#lib/wallet/transaction.ts'
+import type { WalletError } from '#lib/wallet/wallet-error.ts'
 import { keypair } from './network-fixture.ts'
 
 const run = promisify(execFile)
@@ -83,8 +84,8 @@ async function judge(signer: Keypair, name: string, args: xdr.ScVal[]): Promise<
     (error: unknown) => error,
   )
   if (refusal === undefined) return undefined
-  expect(refusal).toMatchObject({ code: 'refused' })
-  return (refusal as { cause: { contractError: number } }).cause.contractError
+  expect(refusal).toMatchObject({ code: 'would-fail' })
+  return (refusal as WalletError).contractError
 }
 
 const bytes = (content: Uint8Array): xdr.ScVal => xdr.ScVal.scvBytes(content)

@@ -52,8 +52,8 @@ test('an entry that no confidential token writes is not taken for a registration
   expect(await diagnose(relay, registered)).toBeUndefined()
   expect(await diagnose(relay, unregistered)).toBe('registration')
   expect([await isRegistered(relay, registered), await isRegistered(relay, unregistered)]).toEqual([true, false])
-  await expect(diagnose(relay, confused)).rejects.toMatchObject({ code: 'not-wired' })
-  await expect(isRegistered(relay, confused)).rejects.toMatchObject({ code: 'not-wired' })
+  await expect(diagnose(relay, confused)).rejects.toMatchObject({ code: 'foreign-contract' })
+  await expect(isRegistered(relay, confused)).rejects.toMatchObject({ code: 'foreign-contract' })
 })
 
 test('more channels are checked than the RPC answers for at once', async () => {

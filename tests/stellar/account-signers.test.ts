@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { Keypair, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { readAccountAuth, weighSignatures } from '#lib/stellar/account.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { accountEntry, type FakeRpc, type RpcFault, signerKey, startFakeRpc } from '../support/fake-rpc.ts'
 
 const pair = (name: string) => Keypair.fromRawEd25519Seed(createHash('sha256').update(name).digest())
@@ -69,9 +69,9 @@ describe('readAccountAuth', () => {
     fake.accounts.set(address, accountEntry(address))
     fake.fault = fault
     const refusal = await readAccountAuth(fake.server, address).catch((thrown: unknown) => thrown)
-    expect(refusal).toBeInstanceOf(Refusal)
-    expect(refusal).toMatchObject({ code: 'unavailable', message: 'the ledger cannot be reached', retryAfter: 5 })
-    expect((refusal as Refusal).cause).toBeDefined()
+    expect(refusal).toBeInstanceOf(LedgerError)
+    expect(refusal).toMatchObject({ code: 'unavailable', message: 'the ledger cannot be reached' })
+    expect((refusal as LedgerError).cause).toBeDefined()
     fake.fault = undefined
     expect(await readAccountAuth(fake.server, address)).toMatchObject({ exists: true })
   })

@@ -4,6 +4,7 @@ import { enrol } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { openSubmission } from '#lib/transfers/submission.ts'
 import { sponsorTransfer } from '#lib/transfers/submit.ts'
@@ -85,6 +86,7 @@ function instanceOf(running: RunningService): Instance {
       try {
         return { status: 200, body: { ...(await sponsorTransfer(context, { payer: address, ...request })) } }
       } catch (error) {
+        if (error instanceof LedgerError) return { status: 503, body: { code: error.code } }
         if (!(error instanceof Refusal)) throw error
         return { status: statusOf(error.code), body: { code: error.code, ...error.details } }
       }

@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 import { decodeInner, wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
@@ -26,7 +26,7 @@ afterAll(() => proxy.close())
 
 async function expectUnavailable(act: () => unknown): Promise<void> {
   const thrown = await thrownBy(act)
-  if (!(thrown instanceof Refusal)) throw thrown ?? new Error('nothing was thrown')
+  if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')
   expect(thrown.code).toBe('unavailable')
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Envelope, Transfer } from '#drizzle/schema/transfers.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { decodeInner, wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
 import { lookUpHashes, walkLedgers } from '#lib/transfers/look-up.ts'
@@ -43,7 +43,7 @@ const missing = (given: Answer = {}): Answer => ({
 
 async function expectUnavailable(act: () => unknown): Promise<void> {
   const thrown = await thrownBy(act)
-  if (!(thrown instanceof Refusal)) throw thrown ?? new Error('nothing was thrown')
+  if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')
   expect(thrown.code).toBe('unavailable')
 }
 

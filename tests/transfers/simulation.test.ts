@@ -1,6 +1,6 @@
 import { SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { decodeInner } from '#lib/transfers/fee-bump.ts'
 import { checkResourceFee, checkResources, simulate } from '#lib/transfers/simulation.ts'
@@ -59,7 +59,7 @@ const nonsense: [string, Fault][] = [
 test.each(nonsense)('%s is neither a yes nor a no', async (_, fault) => {
   proxy.rule(() => fault)
   const thrown = await thrownBy(() => simulate(network, inner))
-  if (!(thrown instanceof Refusal)) throw thrown ?? new Error('nothing was thrown')
+  if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')
   expect(thrown.code).toBe('unavailable')
 })
 

@@ -1,7 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { type ReadAccount, readAccount } from '#lib/stellar/account.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { availableBalance, openFloat, readAvailableBalance } from '#lib/transfers/sponsor.ts'
 import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'
@@ -78,7 +78,7 @@ beforeEach(() => {
 
 async function expectUnavailable(reading: Promise<unknown>): Promise<void> {
   const thrown = await thrownBy(() => reading)
-  if (!(thrown instanceof Refusal)) throw thrown ?? new Error('nothing was thrown')
+  if (!(thrown instanceof LedgerError)) throw thrown ?? new Error('nothing was thrown')
   expect(thrown.code).toBe('unavailable')
 }
 

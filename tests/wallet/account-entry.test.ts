@@ -85,6 +85,6 @@ describe('an account entry', () => {
     ['a balance in place of it', nativeToScVal(5n, { type: 'i128' })],
     ['nothing in it', map({})],
   ])('with %s is of another contract, which says nothing about the address', (_, val) => {
-    expect(() => readAccountEntry(entry(val))).toThrowError(expect.objectContaining({ code: 'not-wired' }))
+    expect(() => readAccountEntry(entry(val))).toThrowError(expect.objectContaining({ code: 'foreign-contract' }))
   })
 })

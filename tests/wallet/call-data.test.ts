@@ -68,7 +68,7 @@ describe('the data of a call', () => {
       map(['payload', map(['a', xdr.ScVal.scvU32(1)])], ['proof', xdr.ScVal.scvBytes(proof)]).toXdr(),
     ],
   ])('refuses %s', (_, data) => {
-    expect(() => decodeCallData(data)).toThrowError(expect.objectContaining({ name: 'Refusal', code: 'malformed' }))
+    expect(() => decodeCallData(data)).toThrowError(expect.objectContaining({ name: 'WalletError', code: 'malformed' }))
   })
 })
 

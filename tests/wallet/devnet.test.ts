@@ -10,7 +10,7 @@ import { decryptTransfer } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
-import { buildCall, type ContractFailure, type SignedCall, signCall } from '#lib/wallet/transaction.ts'
+import { buildCall, type SignedCall, signCall } from '#lib/wallet/transaction.ts'
 import { auditRecipient, auditSender } from './auditor.ts'
 import { hex, keypair, seeded } from './fixtures.ts'
 
@@ -61,7 +61,7 @@ const address = (holder: Holder): string => holder.address
 const sync = (holder: Holder, known?: SyncedBalance): Promise<SyncedBalance> => syncBalance(deployment, holder, known)
 const contractor = (index: number): Holder => contractors[index] ?? employer
 
-async function refusalOf(attempt: Promise<unknown>): Promise<unknown> {
+async function errorOf(attempt: Promise<unknown>): Promise<unknown> {
   return attempt.then(
     () => 'nothing was refused',
     (refusal: unknown) => refusal,
@@ -80,14 +80,14 @@ describe('on a ledger', () => {
   })
 
   test('registering twice, or under an auditor that is not there, is refused with the contract error', async () => {
-    const again = await refusalOf(buildRegister(deployment, employer, { auditorId: 0 }))
-    expect(again).toMatchObject({ code: 'refused', cause: { contractError: 3500 } })
+    const again = await errorOf(buildRegister(deployment, employer, { auditorId: 0 }))
+    expect(again).toMatchObject({ code: 'would-fail', contractError: 3500 })
     const other = openHolder(keypair('other'), deployment.token)
     await fetch(`${devnet.friendbotUrl}?addr=${address(other)}`)
-    const unknown = await refusalOf(buildRegister(deployment, other, { auditorId: 9 }))
+    const unknown = await errorOf(buildRegister(deployment, other, { auditorId: 9 }))
     expect(unknown).toMatchObject({
-      code: 'refused',
-      cause: { contractError: 3301 } satisfies Partial<ContractFailure>,
+      code: 'would-fail',
+      contractError: 3301,
     })
   })
 
@@ -114,7 +114,9 @@ describe('on a ledger', () => {
         return { ...page, events: page.events.slice(0, -1) }
       },
     })
-    await expect(syncBalance({ ...deployment, rpc: forgetful }, poor)).rejects.toMatchObject({ code: 'conflict' })
+    await expect(syncBalance({ ...deployment, rpc: forgetful }, poor)).rejects.toMatchObject({
+      code: 'history-incomplete',
+    })
     expect((await sync(poor)).receiving.value).toBe(USDC)
   })
 
@@ -141,8 +143,8 @@ describe('on a ledger', () => {
     expect(auditRecipient(auditor, fields)?.value).toBe(amount)
     expect(auditSender(auditor, fields)).toMatchObject({ amount, balance: after.spendable.value })
     expect(decryptTransfer(contractor(1).keys.vk, fields)).toBeUndefined()
-    expect(await refusalOf(syncBalance(deployment, { address: address(recipient), keys: { vk: 5n } }))).toMatchObject({
-      code: 'conflict',
+    expect(await errorOf(syncBalance(deployment, { address: address(recipient), keys: { vk: 5n } }))).toMatchObject({
+      code: 'history-incomplete',
     })
   })
 
@@ -157,7 +159,7 @@ describe('on a ledger', () => {
     expect(simulation).toMatchObject({ error: expect.stringContaining('Error(Contract, #3506)') })
     expect((await send(stale)).status).toBe('FAILED')
     expect((await sync(employer)).spendable).toEqual(first.next)
-    expect(await refusalOf(buildTransfer(deployment, employer, transfer))).toMatchObject({ code: 'conflict' })
+    expect(await errorOf(buildTransfer(deployment, employer, transfer))).toMatchObject({ code: 'balance-changed' })
   })
 
   test('a contractor merges and withdraws', async () => {
@@ -187,13 +189,13 @@ describe('on a ledger', () => {
     const tooMuch = { ...transfer, amount: spendable.value + 1n }
     const nobody = keypair('nobody').publicKey()
     const cases: [() => Promise<unknown>, string][] = [
-      [() => buildTransfer(deployment, employer, tooMuch), 'refused'],
-      [() => buildWithdraw(deployment, employer, tooMuch), 'refused'],
+      [() => buildTransfer(deployment, employer, tooMuch), 'balance-too-low'],
+      [() => buildWithdraw(deployment, employer, tooMuch), 'balance-too-low'],
       [() => buildTransfer(deployment, employer, { ...transfer, amount: -1n }), 'malformed'],
-      [() => buildTransfer(deployment, employer, { ...transfer, to: nobody }), 'not-found'],
-      [() => syncBalance(deployment, { address: nobody, keys: { vk: 5n } }), 'not-found'],
-      [() => buildTransfer(deployment, { ...employer, keys: contractor(1).keys }, transfer), 'conflict'],
+      [() => buildTransfer(deployment, employer, { ...transfer, to: nobody }), 'not-registered'],
+      [() => syncBalance(deployment, { address: nobody, keys: { vk: 5n } }), 'not-registered'],
+      [() => buildTransfer(deployment, { ...employer, keys: contractor(1).keys }, transfer), 'other-keys'],
     ]
-    for (const [attempt, code] of cases) expect(await refusalOf(attempt())).toMatchObject({ name: 'Refusal', code })
+    for (const [attempt, code] of cases) expect(await errorOf(attempt())).toMatchObject({ name: 'WalletError', code })
   })
 })

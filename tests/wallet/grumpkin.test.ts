@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import {
   add,
   decodeField,
@@ -14,6 +13,7 @@ import {
   multiply,
   ORDER,
 } from '#lib/wallet/grumpkin.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { bytes, hex, seeded } from './fixtures.ts'
 
 const G_HEX =
@@ -97,8 +97,8 @@ describe('the codec', () => {
     ['identity not canonical', `${hex(encodeField(FIELD))}${'00'.repeat(32)}`],
     ['all ones', 'ff'.repeat(64)],
   ])('refuses %s', (_, encoded) => {
-    const refusal = catchRefusal(() => decodePoint(bytes(encoded)))
-    expect(refusal.code).toBe('malformed')
+    const error = catchError(() => decodePoint(bytes(encoded)))
+    expect(error.code).toBe('malformed')
   })
 
   test('fields are canonical and 32 bytes', () => {
@@ -109,16 +109,16 @@ describe('the codec', () => {
     expect(isField(new Uint8Array(31))).toBe(false)
     expect(isField(new Uint8Array(0))).toBe(false)
     expect(decodeField(encodeField(FIELD - 1n))).toBe(FIELD - 1n)
-    expect(catchRefusal(() => decodeField(encodeField(FIELD))).code).toBe('malformed')
-    expect(catchRefusal(() => decodeField(new Uint8Array(33))).code).toBe('malformed')
+    expect(catchError(() => decodeField(encodeField(FIELD))).code).toBe('malformed')
+    expect(catchError(() => decodeField(new Uint8Array(33))).code).toBe('malformed')
   })
 })
 
-function catchRefusal(attempt: () => unknown): Refusal {
+function catchError(attempt: () => unknown): WalletError {
   try {
     attempt()
   } catch (error) {
-    if (error instanceof Refusal) return error
+    if (error instanceof WalletError) return error
     throw error
   }
   throw new Error('nothing was refused')

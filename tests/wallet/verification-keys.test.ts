@@ -34,7 +34,7 @@ describe('a circuit whose proofs the network would not take', () => {
   })
 
   test('is not reported where the verifier fails in another way', async () => {
-    await expect(find('HostError: Error(Storage, MissingValue)')).rejects.toMatchObject({ code: 'refused' })
+    await expect(find('HostError: Error(Storage, MissingValue)')).rejects.toMatchObject({ code: 'would-fail' })
   })
 
   test('is not reported where the answer holds no key', async () => {

@@ -1,6 +1,6 @@
 import type { VaultState } from '#lib/faucet/vault.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 
 /** The vault's state; `none` without a vault, undefined while the ledger cannot be read. */
 export type VaultReading = VaultState | 'none' | undefined
@@ -22,7 +22,7 @@ async function read(vault: Service['vault']): Promise<VaultReading> {
   try {
     return await vault.read()
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    return error.code === 'not-wired' ? 'none' : undefined
+    if (!(error instanceof LedgerError)) throw error
+    return error.code === 'foreign-contract' ? 'none' : undefined
   }
 }

@@ -83,7 +83,7 @@ const SWEPT_AT_ONCE = 200
 
 /**
  * Looks up all waiting contractors, 200 at a time, and activates those with a registered address. Resolves to how many.
- * @throws Refusal `unavailable` while the ledger cannot be asked
+ * @throws LedgerError `unavailable` while the ledger cannot be asked
  */
 export async function sweepRegistrations(context: ActivationContext): Promise<number> {
   let activated = 0

@@ -1,8 +1,8 @@
 import type { xdr } from '@stellar/stellar-sdk'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
 import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 
 /** Looks up confidential accounts. Without a token no address counts as registered. */
 export interface ConfidentialAccounts {
@@ -23,7 +23,7 @@ export type ViewingKeys = ReadonlyMap<string, string | null>
 
 /**
  * Looks up the registrations of `addresses` (G… or C…), one request per 200 different ones.
- * @throws Refusal `unavailable` while the ledger cannot be asked
+ * @throws LedgerError `unavailable` while the ledger cannot be asked
  */
 export async function lookUpViewingKeys(
   { network, token }: ConfidentialAccounts,
@@ -48,7 +48,7 @@ export async function findViewingKeys(
       addresses.flatMap((address) => address ?? []),
     )
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof LedgerError)) throw error
     log('error', 'registration look-up', { failure: describeFailure(error) })
     return new Map()
   }
@@ -58,7 +58,7 @@ function viewingKeyOf(data: xdr.LedgerEntryData): string | null {
   try {
     return Buffer.from(readAccountEntry(data).viewingKey).toString('hex')
   } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== 'not-wired') throw error
+    if (!(error instanceof LedgerError) || error.code !== 'foreign-contract') throw error
     log('error', 'registration look-up', { failure: error.message })
     return null
   }

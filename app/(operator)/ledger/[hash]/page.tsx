@@ -5,7 +5,7 @@ import { explainResult } from '#lib/dashboard/explanation.ts'
 import { type LedgerTransaction, readLedgerTransaction } from '#lib/dashboard/ledger-transaction.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { groupDigits, Moment } from '../../figures.tsx'
@@ -69,7 +69,7 @@ async function readIfAnswering(network: Network, hash: string) {
   try {
     return await readLedgerTransaction(network, hash)
   } catch (error) {
-    if (error instanceof Refusal && error.code === 'unavailable') return undefined
+    if (error instanceof LedgerError && error.code === 'unavailable') return undefined
     throw error
   }
 }

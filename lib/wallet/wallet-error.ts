@@ -1,0 +1,38 @@
+/** Why the wallet refuses an operation. */
+export type WalletErrorCode =
+  /** an amount, key, point or call argument is out of range or badly encoded */
+  | 'malformed'
+  /** an account is not registered with the token */
+  | 'not-registered'
+  /** the account is registered with other confidential keys */
+  | 'other-keys'
+  /** the opening no longer matches the ledger: synchronise and try again */
+  | 'balance-changed'
+  /** the confidential balance is less than the amount */
+  | 'balance-too-low'
+  /** the events do not add up to the account's balance */
+  | 'history-incomplete'
+  /** the simulation failed; see `contractError` */
+  | 'would-fail'
+
+interface WalletErrorOptions extends ErrorOptions {
+  contractError?: number | undefined
+}
+
+export class WalletError extends Error {
+  readonly code: WalletErrorCode
+  /** Number of the contract's error, such as 3506 for a proof that is wrong or stale. */
+  readonly contractError: number | undefined
+
+  constructor(code: WalletErrorCode, message: string, { contractError, ...options }: WalletErrorOptions = {}) {
+    super(message, options)
+    this.name = 'WalletError'
+    this.code = code
+    this.contractError = contractError
+  }
+
+  /** A build or a frontend may bundle this file several times, so `instanceof` compares names. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'WalletError'
+  }
+}
