@@ -1,29 +1,30 @@
 import type { BarretenbergSync } from '@aztec/bb.js'
+import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES } from '#lib/wallet/prover.ts'
 import { PUBLIC_INPUT_BYTES } from '#lib/wallet/statement.ts'
 import { type CircuitName, KEY_BYTES, ProverFault } from './circuits.ts'
 
 /**
- * Whether a proof holds for these public inputs. A malformed proof does not.
- * @throws ProverFault when the verifier itself fails; it must not be asked again
+ * Whether a proof verifies for these public inputs. A malformed proof does not.
+ * @throws ProverFault if the verifier itself fails; it must not be used again
  */
 export type Verify = (circuit: CircuitName, publicInputs: Uint8Array, proof: Uint8Array, key: Uint8Array) => boolean
 
 /**
- * Loads a verifier that answers at once, in this thread: some 50 MB, half a second. Checking needs the generator and
- * the G2 point of the reference string, 192 bytes, and no file.
+ * Loads a synchronous verifier into this thread, which takes some 50 MB and half a second. It needs only the generator
+ * and the G2 point of the reference string, 192 bytes, and no file.
  */
 export async function loadVerifier(string: { g1: Uint8Array; g2: Uint8Array }): Promise<Verify> {
   const bb = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
   const { RawBuffer } = bb
-  // bb.js offers one instance for the whole process, and one that has failed must be replaced.
+  // The public accessor shares one instance per process, but a failed instance must be replaced.
   const { new: open } = bb.BarretenbergSync as unknown as { new: () => Promise<BarretenbergSync> }
   const api = await open()
   api.srsInitSrs(new RawBuffer(string.g1.subarray(0, 64)), 1, new RawBuffer(string.g2))
   const wasm = api.getWasm()
   return (circuit, publicInputs, proof, key) => {
     if (publicInputs.length !== PUBLIC_INPUT_BYTES[circuit] || proof.length !== PROOF_BYTES) return false
-    if (key.length !== KEY_BYTES || !hasPlainEnd(proof)) return false
+    if (key.length !== KEY_BYTES || !isCanonical(proof) || !hasNoDroppedBits(proof)) return false
     const statement = Buffer.concat([lengthOf(publicInputs, proof), publicInputs, proof])
     try {
       // The synchronous class lacks the typed method.
@@ -35,11 +36,21 @@ export async function loadVerifier(string: { g1: Uint8Array; g2: Uint8Array }): 
   }
 }
 
+const MODULUS = encodeField(FIELD)
+
+/** Whether every 32-byte word is a canonical field element. bb reduces larger ones; the network's verifier rejects them. */
+function isCanonical(proof: Uint8Array): boolean {
+  for (let at = 0; at < proof.length; at += 32) {
+    if (Buffer.compare(proof.subarray(at, at + 32), MODULUS) >= 0) return false
+  }
+  return true
+}
+
 /**
- * The last commitment of a proof stands in four elements: the lower 136 bits of each coordinate, and the rest. What is
- * above 120 bits of such a rest would fall off unseen, so a proof with a bit changed there would hold as well.
+ * The last commitment takes four words: for each coordinate the lower 136 bits, then the rest. bb drops the bits of the
+ * rest above 120, so a proof with such a bit set would verify as well; the network's verifier rejects it.
  */
-function hasPlainEnd(proof: Uint8Array): boolean {
+function hasNoDroppedBits(proof: Uint8Array): boolean {
   return [96, 32].every((fromEnd) => {
     const start = PROOF_BYTES - fromEnd
     return proof.subarray(start, start + 17).every((byte) => byte === 0)

@@ -225,7 +225,7 @@ describe('a proof does not hold', () => {
     const { spendable, ...statement } = await honestStatement(0n)
     const rich = { value: 1_000_000n, blinding: statement.opening.blinding }
     const [forged, payload] = encrypt({ ...statement, spendable, opening: rich }, { amount: 999_000n })
-    await expect(prover.prove(forged)).rejects.toThrow('the opening is not that of the balance')
+    await expect(prover.prove(forged)).rejects.toThrow('the opening does not match the balance')
     // A stand-in, which only a ledger with stand-in proofs accepts, and a valid proof of another statement.
     for (const proof of [standIn(forged), data(args).proof]) {
       await refused(employer.signer, name, [from, to, bytes(encodeCallData(payload, proof))])

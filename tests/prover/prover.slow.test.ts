@@ -14,6 +14,7 @@ import { openProver, type RealProver } from '#lib/prover/prover.ts'
 import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
 import { IGNITION, readKnownString, readReferenceString } from '#lib/prover/reference-string.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
+import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES, type Statement } from '#lib/wallet/prover.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
 import { registration, transfer, withdrawal } from './statements.ts'
@@ -88,6 +89,15 @@ describe.each(CIRCUIT_NAMES)('a proof of %s', (name) => {
     }
     expect(verify(name, inputs, new Uint8Array(PROOF_BYTES), key)).toBe(false)
     expect(verify(name, inputs, proof, key)).toBe(true)
+  })
+
+  test('does not hold with the field modulus added to any of its words', () => {
+    const { proof, key, inputs } = parts()
+    for (let at = 0; at < PROOF_BYTES; at += 32) {
+      const word = BigInt(`0x${Buffer.from(proof.subarray(at, at + 32)).toString('hex')}`)
+      const other = Buffer.concat([proof.subarray(0, at), encodeField(word + FIELD), proof.subarray(at + 32)])
+      expect([at / 32, verify(name, inputs, other, key)]).toEqual([at / 32, false])
+    }
   })
 
   test('does not hold under another key', () => {
