@@ -1,3 +1,67 @@
+CREATE TABLE "archive_event_accounts" (
+	"stream" integer NOT NULL,
+	"account" text NOT NULL,
+	"toid" bigint NOT NULL,
+	"event_index" integer NOT NULL,
+	"role" text,
+	CONSTRAINT "archive_event_accounts_stream_account_toid_event_index_pk" PRIMARY KEY("stream","account","toid","event_index"),
+	CONSTRAINT "archive_event_accounts_role" CHECK ("archive_event_accounts"."role" in ('checkpoint', 'anchor'))
+);
+--> statement-breakpoint
+CREATE TABLE "archive_events" (
+	"stream" integer NOT NULL,
+	"toid" bigint NOT NULL,
+	"event_index" integer NOT NULL,
+	"closed_at" bigint NOT NULL,
+	"tx_hash" "bytea" NOT NULL,
+	"type" text NOT NULL,
+	"topics" "bytea" NOT NULL,
+	"data" "bytea" NOT NULL,
+	CONSTRAINT "archive_events_stream_toid_event_index_pk" PRIMARY KEY("stream","toid","event_index")
+);
+--> statement-breakpoint
+CREATE TABLE "archive_generations" (
+	"id" integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "archive_generations_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 2147483647 START WITH 1 CACHE 1),
+	"token" text NOT NULL,
+	"ordinal" integer NOT NULL,
+	"first_ledger" integer NOT NULL,
+	"first_hash" text NOT NULL,
+	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "archive_generations_ordinal" UNIQUE("token","ordinal")
+);
+--> statement-breakpoint
+CREATE TABLE "archive_payloads" (
+	"stream" integer NOT NULL,
+	"toid" bigint NOT NULL,
+	"event_index" integer NOT NULL,
+	"status" text DEFAULT 'wanted' NOT NULL,
+	"payload" "bytea",
+	CONSTRAINT "archive_payloads_stream_toid_event_index_pk" PRIMARY KEY("stream","toid","event_index"),
+	CONSTRAINT "archive_payloads_status" CHECK ("archive_payloads"."status" in ('wanted', 'stored', 'lost')),
+	CONSTRAINT "archive_payloads_stored" CHECK (("archive_payloads"."status" = 'stored') = ("archive_payloads"."payload" is not null))
+);
+--> statement-breakpoint
+CREATE TABLE "archive_ranges" (
+	"stream" integer NOT NULL,
+	"from_ledger" integer NOT NULL,
+	"through_ledger" integer NOT NULL,
+	"from_hash" text NOT NULL,
+	"through_hash" text NOT NULL,
+	"through_closed_at" bigint NOT NULL,
+	CONSTRAINT "archive_ranges_stream_from_ledger_pk" PRIMARY KEY("stream","from_ledger"),
+	CONSTRAINT "archive_ranges_order" CHECK ("archive_ranges"."through_ledger" >= "archive_ranges"."from_ledger" - 1)
+);
+--> statement-breakpoint
+CREATE TABLE "archive_streams" (
+	"id" integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "archive_streams_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 2147483647 START WITH 1 CACHE 1),
+	"generation" integer NOT NULL,
+	"contract" text NOT NULL,
+	"role" text NOT NULL,
+	"claimed_until" timestamp (3) with time zone,
+	CONSTRAINT "archive_streams_contract" UNIQUE("generation","contract"),
+	CONSTRAINT "archive_streams_role" CHECK ("archive_streams"."role" in ('token', 'registry'))
+);
+--> statement-breakpoint
 CREATE TABLE "audit_log" (
 	"sequence" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "audit_log_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"at" timestamp (3) with time zone NOT NULL,
@@ -253,6 +317,11 @@ CREATE TABLE "used_challenges" (
 	"expires_at" timestamp (3) with time zone NOT NULL
 );
 --> statement-breakpoint
+ALTER TABLE "archive_event_accounts" ADD CONSTRAINT "archive_event_accounts_event" FOREIGN KEY ("stream","toid","event_index") REFERENCES "public"."archive_events"("stream","toid","event_index") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "archive_events" ADD CONSTRAINT "archive_events_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "archive_payloads" ADD CONSTRAINT "archive_payloads_event" FOREIGN KEY ("stream","toid","event_index") REFERENCES "public"."archive_events"("stream","toid","event_index") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "archive_ranges" ADD CONSTRAINT "archive_ranges_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "archive_streams" ADD CONSTRAINT "archive_streams_generation_archive_generations_id_fk" FOREIGN KEY ("generation") REFERENCES "public"."archive_generations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batches" ADD CONSTRAINT "batches_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_linked_identity" FOREIGN KEY ("linked_kind","linked_sub") REFERENCES "public"."identities"("kind","sub") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -266,6 +335,9 @@ ALTER TABLE "envelopes" ADD CONSTRAINT "envelopes_transfer_transfers_id_fk" FORE
 ALTER TABLE "grants" ADD CONSTRAINT "grants_transfer_transfers_id_fk" FOREIGN KEY ("transfer") REFERENCES "public"."transfers"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "transfers" ADD CONSTRAINT "transfers_payout_payouts_id_fk" FOREIGN KEY ("payout") REFERENCES "public"."payouts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "archive_event_accounts_role" ON "archive_event_accounts" USING btree ("stream","account","role","toid","event_index") WHERE "archive_event_accounts"."role" is not null;--> statement-breakpoint
+CREATE INDEX "archive_events_transaction" ON "archive_events" USING btree ("tx_hash");--> statement-breakpoint
+CREATE INDEX "archive_payloads_wanted" ON "archive_payloads" USING btree ("stream","toid") WHERE "archive_payloads"."status" = 'wanted';--> statement-breakpoint
 CREATE INDEX "audit_log_newest" ON "audit_log" USING btree ("organisation","sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_newest_of_action" ON "audit_log" USING btree ("action","sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_subject" ON "audit_log" USING btree ("subject_kind","subject_id","sequence");--> statement-breakpoint

@@ -1,11 +1,12 @@
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import * as archive from '#drizzle/schema/archive.ts'
 import * as audit from '#drizzle/schema/audit.ts'
 import * as directory from '#drizzle/schema/directory.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
 /** Every table of the service, but those of pg-boss. */
-export const schema = { ...transfers, ...directory, ...relay, ...audit }
+export const schema = { ...transfers, ...directory, ...relay, ...audit, ...archive }
 
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>

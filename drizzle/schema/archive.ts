@@ -1,0 +1,175 @@
+import { sql } from 'drizzle-orm'
+import {
+  bigint,
+  check,
+  customType,
+  foreignKey,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  unique,
+} from 'drizzle-orm/pg-core'
+import { instant, oneOf } from './columns.ts'
+
+const bytea = customType<{ data: Uint8Array; driverData: Uint8Array }>({
+  dataType: () => 'bytea',
+  // node-postgres sends a Buffer as bytea, and any other array as JSON.
+  toDriver: (value) => Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+})
+
+/**
+ * The position of an event in its ledger: SEP-35's total order ID, ledger (32 bits), transaction (20) and operation (12).
+ */
+const toid = () => bigint('toid', { mode: 'bigint' }).notNull()
+
+/**
+ * One life of the network. After a reset the same ledger numbers name other ledgers, so a new generation begins, and only
+ * the newest is served.
+ */
+export const archiveGenerations = pgTable(
+  'archive_generations',
+  {
+    id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
+    token: text('token').notNull(),
+    /** counts the generations of a token from 1: of two processes that notice a reset, one begins the next */
+    ordinal: integer('ordinal').notNull(),
+    /** the first ledger that was ingested, and its hash (64 hex digits), which names the generation */
+    firstLedger: integer('first_ledger').notNull(),
+    firstHash: text('first_hash').notNull(),
+    createdAt: instant('created_at').notNull().defaultNow(),
+  },
+  (table) => [unique('archive_generations_ordinal').on(table.token, table.ordinal)],
+)
+
+export const STREAM_ROLES = ['token', 'registry'] as const
+
+/** The events of one contract: the token, or a verifier or auditor registry that it has named. */
+export const archiveStreams = pgTable(
+  'archive_streams',
+  {
+    id: integer('id').primaryKey().generatedAlwaysAsIdentity(),
+    generation: integer('generation')
+      .notNull()
+      .references(() => archiveGenerations.id),
+    contract: text('contract').notNull(),
+    role: text('role', { enum: STREAM_ROLES }).notNull(),
+    /** until then one process ingests it. Saves the others the work; what keeps the rows right are the ranges. */
+    claimedUntil: instant('claimed_until'),
+  },
+  (table) => [
+    unique('archive_streams_contract').on(table.generation, table.contract),
+    check('archive_streams_role', oneOf(table.role, STREAM_ROLES)),
+  ],
+)
+
+/** Ledgers of a stream whose events are all stored, both ends included. Ledgers between two ranges are a gap. */
+export const archiveRanges = pgTable(
+  'archive_ranges',
+  {
+    stream: integer('stream')
+      .notNull()
+      .references(() => archiveStreams.id),
+    fromLedger: integer('from_ledger').notNull(),
+    /** `from_ledger` - 1: begun, and nothing stored yet */
+    throughLedger: integer('through_ledger').notNull(),
+    /** hashes of both ledgers (64 hex digits): another hash on the network says that it was reset */
+    fromHash: text('from_hash').notNull(),
+    throughHash: text('through_hash').notNull(),
+    /** when the last ledger closed, unix seconds: a lower ledger that closed later belongs to another network */
+    throughClosedAt: bigint('through_closed_at', { mode: 'number' }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.stream, table.fromLedger] }),
+    check('archive_ranges_order', sql`${table.throughLedger} >= ${table.fromLedger} - 1`),
+  ],
+)
+
+/** The contract events of a stream, as the network emitted them. Appended in the order of the ledger, never changed. */
+export const archiveEvents = pgTable(
+  'archive_events',
+  {
+    stream: integer('stream')
+      .notNull()
+      .references(() => archiveStreams.id),
+    toid: toid(),
+    /** among all contract events of the operation, those of other contracts included */
+    eventIndex: integer('event_index').notNull(),
+    /** when its ledger closed, unix seconds */
+    closedAt: bigint('closed_at', { mode: 'number' }).notNull(),
+    /** of the transaction, the outer one of a fee bump; 32 bytes */
+    txHash: bytea('tx_hash').notNull(),
+    /** the symbol of the first topic; empty if that is no symbol */
+    type: text('type').notNull(),
+    /** XDR of an scvVec of the topics */
+    topics: bytea('topics').notNull(),
+    /** XDR of an ScVal */
+    data: bytea('data').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.stream, table.toid, table.eventIndex] }),
+    index('archive_events_transaction').on(table.txHash),
+  ],
+)
+
+/**
+ * What an event is to the balance of an account. `checkpoint`: it carries the account's whole spendable balance.
+ * `anchor`: it leaves nothing in the receiving balance, which is replayed from there.
+ */
+export const EVENT_ROLES = ['checkpoint', 'anchor'] as const
+export type EventRole = (typeof EVENT_ROLES)[number]
+
+/** The events of each account that their topics name, in the order of the ledger. */
+export const archiveEventAccounts = pgTable(
+  'archive_event_accounts',
+  {
+    stream: integer('stream').notNull(),
+    /** G… or C… */
+    account: text('account').notNull(),
+    toid: toid(),
+    eventIndex: integer('event_index').notNull(),
+    role: text('role', { enum: EVENT_ROLES }),
+  },
+  (table) => [
+    primaryKey({ columns: [table.stream, table.account, table.toid, table.eventIndex] }),
+    index('archive_event_accounts_role')
+      .on(table.stream, table.account, table.role, table.toid, table.eventIndex)
+      .where(sql`${table.role} is not null`),
+    foreignKey({
+      name: 'archive_event_accounts_event',
+      columns: [table.stream, table.toid, table.eventIndex],
+      foreignColumns: [archiveEvents.stream, archiveEvents.toid, archiveEvents.eventIndex],
+    }),
+    check('archive_event_accounts_role', oneOf(table.role, EVENT_ROLES)),
+  ],
+)
+
+/**
+ * The payloads that only the calls carry: with them, the owner of a delegation can read what was paid from it. A row is
+ * made with its event. `payload` is null until it is fetched, and stays null if it is `lost`.
+ */
+export const archivePayloads = pgTable(
+  'archive_payloads',
+  {
+    stream: integer('stream').notNull(),
+    toid: toid(),
+    eventIndex: integer('event_index').notNull(),
+    status: text('status', { enum: ['wanted', 'stored', 'lost'] })
+      .notNull()
+      .default('wanted'),
+    /** XDR of the ScVal under `payload` in the call's data */
+    payload: bytea('payload'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.stream, table.toid, table.eventIndex] }),
+    foreignKey({
+      name: 'archive_payloads_event',
+      columns: [table.stream, table.toid, table.eventIndex],
+      foreignColumns: [archiveEvents.stream, archiveEvents.toid, archiveEvents.eventIndex],
+    }),
+    index('archive_payloads_wanted').on(table.stream, table.toid).where(sql`${table.status} = 'wanted'`),
+    check('archive_payloads_status', oneOf(table.status, ['wanted', 'stored', 'lost'])),
+    check('archive_payloads_stored', sql`(${table.status} = 'stored') = (${table.payload} is not null)`),
+  ],
+)

@@ -1,0 +1,70 @@
+import { and, asc, desc, eq, sql } from 'drizzle-orm'
+import { archiveEventAccounts, type EventRole } from '#drizzle/schema/archive.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { type EventRow, presentEvent } from './event.ts'
+import { type Archive, MAX_INDEX, type Positioned, readRows } from './history.ts'
+import { covers } from './ranges.ts'
+import { ledgerOf } from './source.ts'
+
+/** Where the replay of an account's balance begins. */
+export interface Checkpoint {
+  /** the last event that carries the whole spendable balance; null if the account has none */
+  event: ReturnType<typeof presentEvent> | null
+  /** the last merge or clawback at or before it, or the registration: from there the receiving balance is replayed */
+  anchor: ReturnType<typeof presentEvent> | null
+  /** true if no event is missing from the checkpoint, or from the registration without one, to `atLedger` */
+  complete: boolean
+}
+
+export async function readCheckpoint(
+  db: Database,
+  archive: Archive,
+  account: string,
+  atLedger: number,
+): Promise<Checkpoint> {
+  const end = { toid: (BigInt(atLedger) << 32n) | 0xffff_ffffn, eventIndex: MAX_INDEX }
+  const checkpoint = await lastOf(db, archive, account, 'checkpoint', end)
+  const anchor = checkpoint
+    ? await lastOf(db, archive, account, 'anchor', checkpoint)
+    : await firstOf(db, archive, account, 'anchor', end)
+  const isRegistered = anchor?.type === 'register'
+  const start = checkpoint ?? (isRegistered ? anchor : undefined)
+  const contract = archive.token.contract
+  return {
+    event: checkpoint ? presentEvent(checkpoint, contract) : null,
+    anchor: anchor && (checkpoint || isRegistered) ? presentEvent(anchor, contract) : null,
+    complete: start !== undefined && covers(archive.ranges, ledgerOf(start.toid), atLedger),
+  }
+}
+
+async function lastOf(db: Database, archive: Archive, account: string, role: EventRole, end: Positioned) {
+  return await edgeOf(db, archive, { account, role, end, order: desc })
+}
+
+async function firstOf(db: Database, archive: Archive, account: string, role: EventRole, end: Positioned) {
+  return await edgeOf(db, archive, { account, role, end, order: asc })
+}
+
+/** The first or last event of a role in an account's history, at or before `end`. */
+async function edgeOf(
+  db: Database,
+  { token }: Archive,
+  { account, role, end, order }: { account: string; role: EventRole; end: Positioned; order: typeof asc },
+): Promise<EventRow | undefined> {
+  const { toid, eventIndex } = archiveEventAccounts
+  const [position] = await db
+    .select({ toid, eventIndex })
+    .from(archiveEventAccounts)
+    .where(
+      and(
+        eq(archiveEventAccounts.stream, token.id),
+        eq(archiveEventAccounts.account, account),
+        eq(archiveEventAccounts.role, role),
+        sql`(${toid}, ${eventIndex}) <= (${end.toid}, ${end.eventIndex})`,
+      ),
+    )
+    .orderBy(order(toid), order(eventIndex))
+    .limit(1)
+  const [row] = position ? await readRows(db, token, [position]) : []
+  return row
+}

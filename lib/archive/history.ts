@@ -1,0 +1,213 @@
+import { and, asc, eq, gte, inArray, lte, type SQL, sql } from 'drizzle-orm'
+import { archiveEventAccounts, archiveEvents, archivePayloads } from '#drizzle/schema/archive.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { type EventRow, idOf, presentEvent, wantsPayload } from './event.ts'
+import {
+  findGeneration,
+  findRanges,
+  findStreams,
+  type Generation,
+  type StoredRange,
+  type Stream,
+} from './generation.ts'
+import { covers } from './ranges.ts'
+import { positionOf } from './source.ts'
+
+/** The newest generation of a token's events, as far as it is ingested. */
+export interface Archive {
+  generation: Generation
+  token: Stream
+  registries: Stream[]
+  /** of the token's events, ascending */
+  ranges: StoredRange[]
+  /** the first and the last ledger that the token's ranges hold */
+  firstLedger: number
+  ingestedThrough: number
+}
+
+/** The archive of `token`; undefined before its first page is stored. */
+export async function openArchive(db: Database, token: string): Promise<Archive | undefined> {
+  const generation = await findGeneration(db, token)
+  if (!generation) return undefined
+  const streams = await findStreams(db, generation.id)
+  const [own] = streams.filter(({ role }) => role === 'token')
+  const ranges = own ? await findRanges(db, [own.id]) : []
+  const [first] = ranges
+  const last = ranges.at(-1)
+  if (!own || !first || !last) return undefined
+  const registries = streams.filter(({ role }) => role === 'registry')
+  const ends = { firstLedger: first.fromLedger, ingestedThrough: last.throughLedger }
+  return { generation, token: own, registries, ranges, ...ends }
+}
+
+/** The events to read: ledgers inclusive, `after` an event's id, at most `limit`. */
+export interface EventQuery {
+  fromLedger: number
+  toLedger: number
+  after: string | undefined
+  limit: number
+  /** event names; undefined for all */
+  types?: readonly string[] | undefined
+}
+
+/** A page of events in the order of the ledger. */
+export interface ArchivedPage {
+  events: ReturnType<typeof presentEvent>[]
+  /** the id after which the next page begins; null at the end of the requested ledgers */
+  cursor: string | null
+  /** true if no event of the requested ledgers is missing from the archive */
+  complete: boolean
+  /** true if no payload of the page can still change */
+  isFinal: boolean
+}
+
+/** The largest event index of the column, far above what a transaction emits. */
+export const MAX_INDEX = 2_147_483_647
+
+export interface Positioned {
+  toid: bigint
+  eventIndex: number
+}
+
+/** The events of one account, at a cost that depends on the page only. */
+export async function readAccountEvents(
+  db: Database,
+  archive: Archive,
+  account: string,
+  query: EventQuery,
+): Promise<ArchivedPage> {
+  const columns = { toid: archiveEventAccounts.toid, eventIndex: archiveEventAccounts.eventIndex }
+  const positions = await db
+    .select(columns)
+    .from(archiveEventAccounts)
+    .where(
+      and(
+        eq(archiveEventAccounts.stream, archive.token.id),
+        eq(archiveEventAccounts.account, account),
+        ...within(columns, query),
+      ),
+    )
+    .orderBy(asc(archiveEventAccounts.toid), asc(archiveEventAccounts.eventIndex))
+    .limit(query.limit + 1)
+  const page = positions.slice(0, query.limit)
+  const rows = await readRows(db, archive.token, page)
+  return await present(db, archive, query, rows, positions.length > query.limit ? page.at(-1) : undefined)
+}
+
+/** The whole stream of the token's events. */
+export async function readTokenEvents(db: Database, archive: Archive, query: EventQuery): Promise<ArchivedPage> {
+  const rows = await readStream(db, archive.token, query)
+  const page = rows.slice(0, query.limit)
+  return await present(db, archive, query, page, rows.length > query.limit ? page.at(-1) : undefined)
+}
+
+/** The events of the verifier and the auditor registries that the token has named. */
+export async function readRegistryEvents(db: Database, archive: Archive, query: EventQuery): Promise<ArchivedPage> {
+  const streams = await Promise.all(archive.registries.map((stream) => readStream(db, stream, query)))
+  const rows = streams.flat().sort((one, other) => compare(one, other))
+  const page = rows.slice(0, query.limit)
+  const ranges = await findRanges(
+    db,
+    archive.registries.map(({ id }) => id),
+  )
+  const complete = archive.registries.every(({ id }) =>
+    covers(
+      ranges.filter(({ stream }) => stream === id),
+      query.fromLedger,
+      query.toLedger,
+    ),
+  )
+  const rest = await present(db, archive, query, page, rows.length > query.limit ? page.at(-1) : undefined)
+  return { ...rest, complete: complete && rest.complete }
+}
+
+/** All events of one transaction (64 hex digits) in the token's stream. */
+export async function readTransactionEvents(db: Database, archive: Archive, txHash: string): Promise<ArchivedPage> {
+  const rows = await db
+    .select()
+    .from(archiveEvents)
+    .where(and(eq(archiveEvents.txHash, Buffer.from(txHash, 'hex')), eq(archiveEvents.stream, archive.token.id)))
+    .orderBy(asc(archiveEvents.toid), asc(archiveEvents.eventIndex))
+  const ledgers = { fromLedger: archive.firstLedger, toLedger: archive.ingestedThrough }
+  const page = await present(db, archive, { ...ledgers, after: undefined, limit: rows.length }, rows, undefined)
+  // A ledger is stored whole, so a transaction with an event here has all of them here.
+  return { ...page, complete: rows.length > 0 || page.complete }
+}
+
+function readStream(db: Database, stream: Stream, query: EventQuery): Promise<EventRow[]> {
+  return db
+    .select()
+    .from(archiveEvents)
+    .where(and(eq(archiveEvents.stream, stream.id), ...within(archiveEvents, query)))
+    .orderBy(asc(archiveEvents.toid), asc(archiveEvents.eventIndex))
+    .limit(query.limit + 1)
+}
+
+/** The condition for the ledgers and the cursor of a query, for an index that ends with (toid, event_index). */
+function within(
+  columns: { toid: typeof archiveEvents.toid | typeof archiveEventAccounts.toid; eventIndex: unknown },
+  { fromLedger, toLedger, after }: EventQuery,
+): SQL[] {
+  const { toid, eventIndex } = columns
+  const position = after === undefined ? undefined : positionOf(after)
+  return [
+    gte(toid, BigInt(fromLedger) << 32n),
+    lte(toid, (BigInt(toLedger) << 32n) | 0xffff_ffffn),
+    ...(position
+      ? [sql`(${toid}, ${eventIndex}) > (${position.toid}, ${Math.min(position.eventIndex, MAX_INDEX)})`]
+      : []),
+  ]
+}
+
+/** The rows at these positions, in their order. */
+export async function readRows(db: Database, stream: Stream, positions: readonly Positioned[]): Promise<EventRow[]> {
+  if (positions.length === 0) return []
+  const toids = [...new Set(positions.map(({ toid }) => toid))]
+  const rows = await db
+    .select()
+    .from(archiveEvents)
+    .where(and(eq(archiveEvents.stream, stream.id), inArray(archiveEvents.toid, toids)))
+  const byPosition = new Map(rows.map((row) => [`${row.toid} ${row.eventIndex}`, row]))
+  return positions.flatMap(({ toid, eventIndex }) => byPosition.get(`${toid} ${eventIndex}`) ?? [])
+}
+
+async function present(
+  db: Database,
+  { token, registries, ranges }: Archive,
+  { fromLedger, toLedger, types }: EventQuery,
+  rows: readonly EventRow[],
+  last: Positioned | undefined,
+): Promise<ArchivedPage> {
+  const payloads = await readPayloads(db, rows.filter(wantsPayload))
+  const contracts = new Map([token, ...registries].map(({ id, contract }) => [id, contract]))
+  const shown = rows.filter(({ type }) => types === undefined || types.includes(type))
+  return {
+    events: shown.map((row) =>
+      presentEvent(row, contracts.get(row.stream) ?? '', payloads.get(`${row.toid} ${row.eventIndex}`)),
+    ),
+    cursor: last ? idOf(last.toid, last.eventIndex) : null,
+    complete: covers(ranges, fromLedger, toLedger),
+    isFinal: [...payloads.values()].every(({ status }) => status !== 'wanted'),
+  }
+}
+
+async function readPayloads(db: Database, rows: readonly EventRow[]) {
+  const [first] = rows
+  if (!first) return new Map<string, typeof archivePayloads.$inferSelect>()
+  const found = await db
+    .select()
+    .from(archivePayloads)
+    .where(
+      and(
+        eq(archivePayloads.stream, first.stream),
+        inArray(
+          archivePayloads.toid,
+          rows.map(({ toid }) => toid),
+        ),
+      ),
+    )
+  return new Map(found.map((payload) => [`${payload.toid} ${payload.eventIndex}`, payload]))
+}
+
+const compare = (one: Positioned, other: Positioned) =>
+  one.toid === other.toid ? one.eventIndex - other.eventIndex : one.toid < other.toid ? -1 : 1

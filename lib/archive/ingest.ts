@@ -1,0 +1,176 @@
+import { Address } from '@stellar/stellar-sdk'
+import { and, eq, isNull, lt, or, sql } from 'drizzle-orm'
+import {
+  archiveEventAccounts,
+  archiveEvents,
+  archivePayloads,
+  archiveRanges,
+  archiveStreams,
+} from '#drizzle/schema/archive.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { readInstance, settingOf } from '#lib/stellar/asset.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { accountRowsOf, registryNamedBy, rowOf, wantsPayload } from './event.ts'
+import { addRegistries, currentGeneration, findRanges, findStreams, type Stream } from './generation.ts'
+import { fetchPayloads } from './payload.ts'
+import { firstGap } from './ranges.ts'
+import { type EventPage, fetchEvents, type LedgerHead, readLedgerHead, readWindow } from './source.ts'
+
+/** The parts of the service that ingest the events of its token. */
+export interface ArchiveContext {
+  network: Network
+  /** C-address of the confidential token */
+  token: string
+  database(): Promise<Database>
+}
+
+/** The time (s) that a process has a stream for itself, counted anew with each page. */
+const CLAIM_SECONDS = 30
+
+/**
+ * Stores the events that are missing: those of the token since the RPC's oldest ledger, and those of the registries that
+ * it names. Several processes may ingest at once, and each may be killed at any point. Resolves to the number of events
+ * stored.
+ * @param maxPages after so many pages the rest is left for the next call
+ * @throws Refusal `unavailable`
+ */
+export async function ingest(context: ArchiveContext, maxPages = Number.POSITIVE_INFINITY): Promise<number> {
+  const { network } = context
+  const db = await context.database()
+  const window = await readWindow(network)
+  const generation = await currentGeneration(db, context, window)
+  await addRegistries(db, generation.id, await readRegistries(context))
+  let stored = 0
+  for (const stream of await findStreams(db, generation.id)) {
+    if (!(await claim(db, stream))) continue
+    try {
+      stored += await ingestStream(db, network, stream, maxPages)
+    } finally {
+      await db.update(archiveStreams).set({ claimedUntil: null }).where(eq(archiveStreams.id, stream.id))
+    }
+  }
+  await fetchPayloads(db, context, await findStreams(db, generation.id))
+  return stored
+}
+
+/** The registries that the token names at present. Where it cannot be read, they are known from its events alone. */
+async function readRegistries({ network, token }: ArchiveContext): Promise<string[]> {
+  const instance = await readInstance(network.server, token)
+  return ['Verifier', 'Auditor'].flatMap((name) => {
+    const setting = settingOf(instance, name)
+    return setting?.type === 'scvAddress' ? [Address.fromScVal(setting).toString()] : []
+  })
+}
+
+const CLAIM = sql`clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})`
+
+/** False while another process ingests the stream. A claim left by a process that ended runs out. */
+async function claim(db: Database, { id }: Stream): Promise<boolean> {
+  const claimed = await db
+    .update(archiveStreams)
+    .set({ claimedUntil: CLAIM })
+    .where(
+      and(
+        eq(archiveStreams.id, id),
+        or(isNull(archiveStreams.claimedUntil), lt(archiveStreams.claimedUntil, sql`clock_timestamp()`)),
+      ),
+    )
+    .returning({ id: archiveStreams.id })
+  return claimed.length > 0
+}
+
+async function ingestStream(db: Database, network: Network, stream: Stream, maxPages: number): Promise<number> {
+  let stored = 0
+  for (let pages = 0; pages < maxPages; pages += 1) {
+    const window = await readWindow(network)
+    const ranges = await findRanges(db, [stream.id])
+    const gap = firstGap(ranges, window.oldestLedger)
+    if (gap.from > window.latestLedger) break
+    const page = await fetchEvents(network, stream.contract, gap.from)
+    const through = Math.min(page.through, (gap.before ?? Number.POSITIVE_INFINITY) - 1)
+    if (through < gap.from) break
+    const kept = { events: page.events.filter(({ ledger }) => ledger <= through), through }
+    const last = await readLedgerHead(network, through)
+    const continues = ranges.some(({ throughLedger }) => throughLedger === gap.from - 1)
+    const first = continues ? undefined : await readLedgerHead(network, gap.from)
+    // Another process was faster: what it has stored is read anew.
+    if (!(await store(db, stream, { ...gap, first, last, page: kept }))) continue
+    stored += kept.events.length
+    await db.update(archiveStreams).set({ claimedUntil: CLAIM }).where(eq(archiveStreams.id, stream.id))
+  }
+  return stored
+}
+
+/** A page, and the gap that it fills from its start: `before` is the first ledger of the next range. */
+interface PageToStore {
+  from: number
+  before: number | undefined
+  /** undefined if a range ends right before the page */
+  first: LedgerHead | undefined
+  last: LedgerHead
+  page: EventPage
+}
+
+/**
+ * Stores a page in one SQL transaction, which moves the end of the range it continues, or begins a range. A range that
+ * now reaches the next one takes it in. False, and nothing is stored, if the range does not end where the fetch began.
+ */
+function store(db: Database, stream: Stream, { from, before, first, last, page }: PageToStore): Promise<boolean> {
+  const own = eq(archiveRanges.stream, stream.id)
+  const end = { throughLedger: last.sequence, throughHash: last.hash, throughClosedAt: last.closedAt }
+  return transact(db, async (tx) => {
+    // Only one process at a time may begin a range: two that begin at different ledgers would overlap.
+    await tx.select().from(archiveStreams).where(eq(archiveStreams.id, stream.id)).for('update')
+    const ranges = await findRanges(tx, [stream.id])
+    const now = firstGap(ranges, from)
+    if (now.from !== from || now.before !== before) return false
+    const [moved] = await tx
+      .update(archiveRanges)
+      .set(end)
+      .where(and(own, eq(archiveRanges.throughLedger, from - 1)))
+      .returning()
+    if (!moved) {
+      if (!first) return false
+      await tx.insert(archiveRanges).values({ stream: stream.id, fromLedger: from, fromHash: first.hash, ...end })
+    }
+    const [next] = ranges.filter(({ fromLedger }) => fromLedger === last.sequence + 1)
+    if (next) {
+      const { throughLedger, throughHash, throughClosedAt } = next
+      await tx.delete(archiveRanges).where(and(own, eq(archiveRanges.fromLedger, next.fromLedger)))
+      await tx
+        .update(archiveRanges)
+        .set({ throughLedger, throughHash, throughClosedAt })
+        .where(and(own, eq(archiveRanges.throughLedger, last.sequence)))
+    }
+    await insertEvents(tx, stream, page)
+    return true
+  })
+}
+
+async function insertEvents(tx: Database, stream: Stream, { events }: EventPage): Promise<void> {
+  for (const part of partsOf(events)) {
+    const rows = part.map((event) => rowOf(stream.id, event))
+    await tx.insert(archiveEvents).values(rows)
+    const accounts = part.flatMap((event) => accountRowsOf(stream.id, event))
+    if (stream.role === 'token' && accounts.length > 0) await tx.insert(archiveEventAccounts).values(accounts)
+    const wanted = rows.filter(wantsPayload).map(({ toid, eventIndex }) => ({ stream: stream.id, toid, eventIndex }))
+    if (stream.role === 'token' && wanted.length > 0) await tx.insert(archivePayloads).values(wanted)
+  }
+  const named = stream.role === 'token' ? events.flatMap((event) => registryNamedBy(event) ?? []) : []
+  await addRegistries(tx, stream.generation, named)
+}
+
+/** Ingests in the background, one round at a time. A failure is logged: the next round goes on from what is stored. */
+export function ingestSoon(context: ArchiveContext): void {
+  shared.payrollIngestion ??= ingest(context)
+    .then(() => undefined)
+    .catch((error: unknown) => log('error', 'archive', { failure: describeFailure(error) }))
+    .finally(() => {
+      shared.payrollIngestion = undefined
+    })
+}
+
+// A build may bundle the routes apart, so what they share hangs on the process.
+const shared = globalThis as { payrollIngestion?: Promise<void> | undefined }

@@ -1,0 +1,111 @@
+import { Address, xdr } from '@stellar/stellar-sdk'
+import { and, asc, eq, isNotNull, or } from 'drizzle-orm'
+import { archiveEvents, archivePayloads } from '#drizzle/schema/archive.ts'
+import { envelopes } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import { lookUp } from '#lib/stellar/transaction.ts'
+import type { Stream } from './generation.ts'
+import { ledgerOf } from './source.ts'
+
+/** The most payloads of one round: each may be a request to the RPC. */
+const MAX_PER_ROUND = 200
+
+/** The calls whose events want a payload. */
+const CALLS: ReadonlySet<string> = new Set(['set_spender', 'confidential_transfer_from'])
+
+type Wanted = Pick<typeof archivePayloads.$inferSelect, 'stream' | 'toid' | 'eventIndex'> & { txHash: Uint8Array }
+
+/**
+ * Fetches payloads that are still wanted: from the envelope that the service has stored, otherwise from the RPC. One whose
+ * transaction the RPC no longer has is lost.
+ * @throws Refusal `unavailable`
+ */
+export async function fetchPayloads(
+  db: Database,
+  { network, token }: { network: Network; token: string },
+  streams: readonly Stream[],
+): Promise<number> {
+  const [stream] = streams.filter(({ role }) => role === 'token')
+  if (!stream) return 0
+  const wanted: Wanted[] = await db
+    .select({
+      stream: archivePayloads.stream,
+      toid: archivePayloads.toid,
+      eventIndex: archivePayloads.eventIndex,
+      txHash: archiveEvents.txHash,
+    })
+    .from(archivePayloads)
+    .innerJoin(
+      archiveEvents,
+      and(
+        eq(archiveEvents.stream, archivePayloads.stream),
+        eq(archiveEvents.toid, archivePayloads.toid),
+        eq(archiveEvents.eventIndex, archivePayloads.eventIndex),
+      ),
+    )
+    .where(and(eq(archivePayloads.stream, stream.id), eq(archivePayloads.status, 'wanted')))
+    .orderBy(asc(archivePayloads.toid))
+    .limit(MAX_PER_ROUND)
+  for (const payload of wanted) {
+    const envelope = await findEnvelope(db, network, payload)
+    if (envelope === undefined) continue
+    const content = envelope === 'lost' ? undefined : payloadOf(envelope, token)
+    await db
+      .update(archivePayloads)
+      .set(content ? { status: 'stored', payload: content } : { status: 'lost' })
+      .where(
+        and(
+          eq(archivePayloads.stream, payload.stream),
+          eq(archivePayloads.toid, payload.toid),
+          eq(archivePayloads.eventIndex, payload.eventIndex),
+          eq(archivePayloads.status, 'wanted'),
+        ),
+      )
+  }
+  return wanted.length
+}
+
+/** The envelope of an event's transaction (base64 XDR); undefined if a node does not have it yet. */
+async function findEnvelope(db: Database, network: Network, { toid, txHash }: Wanted): Promise<string | undefined> {
+  const hash = Buffer.from(txHash).toString('hex')
+  const [stored] = await db
+    .select({ signed: envelopes.signed })
+    .from(envelopes)
+    .where(and(or(eq(envelopes.outerHash, hash), eq(envelopes.innerHash, hash)), isNotNull(envelopes.signed)))
+  if (stored?.signed) return stored.signed
+  const found = await lookUp(network, hash)
+  if (found.status !== 'NOT_FOUND') return found.envelopeXdr
+  return ledgerOf(toid) < found.oldestLedger ? 'lost' : undefined
+}
+
+/**
+ * The `payload` of the call's data, byte for byte, without the proof. Undefined where another contract has made the call,
+ * or the data is not that of a confidential token.
+ */
+export function payloadOf(envelopeXdr: string, token: string): Uint8Array | undefined {
+  try {
+    const call = callOf(xdr.TransactionEnvelope.fromXdr(envelopeXdr, 'base64'))
+    if (!call || Address.fromScAddress(call.contractAddress).toString() !== token) return undefined
+    if (!CALLS.has(call.functionName.toString())) return undefined
+    const data = call.args.at(-1)
+    if (data?.type !== 'scvBytes') return undefined
+    const content = xdr.ScVal.fromXdr(data.bytes.toBytes())
+    if (content.type !== 'scvMap') return undefined
+    const entry = content.map?.find(({ key }) => key.type === 'scvSymbol' && String(key.value) === 'payload')
+    return entry?.val.toXdr()
+  } catch (error) {
+    log('error', 'archive', { failure: describeFailure(error) })
+    return undefined
+  }
+}
+
+function callOf(envelope: xdr.TransactionEnvelope): xdr.InvokeContractArgs | undefined {
+  if (envelope.type === 'envelopeTypeTxV0') return undefined
+  const { tx } = envelope.type === 'envelopeTypeTx' ? envelope.v1 : envelope.feeBump.tx.innerTx.v1
+  const [operation] = tx.operations
+  if (operation?.body.type !== 'invokeHostFunction') return undefined
+  const { hostFunction } = operation.body.invokeHostFunctionOp
+  return hostFunction.type === 'hostFunctionTypeInvokeContract' ? hostFunction.invokeContract : undefined
+}

@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import type { Network } from '#lib/stellar/network.ts'
+
+/** The ledgers whose events the RPC still has. */
+export interface Window {
+  oldestLedger: number
+  latestLedger: number
+}
+
+const WINDOW = z.object({ oldestLedger: z.number().int().positive(), latestLedger: z.number().int().positive() })
+
+/** @throws Refusal `unavailable` */
+export function readWindow(network: Network): Promise<Window> {
+  return network.call('getHealth', {}, WINDOW)
+}
+
+const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform(Number)
+
+/** A closed ledger: its hash (64 hex digits) and close time (unix seconds). */
+export interface LedgerHead {
+  sequence: number
+  hash: string
+  closedAt: number
+}
+
+const LEDGERS = z.object({
+  ledgers: z
+    .array(
+      z.object({
+        sequence: z.number().int(),
+        hash: z.string().regex(/^[0-9a-f]{64}$/),
+        ledgerCloseTime: seconds,
+      }),
+    )
+    .length(1),
+})
+
+/**
+ * The ledger `sequence`, from a node that has it.
+ * @throws Refusal `unavailable`, also when the RPC does not have this ledger
+ */
+export async function readLedgerHead(network: Network, sequence: number): Promise<LedgerHead> {
+  const shape = LEDGERS.refine(
+    ({ ledgers }) => ledgers[0]?.sequence === sequence,
+    'another ledger than the requested one',
+  )
+  const { ledgers } = await network.call('getLedgers', { startLedger: sequence, pagination: { limit: 1 } }, shape)
+  const [{ hash, ledgerCloseTime: closedAt } = { hash: '', ledgerCloseTime: 0 }] = ledgers
+  return { sequence, hash, closedAt }
+}
+
+/** A contract event as getEvents returns it. `topic` and `value` are base64 XDR. */
+export interface NetworkEvent {
+  /** `<toid>-<event index>`, both padded with zeros (SEP-35): ids sort in the order of the ledger */
+  id: string
+  ledger: number
+  ledgerClosedAt: string
+  txHash: string
+  topic: string[]
+  value: string
+}
+
+/** The events of some whole ledgers, ascending and without repetitions. */
+export interface EventPage {
+  events: NetworkEvent[]
+  /** the last ledger whose events are all here; one before the first requested ledger if none is */
+  through: number
+}
+
+const base64 = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/)
+const ID = /^(\d{19})-(\d{10})$/
+
+const EVENTS = z.object({
+  events: z.array(
+    z.object({
+      id: z.string().regex(ID),
+      ledger: z.number().int(),
+      ledgerClosedAt: z.iso.datetime(),
+      contractId: z.string(),
+      txHash: z.string().regex(/^[0-9a-f]{64}$/),
+      topic: z.array(base64),
+      value: base64,
+      inSuccessfulContractCall: z.boolean().optional(),
+    }),
+  ),
+  cursor: z.string().regex(ID),
+  latestLedger: z.number().int(),
+})
+
+/** Events in one response. Larger pages would parse for longer than other requests should wait. */
+const PAGE_LIMIT = 1_000
+
+/** The most requests for one page of whole ledgers: a ledger holds far fewer events. */
+const MAX_REQUESTS = 50
+
+/** The transaction and operation bits, and the event index, of a cursor that ends its ledger. */
+const LAST_IN_LEDGER = { place: 0xffff_ffffn, eventIndex: 4_294_967_295 }
+
+/** An event's position from its id. */
+export function positionOf(id: string): { toid: bigint; eventIndex: number } {
+  const [, toid = '0', eventIndex = '0'] = ID.exec(id) ?? []
+  return { toid: BigInt(toid), eventIndex: Number(eventIndex) }
+}
+
+export const ledgerOf = (toid: bigint): number => Number(toid >> 32n)
+
+/**
+ * Fetches the events of `contract` from ledger `from` on, as far as one request reads: a node scans some thousand ledgers
+ * at a time. Reads further pages only while the first ledger is not complete. Trusts no order and no claim that a page is
+ * complete: a ledger counts as read once the cursor is behind it.
+ * @throws Refusal `unavailable`, also when the page contradicts itself or `from` is not within the RPC's history
+ */
+export async function fetchEvents(network: Network, contract: string, from: number): Promise<EventPage> {
+  const filters = [{ type: 'contract', contractIds: [contract] }]
+  const found = new Map<string, NetworkEvent>()
+  const shape = EVENTS.superRefine(({ events, latestLedger }, context) => {
+    for (const event of events) {
+      const isConsistent =
+        event.contractId === contract &&
+        event.ledger === ledgerOf(positionOf(event.id).toid) &&
+        event.ledger >= from &&
+        event.ledger <= latestLedger
+      const earlier = found.get(event.id)
+      if (!isConsistent || (earlier && earlier.txHash !== event.txHash)) {
+        context.addIssue(`the event ${event.id} contradicts the request`)
+      }
+    }
+  })
+  let pagination: { limit: number; cursor?: string } = { limit: PAGE_LIMIT }
+  let through = from - 1
+  for (let requests = 0; requests < MAX_REQUESTS; requests += 1) {
+    const start = pagination.cursor === undefined ? { startLedger: from } : {}
+    const page = await network.call('getEvents', { ...start, filters, pagination }, shape)
+    for (const { contractId: _, inSuccessfulContractCall, ...event } of page.events) {
+      if (inSuccessfulContractCall !== false) found.set(event.id, event)
+    }
+    through = Math.max(through, Math.min(lastCompleteLedger(page.cursor), page.latestLedger))
+    if (through >= from || page.cursor === pagination.cursor || page.events.length === 0) break
+    pagination = { limit: PAGE_LIMIT, cursor: page.cursor }
+  }
+  const events = [...found.values()].filter(({ ledger }) => ledger <= through)
+  return { events: events.sort((one, other) => (one.id < other.id ? -1 : 1)), through }
+}
+
+/** The last ledger that lies whole before a cursor, which is the id of the last event, or ends a ledger. */
+function lastCompleteLedger(cursor: string): number {
+  const { toid, eventIndex } = positionOf(cursor)
+  const endsLedger = (toid & LAST_IN_LEDGER.place) === LAST_IN_LEDGER.place && eventIndex >= LAST_IN_LEDGER.eventIndex
+  return endsLedger ? ledgerOf(toid) : ledgerOf(toid) - 1
+}

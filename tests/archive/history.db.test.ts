@@ -1,0 +1,229 @@
+import { Account, Contract, nativeToScVal, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { archivePayloads } from '#drizzle/schema/archive.ts'
+import { readCheckpoint } from '#lib/archive/checkpoint.ts'
+import {
+  type Archive,
+  openArchive,
+  readAccountEvents,
+  readRegistryEvents,
+  readTokenEvents,
+  readTransactionEvents,
+} from '#lib/archive/history.ts'
+import { type ArchiveContext, ingest } from '#lib/archive/ingest.ts'
+import { payloadOf } from '#lib/archive/payload.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { openNetwork } from '#lib/stellar/network.ts'
+import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
+
+const PASSPHRASE = 'Standalone Network ; February 2017'
+const [OWNER, SPENDER, PAYEE, STRANGER] = [0, 1, 2, 3].map(accountAt) as [string, string, string, string]
+
+let database: TestDatabase
+let db: Database
+let fake: EventRpc
+let context: ArchiveContext
+
+beforeAll(async () => {
+  database = await cloneDatabase()
+  db = await database.store.database()
+})
+afterAll(() => database.drop())
+
+beforeEach(async () => {
+  await db.execute('TRUNCATE archive_generations, archive_streams, archive_ranges, archive_events CASCADE')
+  fake = await startEventRpc()
+  const network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: fake.url, pollMs: 100 })
+  context = { network, token: CONTRACTS.token, database: async () => db }
+})
+afterEach(() => fake.close())
+
+async function ingested(): Promise<Archive> {
+  await ingest(context)
+  const archive = await openArchive(db, CONTRACTS.token)
+  if (!archive) throw new Error('nothing is archived')
+  return archive
+}
+
+const everything = ({ firstLedger, ingestedThrough }: Archive) => ({
+  fromLedger: firstLedger,
+  toLedger: ingestedThrough,
+  after: undefined,
+  limit: 1_000,
+})
+
+describe('the events of an account', () => {
+  test('are those whose topics name it, in any place and once', async () => {
+    fake.add(2, 'register', [OWNER])
+    fake.add(3, 'transfer', [OWNER, PAYEE])
+    fake.add(4, 'transfer', [OWNER, OWNER])
+    fake.add(5, 'spender_transfer', [SPENDER, OWNER, PAYEE])
+    fake.add(6, 'revoke_spender', [OWNER, SPENDER])
+    fake.add(7, 'transfer', [PAYEE, STRANGER])
+    const archive = await ingested()
+    const typesOf = async (account: string) =>
+      (await readAccountEvents(db, archive, account, everything(archive))).events.map(({ type }) => type)
+    expect(await typesOf(OWNER)).toEqual(['register', 'transfer', 'transfer', 'spender_transfer', 'revoke_spender'])
+    expect(await typesOf(SPENDER)).toEqual(['spender_transfer', 'revoke_spender'])
+    expect(await typesOf(PAYEE)).toEqual(['transfer', 'spender_transfer', 'transfer'])
+    expect(await typesOf(STRANGER)).toEqual(['transfer'])
+  })
+
+  test('come page by page, each once, and with the last page no cursor', async () => {
+    for (let index = 0; index < 250; index += 1) fake.add(2 + index, 'transfer', [OWNER, PAYEE])
+    const archive = await ingested()
+    const seen: string[] = []
+    let after: string | undefined
+    for (;;) {
+      const page = await readAccountEvents(db, archive, OWNER, { ...everything(archive), limit: 60, after })
+      seen.push(...page.events.map(({ id }) => id))
+      if (page.cursor === null) break
+      after = page.cursor
+    }
+    expect(seen).toEqual(fake.events.map(({ id }) => id))
+  })
+
+  test('are limited to the requested ledgers and types', async () => {
+    for (let ledger = 2; ledger < 12; ledger += 1) fake.add(ledger, ledger % 2 ? 'deposit' : 'transfer', [OWNER, PAYEE])
+    const archive = await ingested()
+    const query = { ...everything(archive), fromLedger: 4, toLedger: 8 }
+    const ledgersOf = async (types?: string[]) =>
+      (await readAccountEvents(db, archive, OWNER, { ...query, types })).events.map(({ ledger_seq }) => ledger_seq)
+    expect(await ledgersOf()).toEqual([4, 5, 6, 7, 8])
+    expect(await ledgersOf(['deposit'])).toEqual([5, 7])
+  })
+})
+
+describe('a checkpoint', () => {
+  test('is the last event with the whole spendable balance, and its anchor the last merge before it', async () => {
+    fake.add(2, 'register', [OWNER])
+    fake.add(3, 'transfer', [PAYEE, OWNER])
+    fake.add(4, 'merge', [OWNER])
+    fake.add(5, 'transfer', [PAYEE, OWNER])
+    fake.add(6, 'transfer', [OWNER, PAYEE])
+    fake.add(7, 'merge', [OWNER])
+    fake.add(8, 'deposit', [STRANGER, OWNER])
+    const archive = await ingested()
+    const at = (ledger: number) => readCheckpoint(db, archive, OWNER, ledger)
+    expect(await at(8)).toMatchObject({
+      event: { type: 'transfer', ledger_seq: 6 },
+      anchor: { type: 'merge', ledger_seq: 4 },
+      complete: true,
+    })
+    expect(await at(5)).toMatchObject({ event: null, anchor: { type: 'register', ledger_seq: 2 }, complete: true })
+    expect(await readCheckpoint(db, archive, STRANGER, 8)).toEqual({ event: null, anchor: null, complete: false })
+  })
+
+  test('is anchored in the registration before the first merge', async () => {
+    fake.add(2, 'register', [OWNER])
+    fake.add(3, 'withdraw', [OWNER, STRANGER])
+    const archive = await ingested()
+    expect(await readCheckpoint(db, archive, OWNER, 3)).toMatchObject({
+      event: { type: 'withdraw' },
+      anchor: { type: 'register' },
+    })
+  })
+
+  test('is incomplete where ledgers after it are missing', async () => {
+    fake.add(2, 'register', [OWNER])
+    fake.add(3, 'set_spender', [OWNER, SPENDER])
+    await ingested()
+    fake.latestLedger = 90
+    fake.oldestLedger = 50
+    const archive = await ingested()
+    expect(await readCheckpoint(db, archive, OWNER, 3)).toMatchObject({ complete: true })
+    expect(await readCheckpoint(db, archive, OWNER, 80)).toMatchObject({ event: { ledger_seq: 3 }, complete: false })
+  })
+})
+
+test('a transaction gives all its events, also where other ledgers are missing', async () => {
+  const hash = fake.add(2, 'transfer', [OWNER, PAYEE])
+  await ingested()
+  fake.latestLedger = 90
+  fake.oldestLedger = 50
+  const archive = await ingested()
+  expect(await readTransactionEvents(db, archive, hash)).toMatchObject({
+    events: [{ type: 'transfer', tx_hash: hash }],
+    complete: true,
+  })
+  expect(await readTransactionEvents(db, archive, '0'.repeat(64))).toMatchObject({ events: [], complete: false })
+})
+
+test('the registries have a stream of their own', async () => {
+  fake.add(2, 'auditor_set', [CONTRACTS.auditor])
+  fake.add(3, 'rotate_key', [], CONTRACTS.auditor)
+  fake.add(4, 'verifier_set', [CONTRACTS.verifier])
+  fake.add(5, 'register_key', [], CONTRACTS.verifier)
+  await ingest(context)
+  const archive = await ingested()
+  const { events, complete } = await readRegistryEvents(db, archive, everything(archive))
+  expect(events.map(({ type, contract_id }) => [type, contract_id])).toEqual([
+    ['rotate_key', CONTRACTS.auditor],
+    ['register_key', CONTRACTS.verifier],
+  ])
+  expect(complete).toBe(true)
+  const own = await readTokenEvents(db, archive, everything(archive))
+  expect(own.events.map(({ type }) => type)).toEqual(['auditor_set', 'verifier_set'])
+})
+
+describe('payloads', () => {
+  const PAYLOAD = nativeToScVal({ a_tilde: Buffer.from('aa', 'hex'), c_a: Buffer.from('bb', 'hex') })
+  const data = (payload: xdr.ScVal) =>
+    xdr.ScVal.scvBytes(
+      xdr.ScVal.scvMap(
+        [['payload', payload] as const, ['proof', xdr.ScVal.scvBytes(new Uint8Array(14_592))] as const].map(
+          ([name, val]) => new xdr.ScMapEntry({ key: xdr.ScVal.scvSymbol(name), val }),
+        ),
+      ).toXdr(),
+    )
+
+  function envelopeOf(contract: string, name: string): string {
+    return new TransactionBuilder(new Account(OWNER, '1'), { fee: '100', networkPassphrase: PASSPHRASE })
+      .addOperation(new Contract(contract).call(name, data(PAYLOAD)))
+      .setTimeout(60)
+      .build()
+      .toXdr()
+  }
+
+  test('are taken from the call without its proof, byte for byte', async () => {
+    const hash = fake.add(2, 'set_spender', [OWNER, SPENDER])
+    fake.envelopes.set(hash, envelopeOf(CONTRACTS.token, 'set_spender'))
+    const archive = await ingested()
+    const { events, isFinal } = await readAccountEvents(db, archive, OWNER, everything(archive))
+    expect(events).toMatchObject([{ type: 'set_spender', payload_xdr: PAYLOAD.toXdr('base64') }])
+    expect(isFinal).toBe(true)
+  })
+
+  test('are wanted until a node has the transaction, and lost once the RPC has dropped it', async () => {
+    const hash = fake.add(20, 'spender_transfer', [SPENDER, OWNER, PAYEE])
+    let archive = await ingested()
+    const read = () => readAccountEvents(db, archive, PAYEE, everything(archive))
+    expect(await read()).toMatchObject({ isFinal: false })
+    fake.envelopes.set(hash, envelopeOf(CONTRACTS.token, 'confidential_transfer_from'))
+    archive = await ingested()
+    expect(await read()).toMatchObject({ isFinal: true, events: [{ payload_xdr: expect.any(String) }] })
+
+    fake.add(30, 'spender_transfer', [SPENDER, OWNER, PAYEE])
+    await ingested()
+    Object.assign(fake, { oldestLedger: 31, latestLedger: 40 })
+    archive = await ingested()
+    const { events } = await read()
+    expect(events.at(-1)).toMatchObject({ ledger_seq: 30, payload_lost: true })
+    expect(events.at(-1)).not.toHaveProperty('payload_xdr')
+  })
+
+  test.each([
+    ['another contract makes the call', envelopeOf(CONTRACTS.auditor, 'set_spender')],
+    ['the call is another one', envelopeOf(CONTRACTS.token, 'merge')],
+    ['the envelope is no transaction', 'AAAA'],
+  ])('are not read where %s', (_, envelope) => {
+    expect(payloadOf(envelope, CONTRACTS.token)).toBeUndefined()
+  })
+
+  test('are wanted for delegations only', async () => {
+    fake.add(2, 'transfer', [OWNER, PAYEE])
+    await ingested()
+    expect(await db.select().from(archivePayloads)).toEqual([])
+  })
+})
