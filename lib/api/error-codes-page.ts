@@ -4,18 +4,19 @@ import { FIELDS, REFUSALS } from '#lib/refusal/refusal.ts'
 export function errorCodesPage(): string {
   const fields = FIELDS.map((field) => `\`${field}\``).join(', ')
   const sections = Object.entries(REFUSALS).map(([status, codes]) => {
-    const rows = Object.entries(codes).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`)
-    return [`## ${status}`, '', '| code | meaning |', '|---|---|', ...rows].join('\n')
+    const rows = Object.entries(codes).map(([code, message]) => `| \`${code}\` | ${message.replace('<time>', '…')} |`)
+    return [`## ${status}`, '', '| code | message |', '|---|---|', ...rows].join('\n')
   })
   return `# Error codes
 
 Made by \`npm run docs\` from the table in lib/refusal/refusal.ts.
 
-A field of a body or a query that is missing is \`<field>-required\`, one that cannot be used \`<field>-invalid\`, both
-with status 400. The fields:
+Programs compare codes; messages are for people, and some add details. An absent field of a body or query is
+\`<field>-required\`, one that cannot be used \`<field>-invalid\`, both with status 400. The fields:
 ${wrap(`${fields}.`)}
 
-\`POST /transfer\` answers 500 with a code that stands under 503 here.
+\`POST /transfer\` prefixes the messages of status 422 with \`sponsor refused: \`. It answers every failure with status 500 and
+the message \`transfer failed\`, also for the codes listed under 503.
 
 ${sections.join('\n\n')}
 `

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
-import { meaningOf, type RefusalCode } from '#lib/refusal/refusal.ts'
+import { messageOf, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { CALLERS } from './caller.ts'
 import type { Answered, Asked, Operation } from './operation.ts'
 import { refusalsOf } from './operation-refusals.ts'
@@ -126,7 +126,7 @@ function presentAnswer(answer: Answered<z.ZodType>): ZodOpenApiResponseObject {
   }
 }
 
-const linesOf = (codes: readonly RefusalCode[]) => codes.map((code) => `- \`${code}\`: ${meaningOf(code)}`)
+const linesOf = (codes: readonly RefusalCode[]) => codes.map((code) => `- \`${code}\`: ${messageOf(code)}`)
 
 function presentRefusals(status: number, codes: readonly RefusalCode[]): ZodOpenApiResponseObject {
   const schema = { allOf: [{ $ref: '#/components/schemas/Refusal' }], properties: { code: { enum: [...codes] } } }

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { RefusalCode } from '#lib/refusal/refusal.ts'
-import { REFUSAL_REASONS } from '#lib/transfers/refusal-reason.ts'
+import { REFUSALS, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { decodeOwn, requirePayer, sponsorTransfer, transferRequest } from '#lib/transfers/submit.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
@@ -10,7 +9,7 @@ export const transferShape = z.object({
   status: z.literal('SUCCESS'),
 })
 
-const REASONS = Object.keys(REFUSAL_REASONS) as RefusalCode[]
+const REASONS = Object.keys(REFUSALS[422]) as RefusalCode[]
 const ENDINGS: RefusalCode[] = [
   'transfer-open',
   'transfer-refused',

@@ -2,7 +2,7 @@ import { and, count, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { REFUSAL_REASONS } from '#lib/transfers/refusal-reason.ts'
+import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
 import { containing, wholeNameOf } from './search.ts'
 
@@ -70,6 +70,6 @@ function named(sought: NonNullable<ReturnType<typeof wholeNameOf>>): SQL | undef
 
 function wordsOf(reason: unknown): Pick<RefusalLine, 'reason' | 'words'> {
   const code = String(reason)
-  const words: Record<string, string> = REFUSAL_REASONS
+  const words: Record<string, string> = REFUSALS[422]
   return { reason: code, words: words[code] ?? code }
 }

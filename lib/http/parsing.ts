@@ -40,7 +40,7 @@ function codeOf(path: readonly PropertyKey[], message: string): RefusalCode {
   const name = path.findLast((part) => typeof part === 'string')
   if (name === undefined) return 'body-invalid'
   const code = fieldCode(name, message.endsWith('required') ? 'required' : 'invalid')
-  return isRefusalCode(code) ? code : 'malformed'
+  return isRefusalCode(code) ? code : 'body-invalid'
 }
 
 /** The code of a field by its name: `orgName` is `org-name-required` or `org-name-invalid`. */

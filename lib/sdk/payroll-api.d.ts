@@ -831,10 +831,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `account-invalid`: The field account cannot be used.
-             *     - `account-required`: The field account is missing.
-             *     - `home-domain-invalid`: The field home-domain cannot be used.
-             *     - `memo-invalid`: The field memo cannot be used.
+             *     - `account-invalid`: account is invalid
+             *     - `account-required`: account required
+             *     - `home-domain-invalid`: home-domain is invalid
+             *     - `memo-invalid`: memo is invalid
              */
             400: {
                 headers: {
@@ -850,7 +850,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -866,7 +866,7 @@ export interface operations {
             /**
              * @description Too soon after the last time.
              *
-             *     - `rate-limited`: There were too many requests from this address.
+             *     - `rate-limited`: too many requests from this address
              */
             429: {
                 headers: {
@@ -884,7 +884,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -900,7 +900,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -957,13 +957,13 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `challenge-expired`: The challenge is older than five minutes: ask for a new one.
-             *     - `challenge-invalid`: The signed challenge does not pass the checks of SEP-10.
-             *     - `challenge-used`: The challenge has been used already: ask for a new one.
-             *     - `transaction-invalid`: The field transaction cannot be used.
-             *     - `transaction-required`: The field transaction is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `challenge-expired`: invalid challenge: it has expired
+             *     - `challenge-invalid`: invalid challenge
+             *     - `challenge-used`: invalid challenge: it has been used already
+             *     - `transaction-invalid`: transaction is invalid
+             *     - `transaction-required`: transaction required
              */
             400: {
                 headers: {
@@ -979,7 +979,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -995,7 +995,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -1011,7 +1011,7 @@ export interface operations {
             /**
              * @description Too soon after the last time.
              *
-             *     - `rate-limited`: There were too many requests from this address.
+             *     - `rate-limited`: too many requests from this address
              */
             429: {
                 headers: {
@@ -1029,7 +1029,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -1045,9 +1045,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -1097,10 +1097,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `account-invalid`: The field account cannot be used.
-             *     - `account-required`: The field account is missing.
-             *     - `home-domain-invalid`: The field home-domain cannot be used.
-             *     - `memo-invalid`: The field memo cannot be used.
+             *     - `account-invalid`: account is invalid
+             *     - `account-required`: account required
+             *     - `home-domain-invalid`: home-domain is invalid
+             *     - `memo-invalid`: memo is invalid
              */
             400: {
                 headers: {
@@ -1116,7 +1116,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -1132,7 +1132,7 @@ export interface operations {
             /**
              * @description Too soon after the last time.
              *
-             *     - `rate-limited`: There were too many requests from this address.
+             *     - `rate-limited`: too many requests from this address
              */
             429: {
                 headers: {
@@ -1150,7 +1150,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -1166,7 +1166,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -1245,13 +1245,13 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `challenge-expired`: The challenge is older than five minutes: ask for a new one.
-             *     - `challenge-invalid`: The signed challenge does not pass the checks of SEP-10.
-             *     - `challenge-used`: The challenge has been used already: ask for a new one.
-             *     - `transaction-invalid`: The field transaction cannot be used.
-             *     - `transaction-required`: The field transaction is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `challenge-expired`: invalid challenge: it has expired
+             *     - `challenge-invalid`: invalid challenge
+             *     - `challenge-used`: invalid challenge: it has been used already
+             *     - `transaction-invalid`: transaction is invalid
+             *     - `transaction-required`: transaction required
              */
             400: {
                 headers: {
@@ -1267,7 +1267,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -1283,7 +1283,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -1299,7 +1299,7 @@ export interface operations {
             /**
              * @description Too soon after the last time.
              *
-             *     - `rate-limited`: There were too many requests from this address.
+             *     - `rate-limited`: too many requests from this address
              */
             429: {
                 headers: {
@@ -1317,7 +1317,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -1333,9 +1333,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -1392,10 +1392,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `token-invalid`: The field token cannot be used.
-             *     - `token-required`: The field token is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `token-invalid`: token is invalid
+             *     - `token-required`: token required
              */
             400: {
                 headers: {
@@ -1411,7 +1411,7 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `identity-token-invalid`: The token of the identity provider fails verification.
+             *     - `identity-token-invalid`: invalid identity token
              */
             401: {
                 headers: {
@@ -1429,7 +1429,7 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -1445,7 +1445,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -1461,7 +1461,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -1477,7 +1477,7 @@ export interface operations {
             /**
              * @description Too soon after the last time.
              *
-             *     - `rate-limited`: There were too many requests from this address.
+             *     - `rate-limited`: too many requests from this address
              */
             429: {
                 headers: {
@@ -1495,7 +1495,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -1511,7 +1511,7 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `idp-not-configured`: The service has no identity provider.
+             *     - `idp-not-configured`: no identity provider is configured
              */
             501: {
                 headers: {
@@ -1527,9 +1527,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -1588,11 +1588,11 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `payout-id-invalid`: The field payout-id cannot be used.
-             *     - `signed-xdr-invalid`: The field signed-xdr cannot be used.
-             *     - `signed-xdr-required`: The field signed-xdr is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `payout-id-invalid`: payout-id is invalid
+             *     - `signed-xdr-invalid`: signed-xdr is invalid
+             *     - `signed-xdr-required`: signed-xdr required
              */
             400: {
                 headers: {
@@ -1608,9 +1608,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -1628,7 +1628,7 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `source-mismatch`: The source of the transaction is not the account of the session.
+             *     - `source-mismatch`: transaction source is not your session account
              */
             403: {
                 headers: {
@@ -1644,7 +1644,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -1660,7 +1660,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -1676,48 +1676,48 @@ export interface operations {
             /**
              * @description The sponsor refuses to pay.
              *
-             *     - `another-open`: Another transfer of the account is open.
-             *     - `arguments`: The arguments are not (from, to, data).
-             *     - `auth-count`: There is more than one authorization entry.
-             *     - `auth-credentials`: The authorization does not use source-account credentials.
-             *     - `auth-invocation`: The authorization covers more than this call, or another one.
-             *     - `bad-signature`: A signature does not belong to the account on this network.
-             *     - `contract`: The contract is not on the allow-list.
-             *     - `daily-budget`: The daily budget of the sponsor is used up.
-             *     - `excess-bytes`: The declared bytes exceed what the call needs.
-             *     - `excess-footprint`: The declared footprint exceeds what the call needs.
-             *     - `excess-instructions`: The declared instructions exceed what the call needs.
-             *     - `excess-resource-fee`: The declared resource fee exceeds what the call needs.
-             *     - `expires-too-late`: maxTime is more than 330 seconds away.
-             *     - `expires-too-soon`: maxTime is less than 10 seconds away.
-             *     - `extra-signature`: There are more signatures than the network needs.
-             *     - `fee-below-resources`: The fee does not cover the resource fee and the inclusion fee.
-             *     - `fee-cap`: The fee is above the cap.
-             *     - `float`: The sponsor has no funds left for now.
-             *     - `function`: The function is not on the allow-list.
-             *     - `low-resource-fee`: The declared resource fee is less than the call needs.
-             *     - `memo`: The transaction has a memo.
-             *     - `muxed-source`: The source is a muxed account.
-             *     - `no-account`: The account does not exist.
-             *     - `no-expiry`: The transaction has no maxTime.
-             *     - `no-resources`: The transaction carries no Soroban resources.
-             *     - `not-payer`: The payer in the arguments is not the source.
-             *     - `not-yet-valid`: The transaction is not valid yet.
-             *     - `operation-count`: The transaction has not exactly one operation.
-             *     - `operation-source`: The operation has a source of its own.
-             *     - `operation-type`: The operation is not a contract invocation.
-             *     - `other-recipient`: An open transfer with this sequence number pays another recipient.
-             *     - `own-address`: The transaction involves an address that the service controls.
-             *     - `payout`: The payout that is named does not fit the transfer.
-             *     - `preconditions`: The transaction has preconditions other than time bounds.
-             *     - `quota-stroops`: The daily fee quota of the account is used up.
-             *     - `quota-transfers`: The daily number of transfers of the account is used up.
-             *     - `resource-fee-cap`: The resource fee is above the cap.
-             *     - `sequence`: The sequence number is not the next one of the account.
-             *     - `too-few-resources`: The declared resources are less than the call needs.
-             *     - `too-little-weight`: The signatures do not reach the medium threshold.
-             *     - `too-many-envelopes`: Three transactions with this sequence number are open already.
-             *     - `would-fail`: The transaction would fail on the ledger.
+             *     - `another-open`: another transfer of this account is open until <time>
+             *     - `arguments`: the arguments are not (from, to, data)
+             *     - `auth-count`: more than one authorization entry
+             *     - `auth-credentials`: the authorization does not use source-account credentials
+             *     - `auth-invocation`: the authorization does not cover exactly this call
+             *     - `bad-signature`: a signature does not belong to the account on this network
+             *     - `contract`: the contract is not on the allow-list
+             *     - `daily-budget`: the daily budget of the sponsor is used up
+             *     - `excess-bytes`: the declared bytes exceed what the call needs
+             *     - `excess-footprint`: the declared footprint exceeds what the call needs
+             *     - `excess-instructions`: the declared instructions exceed what the call needs
+             *     - `excess-resource-fee`: the declared resource fee exceeds what the call needs
+             *     - `expires-too-late`: maxTime is more than 330 seconds away
+             *     - `expires-too-soon`: maxTime is less than 10 seconds away
+             *     - `extra-signature`: there are more signatures than needed, and the network rejects them
+             *     - `fee-below-resources`: the fee does not cover the resource fee and an inclusion fee of 100 stroops
+             *     - `fee-cap`: the fee is above the cap
+             *     - `float`: sponsor float exhausted
+             *     - `function`: the function is not on the allow-list
+             *     - `low-resource-fee`: the declared resource fee is less than the call needs
+             *     - `memo`: a memo is not allowed
+             *     - `muxed-source`: the source is a muxed account
+             *     - `no-account`: the account does not exist
+             *     - `no-expiry`: maxTime is missing
+             *     - `no-resources`: the transaction carries no Soroban resources
+             *     - `not-payer`: the payer in the arguments is not the transaction source
+             *     - `not-yet-valid`: minTime is in the future
+             *     - `operation-count`: exactly one operation is allowed
+             *     - `operation-source`: the operation has a different source than the transaction
+             *     - `operation-type`: the operation is not a contract invocation
+             *     - `other-recipient`: an open transfer with this sequence number pays another recipient
+             *     - `own-address`: the transaction involves an address that the service controls
+             *     - `payout`: the payout does not fit the transfer
+             *     - `preconditions`: the only precondition allowed is time bounds
+             *     - `quota-stroops`: the daily fee quota of this account is used up
+             *     - `quota-transfers`: the daily number of transfers of this account is used up
+             *     - `resource-fee-cap`: the resource fee is above the cap
+             *     - `sequence`: the sequence number is not the next one of the account
+             *     - `too-few-resources`: the declared resources are less than the call needs
+             *     - `too-little-weight`: the signatures do not reach the medium threshold
+             *     - `too-many-envelopes`: three transactions with this sequence number are open already
+             *     - `would-fail`: the transaction would fail
              */
             422: {
                 headers: {
@@ -1733,16 +1733,16 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `internal`: The service failed unexpectedly.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `transfer-expired`: The transfer was never applied and never will be: build a new one.
-             *     - `transfer-failed`: The transfer failed on the ledger; `hash` names the transaction.
-             *     - `transfer-open`: It is not decided yet: send the same `signedXDR` again.
-             *     - `transfer-refused`: The network refused the transaction; `reason` holds its result code.
-             *     - `transfer-replaced`: Another transaction with the same sequence number was applied; `hash` names it.
-             *     - `transfer-unknown`: The ledger’s history no longer reaches back to the transfer.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `internal`: internal error
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `transfer-expired`: the transfer was not applied and never will be: build a new one
+             *     - `transfer-failed`: the transfer failed on the ledger; `hash` names the transaction
+             *     - `transfer-open`: the transfer is not decided yet: send the same `signedXDR` again
+             *     - `transfer-refused`: the network rejected the transaction; `reason` is its result code
+             *     - `transfer-replaced`: another transaction with the same sequence number was applied; `hash` names it
+             *     - `transfer-unknown`: the ledger's history no longer reaches back to the transfer
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             500: {
                 headers: {
@@ -1758,8 +1758,8 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `sponsor-not-configured`: The service has no sponsor key.
-             *     - `wallet-required`: Only a wallet session may do this.
+             *     - `sponsor-not-configured`: no fee sponsor is configured
+             *     - `wallet-required`: transfers need a wallet session
              */
             501: {
                 headers: {
@@ -1830,10 +1830,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `cursor-invalid`: The field cursor cannot be used.
-             *     - `limit-invalid`: The field limit cannot be used.
-             *     - `q-invalid`: The field q cannot be used.
-             *     - `status-invalid`: The field status cannot be used.
+             *     - `cursor-invalid`: cursor is invalid
+             *     - `limit-invalid`: limit is invalid
+             *     - `q-invalid`: q is invalid
+             *     - `status-invalid`: status is invalid
              */
             400: {
                 headers: {
@@ -1849,9 +1849,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -1869,8 +1869,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -1886,7 +1886,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -1902,7 +1902,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -1918,8 +1918,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -1999,17 +1999,17 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `address-invalid`: The field address cannot be used.
-             *     - `amount-invalid`: The field amount cannot be used.
-             *     - `amount-required`: The field amount is missing.
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `currency-invalid`: The field currency cannot be used.
-             *     - `currency-required`: The field currency is missing.
-             *     - `email-invalid`: The field email cannot be used.
-             *     - `name-invalid`: The field name cannot be used.
-             *     - `name-required`: The field name is missing.
-             *     - `rate-invalid`: The field rate cannot be used.
+             *     - `address-invalid`: address is invalid
+             *     - `amount-invalid`: amount is invalid
+             *     - `amount-required`: amount required
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `currency-invalid`: currency is invalid
+             *     - `currency-required`: currency required
+             *     - `email-invalid`: email is invalid
+             *     - `name-invalid`: name is invalid
+             *     - `name-required`: name required
+             *     - `rate-invalid`: rate is invalid
              */
             400: {
                 headers: {
@@ -2025,9 +2025,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -2045,8 +2045,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -2062,10 +2062,10 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `address-taken`: Another contractor has this address.
-             *     - `contractors-full`: The organisation has as many contractors as it may have.
-             *     - `email-taken`: Another contractor has this email.
-             *     - `organisation-dissolved`: The organisation was dissolved a moment ago: sign in again.
+             *     - `address-taken`: another contractor has this address
+             *     - `contractors-full`: the organisation has as many contractors as it may have
+             *     - `email-taken`: another contractor has this email
+             *     - `organisation-dissolved`: your organisation no longer exists: sign in again
              */
             409: {
                 headers: {
@@ -2081,7 +2081,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -2097,7 +2097,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -2113,7 +2113,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -2129,9 +2129,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -2225,10 +2225,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `rows-invalid`: The field rows cannot be used.
-             *     - `rows-required`: The field rows is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `rows-invalid`: rows is invalid
+             *     - `rows-required`: rows required
              */
             400: {
                 headers: {
@@ -2244,9 +2244,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -2264,8 +2264,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -2281,7 +2281,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `organisation-dissolved`: The organisation was dissolved a moment ago: sign in again.
+             *     - `organisation-dissolved`: your organisation no longer exists: sign in again
              */
             409: {
                 headers: {
@@ -2297,7 +2297,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -2313,7 +2313,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -2329,7 +2329,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -2345,9 +2345,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -2404,9 +2404,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -2424,8 +2424,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -2441,7 +2441,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             *     - `contractor-not-found`: contractor not found
              */
             404: {
                 headers: {
@@ -2457,7 +2457,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -2473,7 +2473,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -2489,8 +2489,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -2538,9 +2538,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -2558,8 +2558,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -2575,7 +2575,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             *     - `contractor-not-found`: contractor not found
              */
             404: {
                 headers: {
@@ -2591,7 +2591,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -2607,7 +2607,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -2623,8 +2623,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -2709,18 +2709,18 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `address-invalid`: The field address cannot be used.
-             *     - `amount-invalid`: The field amount cannot be used.
-             *     - `amount-required`: The field amount is missing.
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `currency-invalid`: The field currency cannot be used.
-             *     - `currency-required`: The field currency is missing.
-             *     - `email-invalid`: The field email cannot be used.
-             *     - `name-invalid`: The field name cannot be used.
-             *     - `name-required`: The field name is missing.
-             *     - `rate-invalid`: The field rate cannot be used.
-             *     - `status-invalid`: The field status cannot be used.
+             *     - `address-invalid`: address is invalid
+             *     - `amount-invalid`: amount is invalid
+             *     - `amount-required`: amount required
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `currency-invalid`: currency is invalid
+             *     - `currency-required`: currency required
+             *     - `email-invalid`: email is invalid
+             *     - `name-invalid`: name is invalid
+             *     - `name-required`: name required
+             *     - `rate-invalid`: rate is invalid
+             *     - `status-invalid`: status is invalid
              */
             400: {
                 headers: {
@@ -2736,9 +2736,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -2756,9 +2756,9 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `account-unproven`: The address is not an account that the caller has signed in with.
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `account-unproven`: sign in with that account first
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -2774,7 +2774,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             *     - `contractor-not-found`: contractor not found
              */
             404: {
                 headers: {
@@ -2790,8 +2790,8 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `address-taken`: Another contractor has this address.
-             *     - `email-taken`: Another contractor has this email.
+             *     - `address-taken`: another contractor has this address
+             *     - `email-taken`: another contractor has this email
              */
             409: {
                 headers: {
@@ -2807,7 +2807,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -2823,7 +2823,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -2839,7 +2839,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -2855,9 +2855,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -2905,9 +2905,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -2925,8 +2925,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -2942,7 +2942,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `contractor-not-found`: No contractor that the caller may see has this id.
+             *     - `contractor-not-found`: contractor not found
              */
             404: {
                 headers: {
@@ -2958,8 +2958,8 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `contractor-accepted`: A user is linked to the contractor already.
-             *     - `contractor-inactive`: The contractor is inactive.
+             *     - `contractor-accepted`: contractor has accepted already
+             *     - `contractor-inactive`: contractor is inactive
              */
             409: {
                 headers: {
@@ -2975,7 +2975,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -2991,7 +2991,7 @@ export interface operations {
             /**
              * @description Too soon after the last time.
              *
-             *     - `invite-limit`: The organisation has had as many invites mailed today as it may.
+             *     - `invite-limit`: the organisation has mailed as many invites today as it may
              */
             429: {
                 headers: {
@@ -3009,7 +3009,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -3025,9 +3025,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `mail-unavailable`: The mail could not be sent: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `mail-unavailable`: the mail could not be sent
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -3084,9 +3084,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -3104,9 +3104,9 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `invite-for-other`: The invite is for another email or another account.
-             *     - `own-invite`: The invite comes from the caller’s own organisation.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `invite-for-other`: this invite is for another email or account
+             *     - `own-invite`: this invite is from your own organisation
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -3122,7 +3122,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `invite-not-found`: The invite is void or has expired.
+             *     - `invite-not-found`: invite not found
              */
             404: {
                 headers: {
@@ -3138,8 +3138,8 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `address-taken`: Another contractor has this address.
-             *     - `invite-accepted`: The invite has been accepted already.
+             *     - `address-taken`: another contractor has this address
+             *     - `invite-accepted`: invite accepted already
              */
             409: {
                 headers: {
@@ -3155,7 +3155,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -3171,7 +3171,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -3187,8 +3187,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -3258,10 +3258,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `cursor-invalid`: The field cursor cannot be used.
-             *     - `limit-invalid`: The field limit cannot be used.
-             *     - `q-invalid`: The field q cannot be used.
-             *     - `status-invalid`: The field status cannot be used.
+             *     - `cursor-invalid`: cursor is invalid
+             *     - `limit-invalid`: limit is invalid
+             *     - `q-invalid`: q is invalid
+             *     - `status-invalid`: status is invalid
              */
             400: {
                 headers: {
@@ -3277,9 +3277,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -3297,8 +3297,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -3314,7 +3314,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -3330,7 +3330,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -3346,8 +3346,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -3407,10 +3407,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `name-invalid`: The field name cannot be used.
-             *     - `name-required`: The field name is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `name-invalid`: name is invalid
+             *     - `name-required`: name required
              */
             400: {
                 headers: {
@@ -3426,9 +3426,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -3446,8 +3446,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -3463,7 +3463,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `organisation-dissolved`: The organisation was dissolved a moment ago: sign in again.
+             *     - `organisation-dissolved`: your organisation no longer exists: sign in again
              */
             409: {
                 headers: {
@@ -3479,7 +3479,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -3495,7 +3495,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -3511,7 +3511,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -3527,9 +3527,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -3623,8 +3623,8 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `cursor-invalid`: The field cursor cannot be used.
-             *     - `limit-invalid`: The field limit cannot be used.
+             *     - `cursor-invalid`: cursor is invalid
+             *     - `limit-invalid`: limit is invalid
              */
             400: {
                 headers: {
@@ -3640,9 +3640,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -3660,8 +3660,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -3677,7 +3677,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `batch-not-found`: No batch of the caller has this id.
+             *     - `batch-not-found`: batch not found
              */
             404: {
                 headers: {
@@ -3693,7 +3693,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -3709,7 +3709,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -3725,8 +3725,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -3774,9 +3774,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -3794,8 +3794,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -3811,7 +3811,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `batch-not-found`: No batch of the caller has this id.
+             *     - `batch-not-found`: batch not found
              */
             404: {
                 headers: {
@@ -3827,7 +3827,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `batch-sent`: A payout of the batch has been sent, so the batch stays.
+             *     - `batch-sent`: a payout of this batch has been sent
              */
             409: {
                 headers: {
@@ -3843,7 +3843,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -3859,7 +3859,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -3875,8 +3875,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -3965,12 +3965,12 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `contractor-id-invalid`: The field contractor-id cannot be used.
-             *     - `contractor-id-required`: The field contractor-id is missing.
-             *     - `instructions-invalid`: The field instructions cannot be used.
-             *     - `instructions-required`: The field instructions is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `contractor-id-invalid`: contractor-id is invalid
+             *     - `contractor-id-required`: contractor-id required
+             *     - `instructions-invalid`: instructions is invalid
+             *     - `instructions-required`: instructions required
              */
             400: {
                 headers: {
@@ -3986,9 +3986,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -4006,8 +4006,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -4023,7 +4023,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `batch-not-found`: No batch of the caller has this id.
+             *     - `batch-not-found`: batch not found
              */
             404: {
                 headers: {
@@ -4039,7 +4039,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `batch-locked`: The batch is not a draft any more.
+             *     - `batch-locked`: batch is locked
              */
             409: {
                 headers: {
@@ -4055,7 +4055,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -4071,7 +4071,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -4087,7 +4087,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -4103,9 +4103,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -4157,9 +4157,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -4177,8 +4177,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -4194,7 +4194,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `batch-not-found`: No batch of the caller has this id.
+             *     - `batch-not-found`: batch not found
              */
             404: {
                 headers: {
@@ -4210,7 +4210,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `batch-locked`: The batch is not a draft any more.
+             *     - `batch-locked`: batch is locked
              */
             409: {
                 headers: {
@@ -4226,7 +4226,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -4242,7 +4242,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -4258,8 +4258,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -4308,9 +4308,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -4328,8 +4328,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -4345,7 +4345,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `batch-not-found`: No batch of the caller has this id.
+             *     - `batch-not-found`: batch not found
              */
             404: {
                 headers: {
@@ -4361,7 +4361,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -4377,7 +4377,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -4393,8 +4393,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -4470,11 +4470,11 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `cursor-invalid`: The field cursor cannot be used.
-             *     - `from-invalid`: The field from cannot be used.
-             *     - `limit-invalid`: The field limit cannot be used.
-             *     - `status-invalid`: The field status cannot be used.
-             *     - `to-invalid`: The field to cannot be used.
+             *     - `cursor-invalid`: cursor is invalid
+             *     - `from-invalid`: from is invalid
+             *     - `limit-invalid`: limit is invalid
+             *     - `status-invalid`: status is invalid
+             *     - `to-invalid`: to is invalid
              */
             400: {
                 headers: {
@@ -4490,9 +4490,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -4510,7 +4510,7 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -4526,7 +4526,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -4542,7 +4542,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -4558,8 +4558,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -4607,9 +4607,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -4627,8 +4627,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -4644,7 +4644,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `payout-not-found`: No payout of the caller has this id.
+             *     - `payout-not-found`: payout not found
              */
             404: {
                 headers: {
@@ -4660,7 +4660,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `payout-sent`: The payout is on its way, paid or canceled.
+             *     - `payout-sent`: the payout is pending, paid or canceled
              */
             409: {
                 headers: {
@@ -4676,7 +4676,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -4692,7 +4692,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -4708,8 +4708,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -4761,9 +4761,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -4781,7 +4781,7 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -4797,7 +4797,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -4813,7 +4813,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -4829,8 +4829,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -4893,10 +4893,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `org-name-invalid`: The field org-name cannot be used.
-             *     - `org-name-required`: The field org-name is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `org-name-invalid`: org-name is invalid
+             *     - `org-name-required`: org-name required
              */
             400: {
                 headers: {
@@ -4912,9 +4912,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -4932,7 +4932,7 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -4948,7 +4948,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -4964,7 +4964,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -4980,7 +4980,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -4996,9 +4996,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -5062,10 +5062,10 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
-             *     - `session-invalid`: The field session cannot be used.
-             *     - `session-required`: The field session is missing.
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
+             *     - `session-invalid`: session is invalid
+             *     - `session-required`: session required
              */
             400: {
                 headers: {
@@ -5081,9 +5081,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -5101,8 +5101,8 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `employer-required`: Only an employer may do this.
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `employer-required`: employer role required
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -5118,7 +5118,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `organisation-in-use`: The organisation of the other session has records.
+             *     - `organisation-in-use`: the other session's organisation has records
              */
             409: {
                 headers: {
@@ -5134,7 +5134,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -5150,7 +5150,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -5166,7 +5166,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -5182,9 +5182,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -5233,9 +5233,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -5253,7 +5253,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -5269,7 +5269,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -5285,8 +5285,8 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `not-wired`: The operation is not done by the service.
-             *     - `vault-not-configured`: The service knows no bridge vault.
+             *     - `not-wired`: the service does not perform this operation
+             *     - `vault-not-configured`: no bridge vault is configured
              */
             501: {
                 headers: {
@@ -5302,8 +5302,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -5349,9 +5349,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -5369,7 +5369,7 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -5385,8 +5385,8 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `account-missing`: The caller has no account on the ledger that could be funded.
-             *     - `account-unregistered`: The account is not registered with the confidential token.
+             *     - `account-missing`: no ledger account
+             *     - `account-unregistered`: the account is not registered with the confidential token
              */
             409: {
                 headers: {
@@ -5402,7 +5402,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -5418,7 +5418,7 @@ export interface operations {
             /**
              * @description Too soon after the last time.
              *
-             *     - `faucet-cooldown`: The account was funded a moment ago.
+             *     - `faucet-cooldown`: the account was funded recently
              */
             429: {
                 headers: {
@@ -5436,8 +5436,8 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `deposit-failed`: The deposit failed on the ledger: nothing was granted.
-             *     - `internal`: The service failed unexpectedly.
+             *     - `deposit-failed`: the deposit failed: nothing was granted
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -5453,8 +5453,8 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `faucet-not-configured`: The service has no faucet key.
-             *     - `not-wired`: The operation is not done by the service.
+             *     - `faucet-not-configured`: no faucet is configured
+             *     - `not-wired`: the service does not perform this operation
              */
             501: {
                 headers: {
@@ -5470,10 +5470,10 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `deposit-open`: It is not known yet whether the deposit has arrived.
-             *     - `faucet-busy`: The faucet is busy, and nothing was granted: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `deposit-open`: it is not known yet whether the deposit was applied
+             *     - `faucet-busy`: the faucet is busy: nothing was granted
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -5543,9 +5543,9 @@ export interface operations {
             /**
              * @description A field is missing or malformed; the message names it.
              *
-             *     - `amounts-invalid`: The field amounts cannot be used.
-             *     - `body-incomplete`: The body ended before all of it had come.
-             *     - `body-invalid`: The body is not a JSON object in UTF-8.
+             *     - `amounts-invalid`: amounts is invalid
+             *     - `body-incomplete`: the body ended early
+             *     - `body-invalid`: the body must be a JSON object in UTF-8
              */
             400: {
                 headers: {
@@ -5561,9 +5561,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -5581,7 +5581,7 @@ export interface operations {
             /**
              * @description Not for this caller.
              *
-             *     - `provider-mismatch`: A user of another identity provider has this id.
+             *     - `provider-mismatch`: this user belongs to another identity provider
              */
             403: {
                 headers: {
@@ -5597,7 +5597,7 @@ export interface operations {
             /**
              * @description It contradicts what is there.
              *
-             *     - `job-running`: A batch job of the caller is running; `jobId` names it.
+             *     - `job-running`: a batch job is running already
              */
             409: {
                 headers: {
@@ -5613,7 +5613,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -5629,7 +5629,7 @@ export interface operations {
             /**
              * @description The body is of another type.
              *
-             *     - `unsupported-media`: The body is of another type than the operation takes.
+             *     - `unsupported-media`: the body must be application/json
              */
             415: {
                 headers: {
@@ -5645,7 +5645,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -5661,7 +5661,7 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `batch-disabled`: Batch execution is switched off.
+             *     - `batch-disabled`: batch execution is disabled
              */
             501: {
                 headers: {
@@ -5677,9 +5677,9 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `busy`: More is waiting to be read than the service takes at once: try again.
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `busy`: the service is busy: try again
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -5734,9 +5734,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -5754,7 +5754,7 @@ export interface operations {
             /**
              * @description It does not exist, or belongs to another organisation.
              *
-             *     - `job-not-found`: No batch job of the caller has this id.
+             *     - `job-not-found`: unknown job
              */
             404: {
                 headers: {
@@ -5770,7 +5770,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -5786,7 +5786,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -5802,8 +5802,8 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
-             *     - `unavailable`: The database, the ledger or the identity provider cannot be reached, or too much waits for the database: try again.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
+             *     - `unavailable`: the database, the ledger or the identity provider cannot be reached: try again
              */
             503: {
                 headers: {
@@ -5832,9 +5832,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -5852,7 +5852,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -5868,7 +5868,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -5884,7 +5884,7 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `not-wired`: The operation is not done by the service.
+             *     - `not-wired`: the service does not perform this operation
              */
             501: {
                 headers: {
@@ -5900,7 +5900,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -5938,9 +5938,9 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
-             *     - `session-expired`: The session is over: sign in again.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
+             *     - `session-expired`: session expired
              */
             401: {
                 headers: {
@@ -5958,7 +5958,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -5974,7 +5974,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -5990,7 +5990,7 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `not-wired`: The operation is not done by the service.
+             *     - `not-wired`: the service does not perform this operation
              */
             501: {
                 headers: {
@@ -6006,7 +6006,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -6062,7 +6062,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -6078,7 +6078,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -6094,7 +6094,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -6154,7 +6154,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -6170,7 +6170,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -6186,7 +6186,7 @@ export interface operations {
             /**
              * @description Something is not there.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -6262,8 +6262,8 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
              */
             401: {
                 headers: {
@@ -6281,7 +6281,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -6297,7 +6297,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -6313,7 +6313,7 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `metrics-not-configured`: The operator has set no METRICS_TOKEN.
+             *     - `metrics-not-configured`: metrics are not configured
              */
             501: {
                 headers: {
@@ -6329,7 +6329,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -6393,8 +6393,8 @@ export interface operations {
             /**
              * @description The bearer token is missing, has expired or is not one of this service.
              *
-             *     - `bearer-invalid`: The bearer token is not one of this service.
-             *     - `bearer-missing`: The request has no bearer token.
+             *     - `bearer-invalid`: invalid session token
+             *     - `bearer-missing`: missing bearer token
              */
             401: {
                 headers: {
@@ -6412,7 +6412,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -6428,7 +6428,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -6444,7 +6444,7 @@ export interface operations {
             /**
              * @description Not done here, or not configured.
              *
-             *     - `cron-not-configured`: The operator has set no CRON_SECRET.
+             *     - `cron-not-configured`: no CRON_SECRET is configured
              */
             501: {
                 headers: {
@@ -6460,7 +6460,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {
@@ -6516,7 +6516,7 @@ export interface operations {
             /**
              * @description The body is larger than 256 KiB.
              *
-             *     - `too-large`: The body is larger than 256 KiB.
+             *     - `too-large`: the body is larger than 256 KiB
              */
             413: {
                 headers: {
@@ -6532,7 +6532,7 @@ export interface operations {
             /**
              * @description Something failed.
              *
-             *     - `internal`: The service failed unexpectedly.
+             *     - `internal`: internal error
              */
             500: {
                 headers: {
@@ -6548,7 +6548,7 @@ export interface operations {
             /**
              * @description Something that the service needs cannot be reached, or is not well.
              *
-             *     - `not-configured`: The service lacks a variable and did not start; `missing` names what a payroll needs.
+             *     - `not-configured`: the service is not configured; `missing` lists the variables that a payroll needs
              */
             503: {
                 headers: {

@@ -2,10 +2,10 @@ import { eq } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
 import { addEnvelope, lockOpenTransfer } from './envelopes.ts'
 import { auditRecorded, linkEarlierPayout, linkRivalsPayout, type Proposal, rowOf } from './record.ts'
-import { sponsorRefused } from './refusal-reason.ts'
 import { type Books, fieldsOf, findTransferOfHash, type RecordedTransfer } from './rows.ts'
 
 /**

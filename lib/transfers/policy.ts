@@ -1,6 +1,6 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { baseAccount, type InnerTransaction, outerFee } from './fee-bump.ts'
-import { sponsorRefused } from './refusal-reason.ts'
 
 /** The rules of the sponsor. Fees are stroops. */
 export interface SponsorRules {

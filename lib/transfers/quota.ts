@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { type RefusalReason, sponsorRefused } from './refusal-reason.ts'
+import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Limits per UTC day; amounts in stroops. */
 export interface QuotaLimits {

@@ -4,11 +4,11 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
 import { type PayoutOutcome, SETTLEMENT, settlePayout } from '#lib/directory/payouts/settlement.ts'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { type Recording, recordEnvelope } from './envelopes.ts'
 import type { FeeBump, InnerTransaction } from './fee-bump.ts'
 import type { Intent } from './policy.ts'
 import { type QuotaLimits, quotaDay, release, reserve } from './quota.ts'
-import { sponsorRefused } from './refusal-reason.ts'
 
 /** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {

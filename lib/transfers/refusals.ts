@@ -4,8 +4,8 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import type { InnerTransaction } from './fee-bump.ts'
-import type { RefusalReason } from './refusal-reason.ts'
 
 /**
  * Logs a refusal and counts it by account, hour and reason. The first of each hour also goes into the audit log. It

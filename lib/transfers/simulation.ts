@@ -1,9 +1,9 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { InnerTransaction } from './fee-bump.ts'
-import { sponsorRefused } from './refusal-reason.ts'
 
 const SIMULATION = z.object({
   latestLedger: z.number().int(),

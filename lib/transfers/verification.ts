@@ -1,4 +1,5 @@
 import type { Database } from '#lib/db/connection.ts'
+import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import {
   type AccountAuth,
   type AccountReading,
@@ -12,7 +13,6 @@ import type { LedgerRecord } from './decide.ts'
 import type { InnerTransaction } from './fee-bump.ts'
 import { ASKED_AGAIN, readRecord } from './look-up.ts'
 import { checkTimeBounds, type Intent } from './policy.ts'
-import { type RefusalReason, sponsorRefused } from './refusal-reason.ts'
 import { lastLedgerOf } from './rows.ts'
 import { checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'

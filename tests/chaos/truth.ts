@@ -1,4 +1,4 @@
-import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import { findEnvelopes } from '#lib/transfers/rows.ts'
 import { isOfTheMoment } from '#lib/transfers/verification.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'

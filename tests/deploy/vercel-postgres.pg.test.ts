@@ -11,8 +11,8 @@ import {
   transact,
   violatedConstraint,
 } from '#lib/db/connection.ts'
+import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { openQueue } from '#lib/relay/queue.ts'
-import { SponsorRefusal } from '#lib/transfers/refusal-reason.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
 import {

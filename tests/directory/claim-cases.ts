@@ -1,4 +1,4 @@
-import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Payouts that a client may name and that do not fit its transfer. */
 export const CLAIM_CASES = (

@@ -47,7 +47,7 @@ test('of many pages that are asked for at once one begins in each turn', async (
 })
 
 test.each([400, 401, 404, 429] as const)('of many refusals (%i) one goes out in each turn', async (status) => {
-  const codes = { 400: 'malformed', 401: 'bearer-invalid', 404: 'not-found', 429: 'rate-limited' } as const
+  const codes = { 400: 'body-invalid', 401: 'bearer-invalid', 404: 'batch-not-found', 429: 'rate-limited' } as const
   const { GET } = resource({
     GET: async () => {
       throw new Refusal(codes[status], 'no')

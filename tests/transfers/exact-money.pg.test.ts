@@ -219,7 +219,7 @@ describe('a client cannot use up what others need', () => {
     expect(await service.post(employer, { signedXDR: cheap })).toEqual({
       status: 422,
       body: {
-        error: 'sponsor refused: the declared resource fee is less than what the call needs',
+        error: 'sponsor refused: the declared resource fee is less than the call needs',
         code: 'low-resource-fee',
       },
     })

@@ -1,6 +1,6 @@
 import { Address, Operation, xdr } from '@stellar/stellar-sdk'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import type { SponsorRules } from '#lib/transfers/policy.ts'
-import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
 import {
   authorize,
   type Change,

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '#lib/db/connection.ts'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import type { Decision, LedgerRecord } from '#lib/transfers/decide.ts'
 import { decodeInner } from '#lib/transfers/fee-bump.ts'
 import { readIntent } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 import { bookTransfer, recordTransfer } from '#lib/transfers/record.ts'
-import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
 import { type Books, findTransferOfHash, setOf, settleTransfer, type Transfer } from '#lib/transfers/rows.ts'
 import { PASSPHRASE, rules, signedTransfer } from '../support/inner-transaction.ts'
 

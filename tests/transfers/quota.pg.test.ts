@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { transfers as table } from '#drizzle/schema/transfers.ts'
 import { type Database, openStore, type Store } from '#lib/db/connection.ts'
+import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { quotaDay } from '#lib/transfers/quota.ts'
-import { SponsorRefusal } from '#lib/transfers/refusal-reason.ts'
 import { cloneDatabase } from '../support/database.ts'
 import {
   BID,

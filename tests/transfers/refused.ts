@@ -1,12 +1,11 @@
 import { expect } from 'vitest'
-import { type RefusalReason, SponsorRefusal } from '#lib/transfers/refusal-reason.ts'
-import { MESSAGES } from './messages.ts'
+import { type RefusalReason, SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Runs `act`, which must refuse for exactly `reason`, in the words that callers read. */
 export async function expectRefusal(
   act: () => unknown,
   reason: RefusalReason,
-  message: string = MESSAGES[reason],
+  message: string = sponsorRefused(reason).message,
 ): Promise<void> {
   const refusal = await thrownBy(act)
   if (!(refusal instanceof SponsorRefusal)) throw refusal ?? new Error(`not refused, in place of ${reason}`)

@@ -1,4 +1,4 @@
-import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
 interface RivalCase {
   name: string

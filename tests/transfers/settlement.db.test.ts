@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { envelopes, TRANSFER_STATUSES, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
-import { SponsorRefusal } from '#lib/transfers/refusal-reason.ts'
+import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import {
   eraseOldEnvelopes,
   findEnvelopes,

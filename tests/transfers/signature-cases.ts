@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import { type AccountAuth, authOf } from '#lib/stellar/account.ts'
-import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
 import { accountEntry, signerKey } from '../support/fake-rpc.ts'
 import {
   envelopeOf,

@@ -1,5 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
-import type { RefusalReason } from '#lib/transfers/refusal-reason.ts'
+import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Declared and needed: instructions, bytes read, bytes written. */
 interface ResourceCase {

@@ -1,12 +1,12 @@
 import { SorobanDataBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
 import { decodeInner } from '#lib/transfers/fee-bump.ts'
 import { checkResourceFee, checkResources, simulate } from '#lib/transfers/simulation.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
-import { MESSAGES } from './messages.ts'
 import { expectRefusal, thrownBy } from './refused.ts'
 import { FEE_CASES, FOOTPRINT_CASES, footprint, HOST_ERRORS, RESOURCE_CASES, resources } from './simulation-cases.ts'
 
@@ -42,7 +42,11 @@ test('the signed transaction is simulated as it is, its authorization enforced',
 
 test.each(HOST_ERRORS)('what the host prints: %s', async (error, detail) => {
   proxy.rule(() => ({ answer: { latestLedger: 7, error, events: [] } }))
-  await expectRefusal(() => simulate(network, inner), 'would-fail', `${MESSAGES['would-fail']}: ${detail}`)
+  await expectRefusal(
+    () => simulate(network, inner),
+    'would-fail',
+    `${sponsorRefused('would-fail').message}: ${detail}`,
+  )
 })
 
 const nonsense: [string, Fault][] = [

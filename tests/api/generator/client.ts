@@ -9,7 +9,7 @@ const USAGE = `npm run client [-- directory]
 Writes the types of the interface to lib/sdk/payroll-api.d.ts. With a directory, they are written there, with
 the client beside them: payroll-api.d.ts and payroll-client.ts. A project that uses them installs openapi-fetch.`
 
-const SOURCE = join(import.meta.dirname, '../../../lib/cli/client')
+const SOURCE = join(import.meta.dirname, '../../../lib/sdk')
 const CLIENT = 'payroll-client.ts'
 
 /** The types of the interface, as openapi-typescript writes them. */

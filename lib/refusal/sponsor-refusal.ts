@@ -1,0 +1,32 @@
+import { REFUSALS, Refusal } from './refusal.ts'
+
+/** Why the sponsor does not pay: the codes of status 422. */
+export type RefusalReason = keyof (typeof REFUSALS)[422]
+
+/** `detail` is appended to the reason's message, or replaces its `<time>`. `asOf` is the ledger that the reason depends on. */
+interface Particulars {
+  detail?: string
+  asOf?: number
+}
+
+/** A Refusal that remembers its reason, for the log and the tests. */
+export class SponsorRefusal extends Refusal {
+  readonly reason: RefusalReason
+  readonly asOf: number | undefined
+
+  constructor(reason: RefusalReason, { detail, asOf }: Particulars) {
+    super(reason, `sponsor refused: ${messageOf(reason, detail)}`)
+    this.reason = reason
+    this.asOf = asOf
+  }
+}
+
+export function sponsorRefused(reason: RefusalReason, particulars: Particulars = {}): SponsorRefusal {
+  return new SponsorRefusal(reason, particulars)
+}
+
+function messageOf(reason: RefusalReason, detail?: string): string {
+  const message: string = REFUSALS[422][reason]
+  if (detail === undefined) return message
+  return message.includes('<time>') ? message.replace('<time>', detail) : `${message}: ${detail}`
+}
