@@ -4,14 +4,14 @@ import { files, type Import, importsIn, type Rule, sources, testSources } from '
 
 const imports = importsIn(sources)
 
-/** The one file of the embedded ledger that others import. */
-const DOOR = 'lib/devnet/devnet.ts'
+/** The one file of the embedded ledger that other folders import. */
+const DEVNET_ENTRY = 'lib/devnet/devnet.ts'
 
-/** The rooms of each layer. A room imports itself and the rooms of the layers below it. */
-const LAYERS = [
-  ['app', 'start'],
-  ['cli'],
+/** The folders of each step, from the top down. A file imports its own folder and the folders of lower steps. */
+const STEPS = [
+  ['app', 'start', 'cli'],
   ['api'],
+  // Setup prepares a relay's channels with the services that the server opens.
   ['setup'],
   ['server', 'dashboard'],
   ['relay'],
@@ -19,8 +19,8 @@ const LAYERS = [
   ['transfers'],
   ['directory'],
   ['auth'],
-  ['disclosure'],
   ['sdk'],
+  ['disclosure'],
   ['prover'],
   ['wallet', 'archive'],
   ['stellar', 'db'],
@@ -30,42 +30,46 @@ const LAYERS = [
   ['refusal'],
 ]
 
-/** The rooms of the embedded ledger, from the top down. */
-const FLOORS = ['door', 'services', 'rpc', 'apply', 'host', 'transaction', 'state']
+/** The folders that ship to browsers, and the folders that only a server has. */
+const BROWSER = ['sdk', 'disclosure', 'prover', 'wallet', 'stellar']
+const SERVER = ['http', 'db', 'refusal']
 
-function roomOf(file: string): string {
+/** The folders of the embedded ledger, from the top down. */
+const DEVNET_STEPS = ['entry', 'services', 'rpc', 'apply', 'host', 'transaction', 'state']
+
+function folderOf(file: string): string {
   if (file === 'instrumentation.ts' || file === 'proxy.ts') return 'start'
   const [top, folder] = file.split('/')
   return (top === 'lib' ? folder : top) ?? ''
 }
 
-const layerOf = (file: string) => LAYERS.findIndex((rooms) => rooms.includes(roomOf(file)))
-const floorOf = (file: string) => FLOORS.indexOf(file.split('/').slice(2, -1)[0] ?? 'door')
-const told = (found: Import[]) => found.map(({ from, specifier }) => `${from} imports ${specifier}`)
+const stepOf = (file: string) => STEPS.findIndex((folders) => folders.includes(folderOf(file)))
+const devnetStepOf = (file: string) => DEVNET_STEPS.indexOf(file.split('/').slice(2, -1)[0] ?? 'entry')
+const describe = (violations: Import[]) => violations.map(({ from, specifier }) => `${from} imports ${specifier}`)
 
 function isUpward({ from, file }: Import): boolean {
-  if (!file || roomOf(from) === roomOf(file)) return false
-  if (roomOf(from) === 'devnet') return layerOf(file) < layerOf('lib/prover/prover.ts')
-  if (roomOf(file) === 'devnet') return !['server', 'cli'].includes(roomOf(from))
-  return layerOf(file) <= layerOf(from)
+  if (!file || folderOf(from) === folderOf(file)) return false
+  if (folderOf(from) === 'devnet') return stepOf(file) < stepOf('lib/prover/prover.ts')
+  if (folderOf(file) === 'devnet') return !['server', 'cli'].includes(folderOf(from))
+  return stepOf(file) <= stepOf(from)
 }
 
-function circles(): string[] {
+function findCycles(): string[] {
   const next = Map.groupBy(imports, ({ from }) => from)
   const done = new Set<string>()
-  const found: string[] = []
+  const cycles: string[] = []
   const visit = (file: string, path: string[]) => {
-    if (path.includes(file)) found.push([...path.slice(path.indexOf(file)), file].join(' → '))
+    if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(' → '))
     if (done.has(file) || path.includes(file)) return
     for (const { file: imported } of next.get(file) ?? []) if (imported) visit(imported, [...path, file])
     done.add(file)
   }
   for (const file of files) visit(file, [])
-  return found
+  return cycles
 }
 
-/** The files that pages and routes load, and must not: the prover and the verifier of proofs. */
-function provers(): string[] {
+/** The files of the prover that a page or route loads. */
+function findLoadedProvers(): string[] {
   const reached = new Set(files.filter((file) => file.startsWith('app/')))
   for (const file of reached) {
     for (const { from, file: imported, typeOnly } of imports) {
@@ -82,54 +86,74 @@ const DATABASES = /^(drizzle-orm|pg|@electric-sql\/pglite|@vercel\/postgres)(\/|
 
 export const IMPORT_RULES: Rule[] = [
   {
-    name: 'an import names a file that is there, with its ending',
-    violations: () => told(imports.filter(({ file }) => file && (extname(file) === '' || !existsSync(file)))),
+    name: 'an import names an existing file, with its extension',
+    violations: () => describe(imports.filter(({ file }) => file && (extname(file) === '' || !existsSync(file)))),
   },
-  { name: 'imports go downwards', violations: () => told(imports.filter(isUpward)) },
+  { name: 'imports go downwards', violations: () => describe(imports.filter(isUpward)) },
   {
-    name: 'the embedded ledger is entered by its door',
+    name: 'code for browsers imports nothing that only a server has',
+    violations: () =>
+      describe(
+        imports.filter(({ from, file }) => file && BROWSER.includes(folderOf(from)) && SERVER.includes(folderOf(file))),
+      ),
+  },
+  {
+    name: 'sdk imports wallet, prover and disclosure, and only cli imports sdk',
+    violations: () =>
+      describe(
+        imports.filter(({ from, file }) => {
+          if (!file || folderOf(from) === folderOf(file)) return false
+          if (folderOf(from) === 'sdk') return !['wallet', 'prover', 'disclosure'].includes(folderOf(file))
+          return folderOf(file) === 'sdk' && folderOf(from) !== 'cli'
+        }),
+      ),
+  },
+  {
+    name: 'other folders import the embedded ledger through its one entry',
     violations: () => {
       const tests = [...testSources].filter(([file]) => !file.startsWith('tests/devnet/'))
       const inside = [...imports, ...importsIn(new Map(tests))].filter(
-        ({ from, file }) => roomOf(from) !== 'devnet' && file?.startsWith('lib/devnet/') && file !== DOOR,
+        ({ from, file }) => folderOf(from) !== 'devnet' && file?.startsWith('lib/devnet/') && file !== DEVNET_ENTRY,
       )
-      return told(inside)
+      return describe(inside)
     },
   },
   {
-    name: 'imports between the rooms of the embedded ledger go downwards',
+    name: 'imports between the folders of the embedded ledger go downwards',
     violations: () => {
-      const own = imports.filter(({ from, file }) => roomOf(from) === 'devnet' && file && roomOf(file) === 'devnet')
-      return told(own.filter(({ from, file = '' }) => floorOf(from) < 0 || floorOf(file) < floorOf(from)))
+      const own = imports.filter(({ from, file }) => folderOf(from) === 'devnet' && file && folderOf(file) === 'devnet')
+      return describe(
+        own.filter(({ from, file = '' }) => devnetStepOf(from) < 0 || devnetStepOf(file) < devnetStepOf(from)),
+      )
     },
   },
-  { name: 'imports never go round in a circle, those of types included', violations: circles },
+  { name: 'imports have no cycles, type imports included', violations: findCycles },
   {
-    name: 'lib knows neither Next nor React, and app no database',
+    name: 'lib imports neither Next nor React, and app no database',
     violations: () =>
-      told(
+      describe(
         imports.filter(({ from, specifier }) =>
           from.startsWith('lib/') ? FRAMEWORK.test(specifier) : from.startsWith('app/') && DATABASES.test(specifier),
         ),
       ),
   },
   {
-    name: 'a relative import stays inside its room',
+    name: 'a relative import stays inside its folder',
     violations: () =>
-      told(
+      describe(
         imports.filter(
-          ({ from, specifier, file }) => specifier.startsWith('../') && file && roomOf(from) !== roomOf(file),
+          ({ from, specifier, file }) => specifier.startsWith('../') && file && folderOf(from) !== folderOf(file),
         ),
       ),
   },
-  { name: 'no page and no route loads the prover or the verifier of proofs', violations: provers },
+  { name: 'no page or route loads the prover or the verifier', violations: findLoadedProvers },
   {
-    name: 'paths into DATA_DIR are made by dataPath, which no build follows to the keys there',
+    name: 'paths into DATA_DIR are made by dataPath, so that no build traces the keys there',
     violations: () => {
-      // The first names a folder of the project, the second a temporary one.
-      const named = ['lib/db/migration.ts', 'lib/setup/channels.ts']
+      // One names a folder of the project, the other a temporary one.
+      const allowed = ['lib/db/migration.ts', 'lib/setup/channels.ts']
       const joining = imports.filter(({ from, specifier }) => specifier === 'node:path' && !from.startsWith('lib/cli/'))
-      return told(joining.filter(({ from }) => !named.includes(from)))
+      return describe(joining.filter(({ from }) => !allowed.includes(from)))
     },
   },
 ]
