@@ -1,5 +1,6 @@
 import { runCommand } from '#lib/cli/command.ts'
 import { freePort } from '../support/port.ts'
+import { measureArchive } from './archive.ts'
 import { measureDemo } from './demo.ts'
 import { type Figure, measureDirectory } from './directory.ts'
 import { measureHostile } from './hostile.ts'
@@ -53,6 +54,7 @@ const PARTS: Record<string, (databaseUrl: string, only?: string) => Promise<void
   polling: async (databaseUrl) => tellAll(await measurePolling(databaseUrl)),
   log: async (databaseUrl) => tell(await measureRequestLog(databaseUrl)),
   hostile: measureHostile,
+  archive: async (databaseUrl) => tellAll(await measureArchive(databaseUrl)),
   start: async () => tellAll(await measureStart()),
 }
 

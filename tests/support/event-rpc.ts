@@ -45,6 +45,8 @@ export interface EventRpc {
   /** unix seconds at which ledger 0 closed; a ledger takes five */
   epoch: number
   events: ServedEvent[]
+  /** base64 XDR of the data of further events; undefined: an own one each */
+  data: string | undefined
   /** the most ledgers that one request scans */
   scan: number
   /** envelopes by transaction hash */
@@ -77,6 +79,7 @@ export async function startEventRpc(): Promise<EventRpc> {
     strangeSalts: [],
     epoch: 1_700_000_000,
     events: [],
+    data: undefined,
     scan: 10_000,
     envelopes: new Map(),
     requests: 0,
@@ -93,7 +96,7 @@ export async function startEventRpc(): Promise<EventRpc> {
         contractId: contract,
         txHash,
         topic: [xdr.ScVal.scvSymbol(name), ...addresses].map((topic) => topic.toXdr('base64')),
-        value: nativeToScVal({ order: BigInt(order) }).toXdr('base64'),
+        value: fake.data ?? nativeToScVal({ order: BigInt(order) }).toXdr('base64'),
         type: 'contract',
         transactionIndex: order,
         operationIndex: 0,
