@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { databaseFailure } from '#lib/db/connection.ts'
 import { discardBody, isBeyondDraining } from '#lib/http/body.ts'
 import { allowReaders, preflight, type Readers } from '#lib/http/cors.ts'
+import { requestIdOf } from '#lib/http/request-id.ts'
 import { takeTurn } from '#lib/http/turns.ts'
 import { describeFailure, log, withLogFields } from '#lib/observability/log.ts'
 import { metrics } from '#lib/observability/metrics.ts'
@@ -66,7 +66,7 @@ export function resource<Context = unknown>(
     return finish(request, response, requestId)
   }
   const answer = (method: Method) => (request: Request, context: Context) => {
-    const requestId = requestIdOf(request)
+    const requestId = requestIdOf(request.headers.get('x-request-id'))
     return withLogFields({ requestId }, () => respond(method, request, context, requestId))
   }
   return {
@@ -75,7 +75,7 @@ export function resource<Context = unknown>(
     PUT: answer('PUT'),
     PATCH: answer('PATCH'),
     DELETE: answer('DELETE'),
-    OPTIONS: async (request) => finish(request, preflight(allow), requestIdOf(request)),
+    OPTIONS: async (request) => finish(request, preflight(allow), requestIdOf(request.headers.get('x-request-id'))),
   }
 }
 
@@ -84,15 +84,6 @@ function measure(method: string, route: string, status: number, seconds: number)
   const { requests, requestSeconds } = metrics()
   requests.inc({ method, route, status: String(status) })
   requestSeconds.observe({ method, route }, seconds)
-}
-
-/** The request ids that a caller may choose: any other text could break a line of the log or the header itself. */
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
-
-/** The id of a request, for the answer and for every log line: the caller's own if it is fit, else a new one. */
-function requestIdOf(request: Request): string {
-  const given = request.headers.get('x-request-id')
-  return given !== null && REQUEST_ID.test(given) ? given : randomUUID()
 }
 
 async function answered<Context>(handler: Handler<Context>, request: Request, context: Context): Promise<Response> {

@@ -6,6 +6,7 @@ import { openGranting } from '#lib/faucet/deposit.ts'
 import { bookGrant } from '#lib/faucet/grants.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
+import { standInFront } from '#lib/http/front.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
@@ -35,7 +36,10 @@ const CLOSE_DEADLINE_MS = 3_000
 export async function boot(): Promise<void> {
   // A log without a reader is no reason to stop: each line that is lost would be a failure, which is logged in turn.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
-  const starting = (async () => startService(environment()))()
+  const starting = (async () => {
+    standInFront(environment().PORT)
+    return await startService(environment())
+  })()
   provideService(starting)
   try {
     const running = await starting

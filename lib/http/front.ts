@@ -1,0 +1,143 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { type IncomingMessage, Server, type ServerResponse } from 'node:http'
+import type { Server as NetServer, Socket } from 'node:net'
+import { allowReaders } from './cors.ts'
+import { requestIdOf } from './request-id.ts'
+import { isRouterState } from './router-state.ts'
+import { takeTurn } from './turns.ts'
+
+/** The paths outside /api with methods other than GET and HEAD: the targets of forms, and what wallets fetch. */
+export const ROUTES: readonly string[] = [
+  '/sign-in/password',
+  '/sign-out',
+  '/invite/email',
+  '/invite/sign-in',
+  '/.well-known/stellar.toml',
+]
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/**
+ * Puts a listener in front of Next's: it answers the requests that Next would answer with a 500, leave open, or log in
+ * full, and tidies the others. It finds the server at its first connection, since Next does not expose it.
+ * @param port the port of Next's server; other servers of the process only ignore Upgrade
+ */
+export function standInFront(port: number): () => void {
+  const seen = new WeakSet<NetServer>()
+  const prepare = (server: unknown) => {
+    if (!(server instanceof Server) || seen.has(server)) return
+    seen.add(server)
+    // Next leaves an upgrade of an unknown path open for good. Node treats the request as if it had no Upgrade header.
+    Object.assign(server, { shouldUpgradeCallback: () => false })
+    const address = server.address()
+    if (typeof address === 'object' && address?.port === port) intercept(server)
+  }
+  const onSocket = (message: unknown) => prepare((message as { socket: Socket & { server?: unknown } }).socket.server)
+  // A connection may be older than the boot.
+  const onRequest = (message: unknown) => prepare((message as { server: unknown }).server)
+  subscribe('net.server.socket', onSocket)
+  subscribe('http.server.request.start', onRequest)
+  return () => {
+    unsubscribe('net.server.socket', onSocket)
+    unsubscribe('http.server.request.start', onRequest)
+  }
+}
+
+/** Replaces the listeners for requests of `server` by one that calls them only with requests that they can answer. */
+export function intercept(server: Server): void {
+  const listeners = server.listeners('request')
+  server.removeAllListeners('request')
+  server.on('request', (request, response) => {
+    // The route handlers see the same ID.
+    const requestId = requestIdOf(request.headers['x-request-id']?.toString())
+    request.headers['x-request-id'] = requestId
+    response.setHeader('X-Request-Id', requestId)
+    // Node drops what a client has sent behind a request with Upgrade.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+    const reply = judge(request)
+    if (reply) void send(request, response, reply)
+    else for (const listener of listeners) Reflect.apply(listener, server, [request, response])
+  })
+}
+
+/** A response of the front's own. Without `api` it is one line of text. */
+interface Reply {
+  status: number
+  text: string
+  headers?: Record<string, string>
+  api?: true
+}
+
+/**
+ * Rewrites the request so that Next can route it.
+ * @returns the response to a request that Next must not see
+ */
+export function judge(request: IncomingMessage): Reply | undefined {
+  const { method = '', headers } = request
+  const target = originForm(request.url ?? '')
+  if (target === '*' && method === 'OPTIONS') return { status: 204, text: '', headers: { Allow: METHODS.join(', ') } }
+  if (!target.startsWith('/')) return { status: 400, text: 'the request target is not a path' }
+  const { path, query } = normalize(target)
+  request.url = path + query
+  if (/^\/api(\/|$)/.test(path)) {
+    dropRouterHeaders(headers)
+    // Next cannot represent TRACE, and answers other unknown methods without a body.
+    return METHODS.includes(method)
+      ? undefined
+      : { status: 404, text: `Route ${method}:${path.slice(4) || '/'} not found`, api: true }
+  }
+  if (/^\/_next(\/|$)/.test(path) && !path.startsWith('/_next/static/')) return { status: 404, text: 'not found' }
+  if (!isRouterState(headers['next-router-state-tree'])) dropRouterHeaders(headers)
+  if (ROUTES.includes(path.replace(/\/$/, '')) && METHODS.includes(method)) return undefined
+  if (method !== 'GET' && method !== 'HEAD') {
+    return { status: 405, text: 'a page has only GET and HEAD', headers: { Allow: 'GET, HEAD' } }
+  }
+  // Next would hold the body in memory, and log a line about it.
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
+  return hasBody ? { status: 400, text: 'a page takes no body' } : undefined
+}
+
+/** The path and query of an absolute target, as a proxy would send it (RFC 9112 §3.2.2). Other targets are unchanged. */
+function originForm(target: string): string {
+  if (!/^https?:\/\//i.test(target)) return target
+  const url = URL.parse(target)
+  return url ? url.pathname + url.search : target
+}
+
+/** Under /api repeated slashes count as one. A `%` that encodes nothing counts as a plain character. */
+function normalize(target: string): { path: string; query: string } {
+  const [, given = '', query = ''] = /^([^?#]*)(.*)$/s.exec(target) ?? []
+  const single = given.replaceAll(/[\\/]+/g, '/')
+  const path = /^\/api(\/|$)/.test(single) ? single : given
+  return { path: isDecodable(path) ? path : path.replaceAll('%', '%25'), query }
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Removes the headers of Next's client router: the API has no pages, and a malformed tree would be a 500. */
+function dropRouterHeaders(headers: IncomingMessage['headers']): void {
+  for (const name of Object.keys(headers)) if (/^(rsc|next-.*)$/.test(name)) delete headers[name]
+}
+
+async function send(request: IncomingMessage, response: ServerResponse, reply: Reply): Promise<void> {
+  // A client that repeats such requests gets one response per turn of the event loop.
+  await takeTurn('refusal')
+  const { origin } = request.headers
+  const headers = { ...reply.headers, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' }
+  const body = reply.api ? { statusCode: reply.status, error: 'Not Found', message: reply.text } : undefined
+  const answer = body ? Response.json(body, { status: reply.status, headers }) : new Response(null, { headers })
+  if (body) allowReaders(new Request('http://localhost', { headers: origin ? { origin } : {} }), answer, 'configured')
+  response.setHeaders(answer.headers)
+  if (!body) response.setHeader('Content-Type', 'text/plain; charset=utf-8')
+  response.writeHead(reply.status)
+  response.end(
+    request.method === 'HEAD' || reply.status === 204 ? undefined : body ? JSON.stringify(body) : `${reply.text}\n`,
+  )
+}
