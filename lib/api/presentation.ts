@@ -12,7 +12,11 @@ export const refusalShape = z.looseObject({
   fields: z
     .array(z.object({ path: z.string(), message: z.string() }))
     .optional()
-    .meta({ description: 'every bad field, where there are several', 'x-extension': true }),
+    .meta({ description: 'every bad field, if there are several', 'x-extension': true }),
+  fieldsOmitted: z
+    .int()
+    .optional()
+    .meta({ description: 'how many more fields are bad: `fields` lists at most 100', 'x-extension': true }),
 })
 
 const TITLES: Record<number, string> = {

@@ -128,8 +128,14 @@ function presentFailure(request: Request, thrown: unknown, options: ResourceOpti
   const headers = new Headers()
   if (status === 401) headers.set('WWW-Authenticate', 'Bearer')
   if (status === 429 || status === 503) headers.set('Retry-After', String(Math.ceil(refusal.retryAfter ?? 5)))
-  const { message, code, details, fields } = refusal
-  const body = { error: message, code, ...details, ...(fields.length > 0 && { fields }) }
+  const { message, code, details, fields, fieldsOmitted } = refusal
+  const body = {
+    error: message,
+    code,
+    ...details,
+    ...(fields.length > 0 && { fields }),
+    ...(fieldsOmitted > 0 && { fieldsOmitted }),
+  }
   return Response.json(body, { status, headers })
 }
 

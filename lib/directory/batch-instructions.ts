@@ -5,7 +5,7 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { absentOr, plainText } from '#lib/text/plain-text.ts'
+import { absentOr, plainText, type TextProblem, textMessages } from '#lib/text/plain-text.ts'
 import { countPayouts, holdBatches } from './batch-progress.ts'
 import { batchNotFound, ownBatch } from './batches.ts'
 import { activateContractors } from './contractors/activation.ts'
@@ -14,19 +14,18 @@ import { isId } from './ids.ts'
 import { PAYOUT_COLUMNS, payoutShape, presentPayout } from './payouts/payouts.ts'
 import type { Employer, EmployerContext } from './user.ts'
 
+const MOST_CHARACTERS = 4096
+const sealedText = plainText('encryptedAmount', MOST_CHARACTERS)
+const AMOUNT_REASONS = textMessages('encryptedAmount', MOST_CHARACTERS)
+
 /** Why an instruction did not become a payout; the others of the same request still do. */
 const INSTRUCTION_REASONS = [
   'contractor not found',
   'contractor is not ready',
   'contractor already in this batch',
-  'encryptedAmount required',
-  'encryptedAmount must have at most 4096 characters',
-  'encryptedAmount must not hold control characters',
-  'encryptedAmount must not hold a secret seed',
+  ...Object.values(AMOUNT_REASONS),
 ] as const
 type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
-
-const sealedText = plainText('encryptedAmount', 4096)
 
 /** Any value passes here: a bad amount is an error of its own row, and the other rows still become payouts. */
 const encryptedAmount = z.unknown().optional().meta({
@@ -123,9 +122,10 @@ async function holdPayees(
 /** The reason to refuse an amount; undefined if there is none. */
 function problemOf(encryptedAmount: unknown): InstructionReason | undefined {
   const { error } = sealedText.safeParse(encryptedAmount)
-  return (
-    error && (INSTRUCTION_REASONS.find((reason) => reason === error.issues[0]?.message) ?? 'encryptedAmount required')
-  )
+  if (!error) return undefined
+  const [issue] = error.issues
+  const problem = issue?.code === 'custom' ? (issue.params?.problem as TextProblem) : 'required'
+  return AMOUNT_REASONS[problem]
 }
 
 /** The reason to refuse a payee. The unique constraint finds out whether the contractor is in the batch already. */

@@ -74,13 +74,13 @@ export async function nameOwnOrganisation(context: UserContext, name: string): P
   return await admitUser(context, identity)
 }
 
-const problem = absentOr('session', 'must be a valid session')
+const INVALID = 'session must be a valid session'
 
 /** The body of POST /me/identities: a session token of the same person's other identity. */
 export const joinedIdentity = z.object({
   session: z
-    .string({ error: problem })
-    .min(1, 'session required')
+    .string({ error: absentOr('session', 'must be a valid session') })
+    .min(1, INVALID)
     .meta({ description: 'a session of the same person’s other identity' }),
 })
 

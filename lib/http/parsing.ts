@@ -3,19 +3,18 @@ import { type FieldProblem, isRefusalCode, Refusal, type RefusalCode } from '#li
 
 /**
  * Parses `value` by `schema`.
- * @throws Refusal the 400 of the first bad field; with `fields` when several are bad
+ * @throws Refusal the 400 of the first bad field; with `fields` if several are bad
  */
 export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const parsed = schema.safeParse(value, { error: wordIssue })
+  const parsed = schema.safeParse(value, { error: defaultMessage, reportInput: true })
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  const path = issue?.path ?? []
-  const fields = fieldsOf(parsed.error)
-  const message = issue ? problemOf(issue) : 'the request is malformed'
-  throw new Refusal(codeOf(path, message), message, fields.length > 1 ? { fields } : {})
+  if (!issue) throw parsed.error
+  throw new Refusal(codeOf(issue), messageOf(issue), fieldsOf(parsed.error))
 }
 
-function problemOf({ path, message }: z.core.$ZodIssue): string {
+/** The message of an issue. It names the field, unless the schema's message already does. */
+function messageOf({ path, message }: z.core.$ZodIssue): string {
   const field = path.join('.')
   const isNamed = [field, String(path[0])].some((name) => message.startsWith(`${name} `))
   if (path.length === 0 || isNamed) return message
@@ -23,23 +22,32 @@ function problemOf({ path, message }: z.core.$ZodIssue): string {
   return `${field} ${message.startsWith(last) ? message.slice(last.length) : message}`
 }
 
-/** As many as a person reads. A body can be wrong in ten thousand places. */
+/** A body can have ten thousand bad fields. */
 const MOST_FIELDS = 100
 
-function fieldsOf(error: z.ZodError): FieldProblem[] {
-  const first = new Map<string, string>()
-  for (const issue of error.issues) {
+/** Every bad field once, if there are several. */
+function fieldsOf({ issues }: z.ZodError): { fields?: FieldProblem[]; fieldsOmitted?: number } {
+  const messages = new Map<string, string>()
+  for (const issue of issues) {
     const path = issue.path.join('.')
-    if (path !== '' && !first.has(path)) first.set(path, problemOf(issue))
+    if (path !== '' && !messages.has(path)) messages.set(path, messageOf(issue))
   }
-  return [...first].slice(0, MOST_FIELDS).map(([path, message]) => ({ path, message }))
+  if (messages.size < 2) return {}
+  const fields = [...messages].slice(0, MOST_FIELDS).map(([path, message]) => ({ path, message }))
+  const fieldsOmitted = messages.size - fields.length
+  return { fields, ...(fieldsOmitted > 0 && { fieldsOmitted }) }
 }
 
-/** The code of a field: the last name on the way to it, and whether the schema calls it missing or bad. */
-function codeOf(path: readonly PropertyKey[], message: string): RefusalCode {
-  const name = path.findLast((part) => typeof part === 'string')
+/**
+ * The code of an issue: that of the innermost named field of its path. A field is `-required` if it is absent, or if the
+ * schema says so in `params.problem`.
+ */
+function codeOf(issue: z.core.$ZodIssue): RefusalCode {
+  const name = issue.path.findLast((part) => typeof part === 'string')
   if (name === undefined) return 'body-invalid'
-  const code = fieldCode(name, message.endsWith('required') ? 'required' : 'invalid')
+  const problem = issue.code === 'custom' ? issue.params?.problem : undefined
+  const isRequired = problem === 'required' || (problem === undefined && issue.input === undefined)
+  const code = fieldCode(name, isRequired ? 'required' : 'invalid')
   return isRefusalCode(code) ? code : 'body-invalid'
 }
 
@@ -58,10 +66,9 @@ const TYPES: Partial<Record<string, string>> = {
   string: 'a string',
 }
 
-/** The words for a problem where a schema has none of its own: a validator's words are not for users. */
-function wordIssue(issue: z.core.$ZodRawIssue): string {
-  const isWhole = (issue.path ?? []).length === 0
-  if (isWhole) return 'the body must be a JSON object'
+/** The message of an issue for which the schema has none. Zod's own messages are not meant for users. */
+function defaultMessage(issue: z.core.$ZodRawIssue): string {
+  if ((issue.path ?? []).length === 0) return 'the body must be a JSON object'
   if (issue.input === undefined) return 'required'
   if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? 'of another type'}`
   if (issue.code === 'invalid_value') return `must be ${issue.values.map(String).join(' or ')}`

@@ -206,6 +206,8 @@ interface RefusalOptions {
   retryAfter?: number
   /** every bad field of the body or query, if there are several */
   fields?: readonly FieldProblem[]
+  /** how many more fields are bad than `fields` lists */
+  fieldsOmitted?: number
   /** further fields of the body, such as `hash` or `jobId` */
   details?: Readonly<Record<string, string>>
 }
@@ -214,6 +216,7 @@ class OwnRefusal extends Error {
   readonly code: RefusalCode
   readonly retryAfter: number | undefined
   readonly fields: readonly FieldProblem[]
+  readonly fieldsOmitted: number
   readonly details: Readonly<Record<string, string>>
 
   constructor(code: RefusalCode, message = messageOf(code), options: RefusalOptions = {}) {
@@ -222,6 +225,7 @@ class OwnRefusal extends Error {
     this.code = code
     this.retryAfter = options.retryAfter
     this.fields = options.fields ?? []
+    this.fieldsOmitted = options.fieldsOmitted ?? 0
     this.details = options.details ?? {}
   }
 }

@@ -781,11 +781,13 @@ export interface components {
             error: string;
             /** @description what went wrong, for programs */
             code: string;
-            /** @description every bad field, where there are several */
+            /** @description every bad field, if there are several */
             fields?: {
                 path: string;
                 message: string;
             }[];
+            /** @description how many more fields are bad: `fields` lists at most 100 */
+            fieldsOmitted?: number;
         } & {
             [key: string]: unknown;
         };
@@ -6221,11 +6223,13 @@ export interface operations {
                         error: string;
                         /** @enum {string} */
                         code: "not-configured";
-                        /** @description every bad field, where there are several */
+                        /** @description every bad field, if there are several */
                         fields?: {
                             path: string;
                             message: string;
                         }[];
+                        /** @description how many more fields are bad: `fields` lists at most 100 */
+                        fieldsOmitted?: number;
                     } & {
                         [key: string]: unknown;
                     });

@@ -14,28 +14,41 @@ export function containsSecretSeed(text: string): boolean {
   return false
 }
 
-/** Why no field takes the text, in words that never repeat it; undefined if fields take it. */
-function problemOf(text: string): string | undefined {
-  // One of them is NUL, which PostgreSQL cannot store. Half a surrogate pair has no form in UTF-8.
-  if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return 'must not hold control characters'
-  return containsSecretSeed(text) ? 'must not hold a secret seed' : undefined
+/** What is wrong with a text. Zod issues carry it in `params.problem`. */
+export type TextProblem = 'required' | 'too-long' | 'control-characters' | 'secret-seed'
+
+function problemOf(text: string): TextProblem | undefined {
+  // NUL is a control character that PostgreSQL cannot store. Half a surrogate pair has no form in UTF-8.
+  if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return 'control-characters'
+  if (containsSecretSeed(text)) return 'secret-seed'
+  return text.trim() === '' ? 'required' : undefined
 }
+
+/** The message of each problem. None repeats the text. */
+export const textMessages = <const Name extends string, const Most extends number>(name: Name, most: Most) =>
+  ({
+    required: `${name} required`,
+    'too-long': `${name} must have at most ${most} characters`,
+    'control-characters': `${name} must not hold control characters`,
+    'secret-seed': `${name} must not hold a secret seed`,
+  }) as const satisfies Record<TextProblem, string>
 
 /**
  * A field of plain text: any script, no control characters, no secret seed, at most `most` characters (code points).
  * @param name how refusals name the field
  */
 export function plainText(name: string, most: number) {
+  const messages = textMessages(name, most)
   return z
     .string({ error: absentOr(name, 'must be a string') })
     .refine((text) => text.length <= 2 * most && [...text].length <= most, {
-      error: `${name} must have at most ${most} characters`,
+      error: messages['too-long'],
+      params: { problem: 'too-long' satisfies TextProblem },
       abort: true,
     })
     .superRefine((text, context) => {
       const problem = problemOf(text)
-      if (problem) context.addIssue({ code: 'custom', message: `${name} ${problem}` })
-      else if (text.trim() === '') context.addIssue({ code: 'custom', message: `${name} required` })
+      if (problem) context.addIssue({ code: 'custom', message: messages[problem], params: { problem } })
     })
     .meta({ minLength: 1, maxLength: most })
 }

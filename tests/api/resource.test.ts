@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { type Handler, type ResourceOptions, resource } from '#lib/api/resource.ts'
 import { ignoreBody, readJson, readQuery } from '#lib/http/body.ts'
 import { FIELDS, REFUSAL_CODES, REFUSALS, Refusal, statusOf } from '#lib/refusal/refusal.ts'
+import { plainText } from '#lib/text/plain-text.ts'
 import { captureLog } from '../support/console.ts'
 
 const SECRET = 'SBHUNTER2HUNTER2'
@@ -386,27 +387,37 @@ describe('what is wrong in a body', () => {
     status: z.enum(['paid', 'failed']).optional(),
     other: z.number().optional(),
     deep: z.array(z.object({ name: z.string() })).optional(),
+    name: plainText('name', 20).optional(),
+    orgName: z.string().max(3, 'is not required').optional(),
   })
 
   test.each<[unknown, string, string]>([
     [{ to: 'abcd' }, 'to too long', 'to-invalid'],
-    [{ signedXDR: 7 }, 'signedXDR required', 'signed-xdr-required'],
+    [{ signedXDR: 7 }, 'signedXDR required', 'signed-xdr-invalid'],
+    [{ name: ' ' }, 'name required', 'name-required'],
+    [{ name: 7 }, 'name must be a string', 'name-invalid'],
+    [{ orgName: 'must be required' }, 'orgName is not required', 'org-name-invalid'],
     [{ amounts: [1, 0] }, rule, 'amounts-invalid'],
     [{ rate: { amount: 1 } }, 'rate.amount not a decimal', 'amount-invalid'],
-    [{ rate: {} }, 'rate.amount not a decimal', 'amount-invalid'],
+    [{ rate: {} }, 'rate.amount not a decimal', 'amount-required'],
     [{ deep: [{}] }, 'deep.0.name required', 'name-required'],
     [{ to: 7 }, 'to must be a string', 'to-invalid'],
     [{ status: 'late' }, 'status must be paid or failed', 'status-invalid'],
-    [{ other: 'x' }, 'other must be a number', 'malformed'],
+    [{ other: 'x' }, 'other must be a number', 'body-invalid'],
     [null, 'the body must be a JSON object', 'body-invalid'],
     [[], 'the body must be a JSON object', 'body-invalid'],
   ])('%j: %s', async (sent, error, code) => {
     expect(await read(post(JSON.stringify(sent)), schema)).toEqual({ status: 400, body: { error, code } })
   })
 
-  test('of very many bad fields the first hundred are named', async () => {
-    const { body } = await read(post(JSON.stringify({ deep: Array(5_000).fill({}) })), schema)
-    expect((body as { fields?: unknown[] }).fields).toHaveLength(100)
+  test.each([
+    [100, undefined],
+    [101, 1],
+    [5_000, 4_900],
+  ])('names the first hundred of %i bad fields, and counts the others', async (bad, fieldsOmitted) => {
+    const { body } = await read(post(JSON.stringify({ deep: Array(bad).fill({}) })), schema)
+    expect(body).toMatchObject({ fields: { length: 100 } })
+    expect((body as { fieldsOmitted?: number }).fieldsOmitted).toBe(fieldsOmitted)
   })
 
   test('several bad fields are all named, each once', async () => {

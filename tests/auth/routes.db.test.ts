@@ -162,10 +162,16 @@ describe('POST /auth/idp', () => {
     expect(await response.json()).toEqual({ error: 'invalid identity token', code: 'identity-token-invalid' })
   })
 
-  test.each([{}, { token: '' }, { token: 7 }, { token: null }, { token: ['x'] }])('400 to %j', async (body) => {
+  test.each([
+    [{}, 'token-required'],
+    [{ token: '' }, 'token-invalid'],
+    [{ token: 7 }, 'token-invalid'],
+    [{ token: null }, 'token-invalid'],
+    [{ token: ['x'] }, 'token-invalid'],
+  ])('answers 400 to %j with %s', async (body, code) => {
     const response = await exchange(body)
     expect(response.status).toBe(400)
-    expect(await response.json()).toEqual({ error: 'token required', code: 'token-required' })
+    expect(await response.json()).toEqual({ error: 'token required', code })
   })
 
   test('501 without a provider, even to nothing', async () => {

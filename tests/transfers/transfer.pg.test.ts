@@ -416,7 +416,7 @@ test('whose transaction it is, and what was sent, in the order of the refusals',
   for (const signedXDR of [7, null, '', [], {}]) {
     expect(await service.post(employer, { signedXDR })).toEqual({
       status: 400,
-      body: { error: 'signedXDR required', code: 'signed-xdr-required' },
+      body: { error: 'signedXDR required', code: 'signed-xdr-invalid' },
     })
   }
   for (const signedXDR of ['AAAA', signedXdr.slice(0, -8), `${signedXdr}AAAA`, '@@@']) {
