@@ -7,9 +7,9 @@ import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import { type Deployment, makeGenesis } from './apply/genesis.ts'
 import { type DevnetKeys, devnetKeys } from './apply/keys.ts'
 import { type Ledger, openLedger } from './apply/ledger.ts'
+import { instanceKey } from './host/entry-key.ts'
 import { openProofs, type ProofMode, type Proofs } from './host/proofs.ts'
-import { bytesOf } from './host/scval.ts'
-import { verificationKeyKey } from './host/verifier-registry.ts'
+import { findVerificationKey } from './host/verifier-registry.ts'
 import { type CaptiveCoreOptions, openCaptiveCore } from './rpc/captive-core.ts'
 import { lagBehind } from './rpc/lagging-node.ts'
 import { rpcMethods } from './rpc/methods.ts'
@@ -157,10 +157,10 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
 
 /** Whether the network's verifier has the verification keys of these proofs. */
 function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proofs): boolean {
+  const verifier = state.get(instanceKey(contracts.verifier).id)?.data
   return CIRCUIT_NAMES.every((name) => {
-    const data = state.get(verificationKeyKey(contracts.verifier, CIRCUIT_TYPES[name]).id)?.data
-    const held = data?.type === 'contractData' ? bytesOf(data.contractData.val) : undefined
-    return held !== undefined && Buffer.compare(held, keys[name]) === 0
+    const key = findVerificationKey(verifier, CIRCUIT_TYPES[name])
+    return key !== undefined && Buffer.compare(key, keys[name]) === 0
   })
 }
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { gunzipSync } from 'node:zlib'
 import type { CompiledCircuit } from '@noir-lang/noir_js'
 import type { Statement } from '#lib/wallet/prover.ts'
-import { PUBLIC_INPUT_BYTES } from '#lib/wallet/statement.ts'
+import { publicInputBytes } from '#lib/wallet/statement.ts'
 
 export type CircuitName = Statement['circuit']
 
@@ -105,7 +105,7 @@ function unpack(file: string, bytecode: string): Uint8Array {
 }
 
 function checkPublicInputs(file: string, name: CircuitName, count: number): void {
-  const wanted = PUBLIC_INPUT_BYTES[name] / 32
+  const wanted = publicInputBytes(name) / 32
   if (count !== wanted) {
     throw new ProverFault(
       `${file} is for ${count} public inputs in place of ${wanted}: another version of the interface`,

@@ -1,7 +1,7 @@
 import type { BarretenbergSync } from '@aztec/bb.js'
-import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
+import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES } from '#lib/wallet/prover.ts'
-import { PUBLIC_INPUT_BYTES } from '#lib/wallet/statement.ts'
+import { publicInputBytes } from '#lib/wallet/statement.ts'
 import { type CircuitName, KEY_BYTES, ProverFault } from './circuits.ts'
 
 /**
@@ -23,7 +23,8 @@ export async function loadVerifier(string: { g1: Uint8Array; g2: Uint8Array }): 
   api.srsInitSrs(new RawBuffer(string.g1.subarray(0, 64)), 1, new RawBuffer(string.g2))
   const wasm = api.getWasm()
   return (circuit, publicInputs, proof, key) => {
-    if (publicInputs.length !== PUBLIC_INPUT_BYTES[circuit] || proof.length !== PROOF_BYTES) return false
+    if (publicInputs.length !== publicInputBytes(circuit) || proof.length !== PROOF_BYTES) return false
+    // bb reduces larger words modulo the field; the network's verifier rejects them.
     if (key.length !== KEY_BYTES || !isCanonical(proof) || !hasNoDroppedBits(proof)) return false
     const statement = Buffer.concat([lengthOf(publicInputs, proof), publicInputs, proof])
     try {
@@ -34,16 +35,6 @@ export async function loadVerifier(string: { g1: Uint8Array; g2: Uint8Array }): 
       throw new ProverFault(`the verifier failed: ${cause instanceof Error ? cause.message : cause}`, { cause })
     }
   }
-}
-
-const MODULUS = encodeField(FIELD)
-
-/** Whether every 32-byte word is a canonical field element. bb reduces larger ones; the network's verifier rejects them. */
-function isCanonical(proof: Uint8Array): boolean {
-  for (let at = 0; at < proof.length; at += 32) {
-    if (Buffer.compare(proof.subarray(at, at + 32), MODULUS) >= 0) return false
-  }
-  return true
 }
 
 /**

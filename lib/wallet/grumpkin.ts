@@ -54,9 +54,15 @@ export function encodeField(value: bigint): Uint8Array {
 
 const integerOf = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
 
-/** Whether these are the 32 bytes of a canonical field element (below FIELD). */
-export function isField(bytes: Uint8Array): boolean {
-  return bytes.length === 32 && integerOf(bytes) < FIELD
+const MODULUS = encodeField(FIELD)
+
+/** Whether every 32-byte word is a canonical field element, less than FIELD. */
+export function isCanonical(words: Uint8Array): boolean {
+  if (words.length % 32 !== 0) return false
+  for (let at = 0; at < words.length; at += 32) {
+    if (Buffer.compare(words.subarray(at, at + 32), MODULUS) >= 0) return false
+  }
+  return true
 }
 
 /** A field element from its 32 bytes, big-endian. WalletError `malformed` for another length or a value not below FIELD. */

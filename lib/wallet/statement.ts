@@ -1,4 +1,4 @@
-import { encodeField } from './grumpkin.ts'
+import { decodePoint, encodeField } from './grumpkin.ts'
 import { addressToField } from './keys.ts'
 import type { Statement } from './prover.ts'
 
@@ -7,56 +7,93 @@ type Circuit = Statement['circuit']
 /** The circuits of the token, each under its number in the verifier of the network. */
 export const CIRCUIT_TYPES = { register: 0, withdraw: 1, transfer: 2 } as const satisfies Record<Circuit, number>
 
-/** Bytes of the public inputs: 32 for a field element, 64 for a point. */
-export const PUBLIC_INPUT_BYTES = { register: 6 * 32, withdraw: 16 * 32, transfer: 25 * 32 } as const satisfies Record<
-  Circuit,
-  number
->
+/** A public input: 32 bytes for a field element, 64 for a point. A key is a point other than the identity. */
+type Kind = 'field' | 'point' | 'key'
 
-/** The payload's part of the public inputs of a transfer. A payload of an older interface lacks the last field. */
-const TRANSFERRED = [
-  'c_spend_new',
-  'c_transfer',
-  'r_e_point',
-  'v_tilde',
-  'b_tilde',
-  'sigma',
-  'v_tilde_aud_r',
-  'r_tilde_aud_r',
-  'v_tilde_aud_s',
-  'b_tilde_aud_s',
-  'r_tilde_aud_s',
-]
+/** The public inputs of each circuit by their names, in the order that the network's verifier expects. */
+const PUBLIC_INPUTS: Readonly<Record<Circuit, readonly (readonly [string, Kind])[]>> = {
+  register: [
+    ['y', 'key'],
+    ['pvk', 'key'],
+    ['addr_f', 'field'],
+    ['acct_f', 'field'],
+  ],
+  transfer: [
+    ['c_spend', 'point'],
+    ['y', 'key'],
+    ['pvk_b', 'key'],
+    ['addr_f', 'field'],
+    ['k_aud_r', 'key'],
+    ['k_aud_s', 'key'],
+    ['c_spend_new', 'point'],
+    ['c_transfer', 'point'],
+    ['r_e_point', 'key'],
+    ['v_tilde', 'field'],
+    ['b_tilde', 'field'],
+    ['sigma', 'field'],
+    ['v_tilde_aud_r', 'field'],
+    ['r_tilde_aud_r', 'field'],
+    ['v_tilde_aud_s', 'field'],
+    ['b_tilde_aud_s', 'field'],
+    ['r_tilde_aud_s', 'field'],
+  ],
+  withdraw: [
+    ['c_spend', 'point'],
+    ['y', 'key'],
+    ['addr_f', 'field'],
+    ['k_aud_s', 'key'],
+    ['amount', 'field'],
+    ['c_spend_new', 'point'],
+    ['sigma', 'field'],
+    ['b_tilde', 'field'],
+    ['r_e_point', 'key'],
+    ['b_tilde_aud_s', 'field'],
+    ['r_tilde_aud_s', 'field'],
+  ],
+}
 
-const WITHDRAWN = ['c_spend_new', 'sigma', 'b_tilde', 'r_e_point', 'b_tilde_aud_s', 'r_tilde_aud_s']
+const bytesOf = (kind: Kind): number => (kind === 'field' ? 32 : 64)
 
-/** The public inputs of a proof as bytes, in the order that the network's verifier expects. */
+/** The size of a circuit's public inputs in bytes. */
+export function publicInputBytes(circuit: Circuit): number {
+  return PUBLIC_INPUTS[circuit].reduce((total, [, kind]) => total + bytesOf(kind), 0)
+}
+
+/**
+ * The public inputs of a proof as bytes, in the order that the network's verifier expects. A payload of an older interface
+ * lacks the last field.
+ */
 export function publicInputs(statement: Statement): Uint8Array {
-  const token = encodeField(addressToField(statement.token))
-  switch (statement.circuit) {
-    case 'register':
-      return Buffer.concat([statement.y, statement.pvk, token, encodeField(addressToField(statement.account))])
-    case 'transfer':
-      return Buffer.concat([
-        statement.spendable,
-        statement.spendingKey,
-        statement.viewingKey,
-        token,
-        statement.auditorRecipient,
-        statement.auditorSender,
-        ...select(statement.payload, TRANSFERRED),
-      ])
-    case 'withdraw':
-      return Buffer.concat([
-        statement.spendable,
-        statement.spendingKey,
-        token,
-        statement.auditorSender,
-        encodeField(statement.amount),
-        ...select(statement.payload, WITHDRAWN),
-      ])
+  const values = valuesOf(statement)
+  return Buffer.concat(PUBLIC_INPUTS[statement.circuit].flatMap(([name]) => values[name] ?? []))
+}
+
+/** Whether every point is on the curve and every key differs from the identity, which every true statement guarantees. */
+export function hasValidPoints(circuit: Circuit, inputs: Uint8Array): boolean {
+  let offset = 0
+  return PUBLIC_INPUTS[circuit].every(([, kind]) => {
+    const content = inputs.subarray(offset, offset + bytesOf(kind))
+    offset += bytesOf(kind)
+    return kind === 'field' || isPoint(content, kind)
+  })
+}
+
+function isPoint(content: Uint8Array, kind: 'point' | 'key'): boolean {
+  try {
+    return !decodePoint(content).is0() || kind === 'point'
+  } catch {
+    return false
   }
 }
 
-const select = (payload: Readonly<Record<string, Uint8Array>>, names: readonly string[]): Uint8Array[] =>
-  names.flatMap((name) => payload[name] ?? [])
+function valuesOf(statement: Statement): Readonly<Record<string, Uint8Array>> {
+  const addr_f = encodeField(addressToField(statement.token))
+  if (statement.circuit === 'register') {
+    const { y, pvk, account } = statement
+    return { y, pvk, addr_f, acct_f: encodeField(addressToField(account)) }
+  }
+  const { payload, spendable: c_spend, spendingKey: y, auditorSender: k_aud_s } = statement
+  const payment = { ...payload, addr_f, c_spend, y, k_aud_s }
+  if (statement.circuit === 'withdraw') return { ...payment, amount: encodeField(statement.amount) }
+  return { ...payment, pvk_b: statement.viewingKey, k_aud_r: statement.auditorRecipient }
+}

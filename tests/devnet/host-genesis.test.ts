@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { Asset, contract, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { expect, it } from 'vitest'
+import { auditorKeyKey } from '#lib/devnet/host/auditor-registry.ts'
 import { codeKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { genesisContracts } from '#lib/devnet/host/genesis.ts'
+import { entryBytes } from '#lib/devnet/transaction/fees.ts'
 import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import {
@@ -10,6 +12,7 @@ import {
   auditorKey,
   employer,
   issuer,
+  label,
   ledger,
   number,
   openNetwork,
@@ -55,10 +58,13 @@ it('gives the same ids every time, and others to another network or issuer', () 
   expect(new Set(Object.values(contracts)).size).toBe(5)
 })
 
-it('has one entry per key, alive as long as the network allows', () => {
-  const { entries } = genesisContracts(genesis)
+it('has one entry per key, alive as long as the network allows, except for the key of the auditor', () => {
+  const { contracts, entries } = genesisContracts(genesis)
   expect(new Set(entries.map(({ key }) => key)).size).toBe(entries.length)
-  expect(new Set(entries.map(({ liveUntil }) => liveUntil))).toEqual(new Set([ledger.sequence + 3_110_400 - 1]))
+  const auditorEntry = auditorKeyKey(contracts.auditor, 0).id
+  for (const { key, liveUntil } of entries) {
+    expect(liveUntil).toBe(ledger.sequence + (key === auditorEntry ? 120_960 : 3_110_400) - 1)
+  }
   // a key outside the map's order would be refused by every contract
   for (const { data } of entries) expect(xdr.LedgerEntryData.fromXdr(data.toXdr()).equals(data)).toBe(true)
 })
@@ -107,10 +113,24 @@ it('knows the auditor’s key and the verification keys, and no others', () => {
     ok: false,
     error: expect.stringContaining('Error(Contract, #3301)'),
   })
-  expect(ask(verifier, 'get_verification_key', 3)).toMatchObject({
-    ok: false,
-    error: expect.stringContaining('Error(Contract, #3401)'),
-  })
+  for (const circuit of [3, 4, 100]) {
+    expect(label(ask(verifier, 'get_verification_key', circuit))).toBe('Error(Contract, #3401)')
+  }
+  for (const circuit of [5, 99, 4_294_967_295]) {
+    expect(label(ask(verifier, 'get_verification_key', circuit))).toBe('Error(WasmVm, InvalidAction)')
+  }
+})
+
+it('stores the verification keys in the instance entry of the verifier', () => {
+  const { contracts } = genesisContracts(genesis)
+  expect((instanceOf(contracts.verifier).storage ?? []).map(({ key }) => scValToNative(key))).toEqual([
+    ['VerificationKey', 0],
+    ['VerificationKey', 1],
+    ['VerificationKey', 2],
+  ])
+  const entry = openNetwork().state.get(instanceKey(contracts.verifier).id)
+  if (!entry) throw new Error('no instance')
+  expect(entryBytes(entry)).toBe(5_544)
 })
 
 it('carries the interface in the code entry, where a client looks for it', () => {

@@ -3,14 +3,14 @@ import { StrKey } from '@stellar/stellar-sdk'
 import { describe, expect, it, vi } from 'vitest'
 import { loadWhenNeeded, ProofUnchecked, rememberVerdicts } from '#lib/devnet/host/proofs.ts'
 import { prover, standIn, verifyStandIn } from '#lib/prover/stand-in.ts'
-import { encodeField } from '#lib/wallet/grumpkin.ts'
+import { encodeField, encodePoint, G, multiply } from '#lib/wallet/grumpkin.ts'
 import { addressToField } from '#lib/wallet/keys.ts'
 import type { Statement } from '#lib/wallet/prover.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
 
 const token = StrKey.encodeContract(new Uint8Array(32).fill(1))
 const account = StrKey.encodeEd25519PublicKey(new Uint8Array(32).fill(2))
-const point = (fill: number) => new Uint8Array(64).fill(fill)
+const point = (scalar: number) => encodePoint(multiply(G, BigInt(scalar)))
 const field = (fill: number) => new Uint8Array(32).fill(fill)
 const addressField = (address: string) => encodeField(addressToField(address))
 const key = new Uint8Array(1_760)
@@ -85,6 +85,19 @@ describe('a stand-in proof', () => {
     expect(verifyStandIn('transfer', inputs, proof, key)).toBe(false)
     expect(verifyStandIn('register', inputs, proof.with(14_591, 1), key)).toBe(false)
     expect(verifyStandIn('register', inputs, proof.subarray(0, 14_591), key)).toBe(false)
+  })
+})
+
+describe('a stand-in proof of a statement that no circuit accepts', () => {
+  const [identity, offCurve] = [new Uint8Array(64), new Uint8Array(64).fill(1)]
+  it.each<[string, Statement, boolean]>([
+    ['a registered key off the curve', { ...register, y: offCurve }, false],
+    ['the identity as a registered key', { ...register, pvk: identity }, false],
+    ['an ephemeral key that is the identity', { ...transfer, payload: { ...payload, r_e_point: identity } }, false],
+    ['a commitment off the curve', { ...withdraw, payload: { ...payload, c_spend_new: offCurve } }, false],
+    ['a commitment that is the identity', { ...withdraw, payload: { ...payload, c_spend_new: identity } }, true],
+  ])('is judged like a proof: %s', (_, statement, isValid) => {
+    expect(verifyStandIn(statement.circuit, publicInputs(statement), standIn(statement), key)).toBe(isValid)
   })
 })
 

@@ -15,7 +15,6 @@ import { devnetKeys } from '#lib/devnet/apply/keys.ts'
 import type { Ledger } from '#lib/devnet/apply/ledger.ts'
 import { codeKey, instanceKey } from '#lib/devnet/host/entry-key.ts'
 import { loadWhenNeeded } from '#lib/devnet/host/proofs.ts'
-import { verificationKeyKey } from '#lib/devnet/host/verifier-registry.ts'
 import { readAccount, withBalance, writeAccount } from '#lib/devnet/state/account.ts'
 import { accountKey } from '#lib/devnet/state/ledger-key.ts'
 import { STAND_IN_KEYS } from '#lib/prover/stand-in.ts'
@@ -145,7 +144,7 @@ describe('an internal fault of the ledger', () => {
     if (executable?.type !== 'scvContractInstance') throw new Error('no verifier')
     if (executable.instance.executable.type !== 'contractExecutableWasm') throw new Error('no code')
     const code = codeKey(executable.instance.executable.wasmHash.value)
-    const read = [instanceKey(verifier), code, verificationKeyKey(verifier, 2)].map(({ key }) => key)
+    const read = [instanceKey(verifier), code].map(({ key }) => key)
     const operation = new Contract(verifier).call(
       'verify_proof',
       nativeToScVal(2, { type: 'u32' }),

@@ -4,10 +4,12 @@ import { contractError } from './host-error.ts'
 import { variant } from './instance.ts'
 import { u32 } from './scval.ts'
 
-export const auditorKeyKey = (contract: string, auditorId: number) =>
-  contractDataKey(contract, variant('AuditorKey', u32(auditorId)))
+const DAY = 17_280
 
-/** The auditor registry's interface, read-only: its keys are set at genesis. */
+export const auditorKeyKey = (contract: string, auditorId: number) =>
+  contractDataKey(contract, variant('Key', u32(auditorId)))
+
+/** The read-only interface of the auditor registry. Its keys are set at genesis. */
 export const auditorRegistry: Contract = new Map(
   Object.entries<ContractFunction>({
     get_key: contractFunction({
@@ -15,8 +17,10 @@ export const auditorRegistry: Contract = new Map(
       returns: 'point',
       instructions: 400_000,
       run: ({ contract, storage }, { auditor_id }) => {
-        const data = storage.get(auditorKeyKey(contract, auditor_id))?.data
+        const key = auditorKeyKey(contract, auditor_id)
+        const data = storage.get(key)?.data
         if (data?.type !== 'contractData') throw contractError(3301, `auditor ${auditor_id} is not registered`)
+        storage.extend(key, 29 * DAY, 30 * DAY)
         return data.contractData.val
       },
     }),

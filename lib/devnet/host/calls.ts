@@ -51,6 +51,7 @@ export function openCalls(environment: {
     contract: frame.contract,
     ledger,
     storage,
+    spend,
     requireAuth: (address) => {
       // A contract needs no entry for what it calls itself.
       if (address !== invoker) authorisation.require(address, frame)

@@ -15,6 +15,8 @@ export interface Call extends Instance {
   /** Calls another contract, which sees this one as an authorised invoker. */
   invoke(contract: string, name: string, args: xdr.ScVal[]): xdr.ScVal
   publish(topics: xdr.ScVal[], data: xdr.ScVal): void
+  /** Charges instructions beyond those that the function declares. @throws Error(Budget, ExceededLimit) */
+  spend(instructions: number): void
 }
 
 /** The types of parameters: their names in the interface, and the values that a handler receives. */

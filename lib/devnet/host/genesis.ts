@@ -14,7 +14,7 @@ import { BUILT_IN } from './contracts.ts'
 import { codeKey, contractData, type EntryKey, instanceKey } from './entry-key.ts'
 import { variant } from './instance.ts'
 import { address, bytes, string, struct, symbol, u32 } from './scval.ts'
-import { verificationKeyKey } from './verifier-registry.ts'
+import { verificationKeyName } from './verifier-registry.ts'
 
 export interface Genesis {
   readonly passphrase: string
@@ -36,8 +36,8 @@ export interface GenesisContracts {
 }
 
 /**
- * The entries that the contracts have from the first ledger on: instances, code, the verification keys and the
- * key of auditor 0. They live as long as the network allows. Ids depend on passphrase and asset only.
+ * The contracts' entries in the first ledger: instances, code, and the key of auditor 0. They live as long as the network
+ * allows, except for the auditor's key, which has the life of a new entry. Contract ids depend on passphrase and asset only.
  */
 export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; contracts: GenesisContracts } {
   const { passphrase, asset, ledger } = genesis
@@ -54,6 +54,12 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
     lastModified: ledger.sequence,
     liveUntil: ledger.sequence + NETWORK_LIMITS.maximumTtl - 1,
   })
+  // The keys of a map ascend.
+  const verificationKeys = CIRCUIT_NAMES.toSorted((left, right) => CIRCUIT_TYPES[left] - CIRCUIT_TYPES[right]).map(
+    (name): [xdr.ScVal, xdr.ScVal] => [verificationKeyName(CIRCUIT_TYPES[name]), bytes(genesis.verificationKeys[name])],
+  )
+  // As after a deployment: the first registration pays for a longer life.
+  const firstLiveUntil = ledger.sequence + NETWORK_LIMITS.persistentTtl - 1
   const value = (key: EntryKey, val: xdr.ScVal) => store(key, contractData(key, val))
   const instance = (contract: string, executable: xdr.ContractExecutable, settings: [xdr.ScVal, xdr.ScVal][]) =>
     value(instanceKey(contract), instanceOf(executable, settings))
@@ -68,12 +74,9 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
     entries: [
       instance(contracts.native, assetExecutable, assetSettings(Asset.native())),
       instance(contracts.underlying, assetExecutable, assetSettings(asset)),
-      ...builtIn('verifier-registry', contracts.verifier, []),
-      ...CIRCUIT_NAMES.map((name) =>
-        value(verificationKeyKey(contracts.verifier, CIRCUIT_TYPES[name]), bytes(genesis.verificationKeys[name])),
-      ),
+      ...builtIn('verifier-registry', contracts.verifier, verificationKeys),
       ...builtIn('auditor-registry', contracts.auditor, []),
-      value(auditorKeyKey(contracts.auditor, 0), bytes(genesis.auditorKey)),
+      { ...value(auditorKeyKey(contracts.auditor, 0), bytes(genesis.auditorKey)), liveUntil: firstLiveUntil },
       ...builtIn('confidential-token', contracts.token, [
         [variant('AddressAsField'), bytes(encodeField(addressToField(contracts.token)))],
         [variant('Auditor'), address(contracts.auditor)],

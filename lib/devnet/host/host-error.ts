@@ -1,6 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 
-type HostErrorKind = 'WasmVm' | 'Context' | 'Storage' | 'Crypto' | 'Budget' | 'Value' | 'Auth'
+type HostErrorKind = 'WasmVm' | 'Context' | 'Storage' | 'Object' | 'Crypto' | 'Budget' | 'Value' | 'Auth'
 type HostErrorCode =
   | 'InvalidInput'
   | 'MissingValue'

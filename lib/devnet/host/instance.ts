@@ -8,7 +8,9 @@ import type { Storage } from './storage.ts'
 export interface Instance {
   /** A value by the name of its key, which is a symbol or a vector of one symbol; undefined if there is none. */
   setting(name: string): xdr.ScVal | undefined
-  /** Replaces a value, under the key that it has. */
+  /** The value under this key, or undefined. */
+  value(key: xdr.ScVal): xdr.ScVal | undefined
+  /** Replaces a value under its present key. */
   set(name: string, val: xdr.ScVal): void
   extendInstance(threshold: number, extendTo: number): void
 }
@@ -31,6 +33,7 @@ export function openInstance(
     executable,
     instance: {
       setting: (name) => read().storage?.find((entry) => nameOf(entry) === name)?.val,
+      value: (wanted) => read().storage?.find(({ key }) => key.equals(wanted))?.val,
       set: (name, val) => {
         const entries = (read().storage ?? []).map((entry) =>
           nameOf(entry) === name ? new xdr.ScMapEntry({ key: entry.key, val }) : entry,

@@ -1,78 +1,109 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { CircuitName } from '#lib/prover/circuits.ts'
-import { decodePoint, isField } from '#lib/wallet/grumpkin.ts'
-import { contractError } from '../host-error.ts'
+import { contractError, hostError } from '../host-error.ts'
 import { bytes, bytesOf, fieldsOf, struct } from '../scval.ts'
 
 /** Points and fields of a payload by their names in interface 0.8.0. */
 export type Payload = Record<string, Uint8Array>
 
-const FIELDS: Readonly<Record<CircuitName, readonly string[]>> = {
-  register: ['pvk', 'y'],
-  transfer: [
-    'b_tilde',
-    'b_tilde_aud_s',
-    'c_spend_new',
-    'c_transfer',
-    'r_e_point',
-    'r_tilde_aud_r',
-    'r_tilde_aud_s',
-    'sigma',
-    'v_tilde',
-    'v_tilde_aud_r',
-    'v_tilde_aud_s',
-  ],
-  withdraw: ['b_tilde', 'b_tilde_aud_s', 'c_spend_new', 'r_e_point', 'r_tilde_aud_s', 'sigma'],
+/** The fields of each payload and their sizes in bytes: 64 for a point, 32 for a field element. */
+const FIELDS: Readonly<Record<CircuitName, Readonly<Record<string, 32 | 64>>>> = {
+  register: { pvk: 64, y: 64 },
+  transfer: {
+    b_tilde: 32,
+    b_tilde_aud_s: 32,
+    c_spend_new: 64,
+    c_transfer: 64,
+    r_e_point: 64,
+    r_tilde_aud_r: 32,
+    r_tilde_aud_s: 32,
+    sigma: 32,
+    v_tilde: 32,
+    v_tilde_aud_r: 32,
+    v_tilde_aud_s: 32,
+  },
+  withdraw: { b_tilde: 32, b_tilde_aud_s: 32, c_spend_new: 64, r_e_point: 64, r_tilde_aud_s: 32, sigma: 32 },
 }
-const POINTS: ReadonlySet<string> = new Set(['pvk', 'y', 'c_spend_new', 'c_transfer', 'r_e_point'])
 
 /**
- * Payload and proof of the `data` argument. Error #3507 unless it is a map of exactly these fields in these sizes, #3514
- * for a field element that is not canonical or a point that is not on the curve.
+ * Payload and proof of the `data` argument. Fields that the payload of this circuit does not have are dropped, as in the
+ * released contract. Errors of the host for anything but one well-formed value, #3507 for a value of another type, and
+ * for a field that is missing or has another size. Whether points and field elements are canonical is not checked here.
  */
 export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payload: Payload; proof: Uint8Array } {
-  const envelope = fieldsOf(decode(data))
-  const proof = bytesOf(envelope?.get('proof'))
-  const fields = fieldsOf(envelope?.get('payload'))
-  if (envelope?.size !== 2 || !proof || !fields) throw contractError(3507, 'data is not a map of payload and proof')
-
+  const value = decodeValue(data)
+  checkOrder(value)
+  const envelope = fieldsOf(value)
+  const [fields, proof] = [fieldsOf(envelope?.get('payload')), bytesOf(envelope?.get('proof'))]
+  if (!fields || !proof) throw contractError(3507, 'data is not a map of payload and proof')
   const payload: Payload = {}
-  for (const [name, value] of fields) {
-    const content = bytesOf(value)
-    if (content?.length !== (POINTS.has(name) ? 64 : 32)) throw contractError(3507, `${name} is malformed`)
+  for (const [name, size] of Object.entries(FIELDS[circuit])) {
+    const content = bytesOf(fields.get(name))
+    if (content?.length !== size) throw contractError(3507, `${name} is missing or malformed`)
     payload[name] = content
   }
-  if (fields.size !== FIELDS[circuit].length || !FIELDS[circuit].every((name) => name in payload)) {
-    throw contractError(3507, `payload does not have the fields of a ${circuit}`)
-  }
-  for (const [name, content] of Object.entries(payload)) checkEncoding(name, content)
   return { payload, proof }
+}
+
+/** The payload fields that are part of an event in interface 0.8.0. */
+export function selectFields(payload: Payload, names: readonly string[]): Record<string, xdr.ScVal> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const content = payload[name]
+      return content ? [[name, bytes(content)]] : []
+    }),
+  )
 }
 
 const COMMITMENTS: ReadonlySet<string> = new Set(['c_spend_new', 'c_transfer'])
 
-/** The fields of a payload that the events of interface 0.8.0 have: all but the commitments. */
-export function disclosed(payload: Payload, besides: Record<string, xdr.ScVal> = {}): xdr.ScVal {
-  const fields = Object.entries(payload).filter(([name]) => !COMMITMENTS.has(name))
-  return struct({ ...besides, ...Object.fromEntries(fields.map(([name, content]) => [name, bytes(content)])) })
+/** The data of the event of a transfer or a withdrawal: all of the payload but the commitments. */
+export function eventData(payload: Payload, others: Record<string, xdr.ScVal> = {}): xdr.ScVal {
+  const names = Object.keys(payload).filter((name) => !COMMITMENTS.has(name))
+  return struct({ ...others, ...selectFields(payload, names) })
 }
 
-function decode(data: Uint8Array): xdr.ScVal | undefined {
+/** Decodes the one value in `data`. The host has an error for bytes that are no value and one for bytes after a value. */
+function decodeValue(data: Uint8Array): xdr.ScVal {
+  const values: xdr.ScVal[] = []
+  const counting = {
+    name: 'ScVal',
+    schema: xdr.ScVal.schema,
+    fromXdrObject: (wire: Parameters<typeof xdr.ScVal.fromXdrObject>[0]) => {
+      values.push(xdr.ScVal.fromXdrObject(wire))
+      return wire
+    },
+  }
+  let isComplete = true
   try {
-    return xdr.ScVal.fromXdr(data)
+    xdr.decodeStream(counting as unknown as typeof xdr.ScVal, data)
   } catch {
-    return undefined
+    isComplete = false
+  }
+  const [value, ...others] = values
+  if (!value) throw hostError('Context', 'ExceededLimit', 'failed to deserialize the value in data')
+  if (others.length > 0 || !isComplete) throw hostError('Value', 'InvalidInput', 'data has bytes after its value')
+  return value
+}
+
+/** Error(Object, InvalidInput) for a map, at any depth, whose keys do not ascend. */
+function checkOrder(value: xdr.ScVal): void {
+  if (value.type === 'scvVec') for (const item of value.vec ?? []) checkOrder(item)
+  if (value.type !== 'scvMap') return
+  let previous: xdr.ScVal | undefined
+  for (const { key, val } of value.map ?? []) {
+    if (previous && compare(previous, key) >= 0)
+      throw hostError('Object', 'InvalidInput', 'the keys of a map do not ascend')
+    previous = key
+    checkOrder(key)
+    checkOrder(val)
   }
 }
 
-function checkEncoding(name: string, content: Uint8Array): void {
-  if (!POINTS.has(name)) {
-    if (!isField(content)) throw contractError(3514, `${name} is not a canonical field element`)
-    return
+/** By type, then by content: text by its bytes, everything else by its XDR. */
+function compare(left: xdr.ScVal, right: xdr.ScVal): number {
+  if (left.type === 'scvSymbol' && right.type === 'scvSymbol') {
+    return Buffer.compare(Buffer.from(left.value.toString()), Buffer.from(right.value.toString()))
   }
-  try {
-    decodePoint(content)
-  } catch {
-    throw contractError(3514, `${name} is not a canonical point of the curve`)
-  }
+  return Buffer.compare(left.toXdr(), right.toXdr())
 }

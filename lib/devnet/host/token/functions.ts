@@ -50,7 +50,16 @@ export const confidentialToken: Contract = new Map(
       },
     }),
     get_spender_delegation: withoutDelegation({ account: 'address', spender: 'address' }),
-    revoke_spender: withoutDelegation({ account: 'address', spender: 'address' }),
+    revoke_spender: contractFunction({
+      parameters: { account: 'address', spender: 'address' },
+      returns: 'void',
+      instructions: READ,
+      run: (call, { account, spender }) => {
+        call.requireAuth(account)
+        readAccount(call, account)
+        throw contractError(3504, `no delegation to ${spender}`)
+      },
+    }),
     confidential_transfer_from: withoutDelegation({
       spender: 'address',
       from: 'address',

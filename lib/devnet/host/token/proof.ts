@@ -1,8 +1,10 @@
+import { isCanonical } from '#lib/wallet/grumpkin.ts'
 import type { Statement } from '#lib/wallet/prover.ts'
 import { CIRCUIT_TYPES, publicInputs } from '#lib/wallet/statement.ts'
 import type { Call } from '../contract-function.ts'
 import { contractError } from '../host-error.ts'
 import { addressOf, boolOf, bytes, bytesOf, u32 } from '../scval.ts'
+import type { Payload } from './call-data.ts'
 
 /** The address that the constructor set; `code` is the error for a token that has none. */
 export function setting(call: Call, name: 'UnderlyingAsset' | 'Verifier' | 'Auditor', code: number): string {
@@ -20,9 +22,20 @@ export function auditorKey(call: Call, auditorId: number): Uint8Array {
   return key
 }
 
-/** Error #3506 unless the proof was made for this statement: the state as it is now, and this payload. */
-export function checkProof(call: Call, statement: Statement, proof: Uint8Array): void {
+/** Error #3511 for a token that does not store its own address as a field element. */
+export function requireAddressAsField(call: Call): void {
+  if (!call.setting('AddressAsField')) throw contractError(3511, 'AddressAsField is not set')
+}
+
+/**
+ * Error #3514 for a word of the payload that is not a canonical field element, then #3506 unless the proof was made for
+ * this statement: the present state and this payload. Whether a point is on the curve is left to the proof.
+ */
+export function checkProof(call: Call, payload: Payload, statement: Statement, proof: Uint8Array): void {
+  for (const [name, content] of Object.entries(payload)) {
+    if (!isCanonical(content)) throw contractError(3514, `${name} is not canonical`)
+  }
   const inputs = [u32(CIRCUIT_TYPES[statement.circuit]), bytes(publicInputs(statement)), bytes(proof)]
-  const proven = boolOf(call.invoke(setting(call, 'Verifier', 3509), 'verify_proof', inputs))
-  if (proven !== true) throw contractError(3506, 'invalid proof')
+  const isValid = boolOf(call.invoke(setting(call, 'Verifier', 3509), 'verify_proof', inputs))
+  if (isValid !== true) throw contractError(3506, 'invalid proof')
 }
