@@ -1,9 +1,9 @@
 import { readConfidentialAccount } from './account.ts'
 import { addOpenings, NOTHING, type Opening, opens } from './commitment.ts'
-import { decryptBalance, decryptTransfer } from './decryption.ts'
+import { decryptAllowance, decryptBalance, decryptTransfer } from './decryption.ts'
 import type { Deployment } from './deployment.ts'
 import { type AccountEvent, readAccountEvents } from './events.ts'
-import type { Holder } from './keys.ts'
+import { deriveDelegationKey, type Holder } from './keys.ts'
 import { WalletError } from './wallet-error.ts'
 
 /** The openings of an account's two commitments. Only what is spendable can be paid out; `merge` moves the rest there. */
@@ -12,7 +12,7 @@ export interface Balance {
   receiving: Opening
 }
 
-/** A balance and the place in the ledger's events up to which it is known. Secret: it shows what the account holds. */
+/** A balance and the cursor of the last event it includes. Secret: it shows what the account holds. */
 export interface SyncedBalance extends Balance {
   cursor: string
 }
@@ -20,7 +20,7 @@ export interface SyncedBalance extends Balance {
 /** The balance of a freshly registered account. */
 export const EMPTY: Balance = { spendable: NOTHING, receiving: NOTHING }
 
-/** An address and its viewing keys: enough to read an account, not to spend. */
+/** An address and its viewing key: enough to read an account, not to spend. */
 type Viewer = Pick<Holder, 'address'> & { keys: Pick<Holder['keys'], 'vk'> }
 
 /**
@@ -30,11 +30,9 @@ type Viewer = Pick<Holder, 'address'> & { keys: Pick<Holder['keys'], 'vk'> }
 const ROUNDS = 5
 
 /**
- * Rebuilds the balance of an account from its events since it was `known` (by default all that the RPC keeps, seven days
- * as a rule), and proves it against the commitments of the ledger entry.
- *
- * WalletError `not-registered` if the account is not registered; `history-incomplete` if the events do not account for its balance, because
- * older ones are no longer kept or because something happened that this wallet does not follow (a revoked spender).
+ * Rebuilds the balance of an account from its events after `known` (by default from all that the RPC keeps, usually seven
+ * days), and checks it against the commitments in the account's entry.
+ * @throws WalletError `not-registered`, or `history-incomplete` if the RPC no longer keeps all the events
  */
 export async function syncBalance(
   deployment: Deployment,
@@ -43,22 +41,31 @@ export async function syncBalance(
 ): Promise<SyncedBalance> {
   let balance: Balance = known ?? EMPTY
   let since = known?.cursor
+  let differing: string[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
     const { events, cursor } = await readAccountEvents(deployment, account.address, since)
     balance = events.reduce((before, event) => applyEvent(account, before, event), balance)
     const entry = await readConfidentialAccount(deployment.rpc, deployment.token, account.address)
     if (!entry) throw new WalletError('not-registered', `${account.address} has no confidential account`)
-    if (opens(balance.spendable, entry.spendable) && opens(balance.receiving, entry.receiving)) {
-      return { spendable: balance.spendable, receiving: balance.receiving, cursor }
-    }
+    const { spendable, receiving } = balance
+    differing = [
+      ...(opens(spendable, entry.spendable) ? [] : ['spendable']),
+      ...(opens(receiving, entry.receiving) ? [] : ['receiving']),
+    ]
+    if (differing.length === 0) return { spendable, receiving, cursor }
     since = cursor
   }
-  throw new WalletError('history-incomplete', `the events at hand do not account for the balance of ${account.address}`)
+  const names = differing.join(' and ')
+  throw new WalletError(
+    'history-incomplete',
+    `the events do not account for the ${names} balance of ${account.address}`,
+  )
 }
 
 /**
  * The balance after one of the account's events, in ledger order. Outgoing operations are checkpoints: they carry the
- * whole new balance for its owner, so that nothing before them matters to what is spendable.
+ * whole spendable balance for its owner, so earlier events no longer matter to it. A merge, a revoked delegation and a
+ * clawback change the opening that the wallet already has.
  */
 export function applyEvent({ address, keys: { vk } }: Viewer, balance: Balance, event: AccountEvent): Balance {
   const [first, second, third] = event.addresses
@@ -78,6 +85,10 @@ export function applyEvent({ address, keys: { vk } }: Viewer, balance: Balance, 
     case 'withdraw':
     case 'set_spender':
       return first === address ? checkpoint(balance, vk, event) : balance
+    case 'revoke_spender':
+      return first === address && second !== undefined ? revoke(balance, vk, second, event) : balance
+    case 'clawback':
+      return first === address ? clawBack(balance, event) : balance
     default:
       return balance
   }
@@ -94,6 +105,20 @@ function receive(balance: Balance, received: Opening | undefined): Balance {
 
 function checkpoint(balance: Balance, vk: bigint, event: AccountEvent): Balance {
   return { ...balance, spendable: decryptBalance(vk, event.fields) ?? balance.spendable }
+}
+
+/** Adds the rest of a delegation's escrow. Its commitment comes back unchanged, so its blinding is added too. */
+function revoke(balance: Balance, vk: bigint, spender: string, event: AccountEvent): Balance {
+  const rest = decryptAllowance(deriveDelegationKey(vk, spender), event.fields)
+  return rest ? { ...balance, spendable: addOpenings(balance.spendable, rest) } : balance
+}
+
+/** A clawback merges and then subtracts a public amount. */
+function clawBack(balance: Balance, event: AccountEvent): Balance {
+  const { amount } = event.fields
+  if (typeof amount !== 'bigint') return balance
+  const { spendable, receiving } = merge(balance)
+  return { spendable: { ...spendable, value: spendable.value - amount }, receiving }
 }
 
 function depositOf(event: AccountEvent): Opening | undefined {

@@ -1,4 +1,4 @@
-import { add, decodePoint, G, H, multiply, ORDER, type Point } from './grumpkin.ts'
+import { add, decodePoint, FIELD, G, H, multiply, ORDER, type Point } from './grumpkin.ts'
 import { WalletError } from './wallet-error.ts'
 
 /** Amounts and balances are base units, 0 ≤ v < 2^127 (range constraints of every circuit). */
@@ -33,6 +33,19 @@ export function opens(opening: Opening, commitment: Uint8Array): boolean {
 export function checkAmount(amount: bigint): bigint {
   if (amount < 0n || amount >= AMOUNT_LIMIT) throw new WalletError('malformed', 'the amount is out of range')
   return amount
+}
+
+/**
+ * Blindings add up modulo the group order, which is larger than the field of the circuits: no circuit takes a blinding in
+ * [FIELD, ORDER). A folded blinding lies there once in 2^127 times; any blinding that is added to it moves it out.
+ * @throws WalletError `unspendable`
+ */
+export function checkBlinding({ blinding }: Opening): void {
+  if (blinding < FIELD) return
+  throw new WalletError(
+    'unspendable',
+    'no proof can be made for the blinding of the spendable balance: receive a confidential transfer, merge it, and try again',
+  )
 }
 
 /** The balance less the amount; WalletError `balance-too-low` if the balance does not cover the amount. */

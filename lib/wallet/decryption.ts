@@ -8,8 +8,8 @@ import { WalletError } from './wallet-error.ts'
 export type Fields = Readonly<Record<string, unknown>>
 
 /**
- * The amount that a transfer brought its recipient, and the blinding that comes with it, read with the recipient's
- * `vk`. Undefined if the key is another's: an amount decrypted with it falls below 2^127 once in 2^127 times.
+ * The opening that a transfer added to its recipient's receiving balance, from the recipient's `vk`. Undefined for
+ * another key: an amount decrypted with it is less than 2^127 only once in 2^127 times.
  */
 export function decryptTransfer(vk: bigint, fields: Fields): Opening | undefined {
   const secret = sharedSecret(vk, bytesOf(fields, 'r_e_point', 'r_e'))
@@ -18,11 +18,21 @@ export function decryptTransfer(vk: bigint, fields: Fields): Opening | undefined
   return plausible({ value, blinding: hash(TAG.transferBlinding, secret, salt) })
 }
 
-/** The balance that a transfer or withdrawal left its sender, from the sender's `vk`; undefined if it is another's. */
+/** The sender's balance after a transfer, a withdrawal or a delegation, from the sender's `vk`; undefined for another key. */
 export function decryptBalance(vk: bigint, fields: Fields): Opening | undefined {
   const salt = fieldOf(fields, 'sigma')
   const value = unmask(fields, hash(TAG.balance, vk, salt), 'b_tilde')
   return plausible({ value, blinding: hash(TAG.spendBlinding, vk, salt) })
+}
+
+/**
+ * The opening of an allowance, from the key of its delegation and the fields `a_tilde` and `allowance_salt`, which the
+ * delegation's entry and the event of its revocation have. Undefined for another delegation's key.
+ */
+export function decryptAllowance(delegationKey: bigint, fields: Fields): Opening | undefined {
+  const salt = fieldOf(fields, 'allowance_salt')
+  const value = unmask(fields, hash(TAG.allowance, delegationKey, salt), 'a_tilde')
+  return plausible({ value, blinding: hash(TAG.allowanceBlinding, delegationKey, salt) })
 }
 
 /** A spender's transfer is salted by the allowance's new salt. */
@@ -35,7 +45,7 @@ const unmask = (fields: Fields, by: bigint, ...names: string[]): bigint =>
 
 const fieldOf = (fields: Fields, ...names: string[]): bigint => decodeField(bytesOf(fields, ...names))
 
-/** The first of these names that is there; WalletError `malformed` if none is. */
+/** The first of these fields that is present; WalletError `malformed` if none is. */
 function bytesOf(fields: Fields, ...names: string[]): Uint8Array {
   for (const name of names) {
     const value = fields[name]

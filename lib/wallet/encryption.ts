@@ -1,4 +1,4 @@
-import { checkAmount, commit, decodeKey, type Opening, subtractAmount } from './commitment.ts'
+import { checkAmount, checkBlinding, commit, decodeKey, type Opening, subtractAmount } from './commitment.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import type { ConfidentialKeys } from './keys.ts'
 import { hash, lanes, TAG } from './poseidon.ts'
@@ -71,6 +71,7 @@ export function sharedSecret(secret: bigint, key: Uint8Array): bigint {
 
 /** The common part of transfer and withdrawal: the new balance, for its owner and for the owner's auditor. */
 function spend({ keys, opening, amount, auditorSender, salt }: Spend) {
+  checkBlinding(opening)
   const next = {
     value: subtractAmount(checkAmount(opening.value), amount),
     blinding: hash(TAG.spendBlinding, keys.vk, salt),

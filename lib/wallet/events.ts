@@ -52,7 +52,11 @@ function filtersFor(token: string, address: string): rpc.Api.EventFilter[] {
     [symbol('transfer'), '*', own],
     [symbol('spender_transfer'), '*', '*', own],
   ]
-  return [outgoing, incoming].map((topics) => ({ type: 'contract', contractIds: [token], topics }))
+  const folded = [
+    [symbol('revoke_spender'), own, '*'],
+    [symbol('clawback'), own],
+  ]
+  return [outgoing, incoming, folded].map((topics) => ({ type: 'contract', contractIds: [token], topics }))
 }
 
 function decodeEvent(event: rpc.Api.EventResponse): AccountEvent {

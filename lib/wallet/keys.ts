@@ -61,6 +61,11 @@ export function importKeys(sk: bigint, token: string): ConfidentialKeys {
   return keys
 }
 
+/** The viewing key of an owner's delegations to a spender (G… or C…), the same for all delegations of the pair. */
+export function deriveDelegationKey(vk: bigint, spender: string): bigint {
+  return hash(TAG.delegationKey, vk, addressToField(spender))
+}
+
 export function openHolder(signer: Keypair, token: string): Holder {
   return { address: signer.publicKey(), signer, keys: deriveKeys(signer, token) }
 }

@@ -5,14 +5,19 @@ import { FIELD } from './grumpkin.ts'
 export const TAG = {
   address: 1n,
   viewingKey: 2n,
+  delegationKey: 3n,
   spendBlinding: 4n,
   transferBlinding: 5n,
   transferAmount: 6n,
   balance: 7n,
+  allowance: 8n,
+  allowanceBlinding: 9n,
+  delegationEscrow: 10n,
   auditorSender: 11n,
   auditorRecipient: 12n,
   sharedSecret: 13n,
   ephemeral: 14n,
+  allowanceEscrow: 17n,
 } as const
 
 /** Poseidon2 over the coordinate field; throws RangeError for an input that is no canonical field element. */

@@ -97,8 +97,10 @@ export function startFrom(account: ConfidentialAccount, holder: Holder, opening:
   if (Buffer.compare(account.spendingKey, holder.keys.spendingKey) !== 0) {
     throw new WalletError('other-keys', 'the account is registered with other confidential keys')
   }
-  if (!opens(opening, account.spendable))
-    throw new WalletError('balance-changed', 'the confidential balance has changed')
+  if (!opens(opening, account.spendable)) {
+    const reason = 'the spendable balance on the ledger is not that of the opening: synchronise and try again'
+    throw new WalletError('balance-changed', reason)
+  }
   return { spendable: account.spendable, opening }
 }
 

@@ -10,6 +10,8 @@ export type WalletErrorCode =
   | 'balance-changed'
   /** the confidential balance is less than the amount */
   | 'balance-too-low'
+  /** no circuit accepts the opening's blinding: receive a confidential transfer and merge it */
+  | 'unspendable'
   /** the events do not add up to the account's balance */
   | 'history-incomplete'
   /** the simulation failed; see `contractError` */

@@ -1,10 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { applyEvent, type Balance, EMPTY } from '#lib/wallet/balance.ts'
-import { opens } from '#lib/wallet/commitment.ts'
+import { commit, opens } from '#lib/wallet/commitment.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from '#lib/wallet/encryption.ts'
 import type { AccountEvent } from '#lib/wallet/events.ts'
-import { add, decodePoint, encodePoint, G, IDENTITY, multiply, type Point } from '#lib/wallet/grumpkin.ts'
-import { drawSalt, type Holder } from '#lib/wallet/keys.ts'
+import {
+  add,
+  decodePoint,
+  encodeField,
+  encodePoint,
+  FIELD,
+  G,
+  IDENTITY,
+  multiply,
+  type Point,
+} from '#lib/wallet/grumpkin.ts'
+import { addressToField, drawSalt, type Holder } from '#lib/wallet/keys.ts'
+import { hash, TAG } from '#lib/wallet/poseidon.ts'
 import { auditor, holder, seeded } from './fixtures.ts'
 
 const employer = holder('employer')
@@ -150,6 +161,59 @@ describe('a balance follows the ledger', () => {
     to.expectBalance(0n, 40n)
     expect(to.state.balance.receiving).toEqual(transferred)
     from.expectBalance(0n, 0n)
+  })
+
+  test('through a delegation, whose rest comes back when it is revoked', () => {
+    const own = account(employer)
+    deposit(own, 100n)
+    merge(own)
+    const spender = contractor.address
+    const { payload } = encryptWithdrawal({
+      keys: employer.keys,
+      opening: own.state.balance.spendable,
+      amount: 60n,
+      auditorSender: key,
+      salt: drawSalt(random),
+    })
+    own.state.spendable = point(payload, 'c_spend_new')
+    const { c_spend_new, ...emitted } = payload
+    own.see('set_spender', [own.address, spender], { ...emitted, live_until_ledger: 9 })
+    own.expectBalance(40n, 0n)
+    const { entry, commitment } = allowance(25n)
+    own.state.spendable = add(own.state.spendable, commitment)
+    own.see('revoke_spender', [own.address, spender], entry)
+    own.expectBalance(65n, 0n)
+  })
+
+  /** What is left of a delegation from the employer to the contractor, as its entry and its commitment have it. */
+  function allowance(value: bigint) {
+    const dvk = hash(TAG.delegationKey, employer.keys.vk, addressToField(contractor.address))
+    const salt = drawSalt(random)
+    const opening = { value, blinding: hash(TAG.allowanceBlinding, dvk, salt) }
+    const a_tilde = encodeField((value + hash(TAG.allowance, dvk, salt)) % FIELD)
+    return { entry: { a_tilde, allowance_salt: encodeField(salt) }, commitment: commit(opening) }
+  }
+
+  test('and not the revocation of a delegation that was given to it', () => {
+    const spender = account(contractor)
+    deposit(spender, 10n)
+    spender.see('revoke_spender', [employer.address, spender.address], allowance(25n).entry)
+    spender.expectBalance(0n, 10n)
+  })
+
+  test('through a clawback, which merges and subtracts a public amount', () => {
+    const [from, to] = [account(employer), account(contractor)]
+    deposit(from, 1_000n)
+    merge(from)
+    for (const amount of [300n, 20n]) {
+      transfer(from, employer, to, contractor, amount)
+      if (amount === 300n) merge(to)
+    }
+    to.expectBalance(300n, 20n)
+    to.state.spendable = add(add(to.state.spendable, to.state.receiving), multiply(G, 45n).negate())
+    to.state.receiving = IDENTITY
+    to.see('clawback', [to.address], { amount: 45n })
+    to.expectBalance(275n, 0n)
   })
 
   test('and not what concerns others', () => {

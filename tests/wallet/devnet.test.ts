@@ -116,6 +116,7 @@ describe('on a ledger', () => {
     })
     await expect(syncBalance({ ...deployment, rpc: forgetful }, poor)).rejects.toMatchObject({
       code: 'history-incomplete',
+      message: `the events do not account for the receiving balance of ${address(poor)}`,
     })
     expect((await sync(poor)).receiving.value).toBe(USDC)
   })
@@ -159,7 +160,12 @@ describe('on a ledger', () => {
     expect(simulation).toMatchObject({ error: expect.stringContaining('Error(Contract, #3506)') })
     expect((await send(stale)).status).toBe('FAILED')
     expect((await sync(employer)).spendable).toEqual(first.next)
-    expect(await errorOf(buildTransfer(deployment, employer, transfer))).toMatchObject({ code: 'balance-changed' })
+    for (const build of [buildTransfer, buildWithdraw]) {
+      expect(await errorOf(build(deployment, employer, transfer))).toMatchObject({
+        code: 'balance-changed',
+        message: 'the spendable balance on the ledger is not that of the opening: synchronise and try again',
+      })
+    }
   })
 
   test('a contractor merges and withdraws', async () => {

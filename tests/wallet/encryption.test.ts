@@ -123,18 +123,6 @@ describe('a transfer', () => {
   })
 })
 
-test('the encrypted balance is that of the OpenZeppelin fixture encrypt_balance', () => {
-  const vk = 0x208fbdb70d2faacf04f987b54f12aeeaeb432acc29d650c86ce0f6275b958eb8n
-  const { payload } = encryptWithdrawal({
-    keys: { ...employer, vk },
-    opening: { value: 1000n, blinding: 0n },
-    amount: 0n,
-    auditorSender: senders.key,
-    salt: 1n,
-  })
-  expect(hex(field(payload, 'b_tilde'))).toBe('04d1659db899a50a94dcfc54a18b8adaf6e9e8e3046bd11893fbd4a86a7c579c')
-})
-
 test('a withdrawal leaves a balance that only owner and auditor read', () => {
   const { payload, next } = encryptWithdrawal({
     keys: employer,
@@ -174,6 +162,30 @@ describe('commitments', () => {
     const { next, transferred } = transfer(42n)
     const difference = commit(opening).subtract(add(commit(next), commit(transferred)))
     expect(difference.equals(multiply(H, opening.blinding - next.blinding - transferred.blinding))).toBe(true)
+  })
+})
+
+describe('a blinding in [FIELD, ORDER), which no circuit takes', () => {
+  const unspendable = { value: 1_000n, blinding: FIELD }
+  const spending = { keys: employer, amount: 7n, auditorSender: senders.key, salt: 5n }
+  const receiving = { viewingKey: contractor.viewingKey, auditorRecipient: recipients.key }
+
+  test('is named before anything is proved, with the remedy', () => {
+    for (const encrypt of [
+      () => encryptWithdrawal({ ...spending, opening: unspendable }),
+      () => encryptTransfer({ ...spending, ...receiving, opening: unspendable }),
+    ]) {
+      expect(encrypt).toThrow(
+        'no proof can be made for the blinding of the spendable balance: receive a confidential transfer, merge it, and try again',
+      )
+      expect(encrypt).toThrow(expect.objectContaining({ code: 'unspendable' }))
+    }
+    expect(() => encryptWithdrawal({ ...spending, opening: { value: 1_000n, blinding: FIELD - 1n } })).not.toThrow()
+  })
+
+  test('is moved out of the range by a transfer that is merged', () => {
+    const { transferred } = transfer(42n)
+    expect(() => encryptWithdrawal({ ...spending, opening: addOpenings(unspendable, transferred) })).not.toThrow()
   })
 })
 

@@ -20,28 +20,12 @@ const G_HEX =
   '083e7911d835097629f0067531fc15cafd79a89beecb39903f69572c636f4a5a1a7f5efaad7f315c25a918f30cc8d7333fccab7ad7c90f14de81bcc528f9935d'
 const H_HEX =
   '054aa86a73cb8a34525e5bbed6e43ba1198e860f5f3950268f71df4591bde402209dcfbf2cfb57f9f6046f44d71ac6faf87254afc7407c04eb621a6287cac126'
-/** OpenZeppelin's fixtures: viewing secrets and their public keys. */
-const PUBLIC_KEYS = [
-  [
-    '208fbdb70d2faacf04f987b54f12aeeaeb432acc29d650c86ce0f6275b958eb8',
-    '2e7421c0e86a4c8eed823edf851c364ecee448bf70eae2a95befe3dd9364cc450b060655740aabef84e7305bb886b75da8d258f346381f03925d69645292fe7a',
-  ],
-  [
-    '0ac6ade91aea36f4de35eb5a06a67e1b9c3dab9842479f1cce85caf826194ec2',
-    '01de20bfe21ad660e073b14a106feae4afce4e78a020953ca16b767e0615331b12cf407b75fccb5c7721c5fdadc3d1a22b5440e36b08fe52658ab885529e92fd',
-  ],
-] as const
-
 const number = (text: string): bigint => BigInt(`0x${text}`)
 
 describe('the group', () => {
   test('generators are those of the protocol', () => {
     expect(hex(encodePoint(G))).toBe(G_HEX)
     expect(hex(encodePoint(H))).toBe(H_HEX)
-  })
-
-  test.each(PUBLIC_KEYS)('the public key of %s', (secret, key) => {
-    expect(hex(encodePoint(multiply(H, number(secret))))).toBe(key)
   })
 
   test('has the order that scalars are reduced by', () => {
