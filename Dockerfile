@@ -4,6 +4,8 @@ ENV NEXT_TELEMETRY_DISABLED=1
 
 FROM base AS build
 COPY package.json package-lock.json ./
+# The workspace that generates the types of the API client.
+COPY tests/api/generator/package.json ./tests/api/generator/
 RUN npm ci
 COPY . .
 RUN BUILD_STANDALONE=1 npm run build && node lib/cli/database-template.ts

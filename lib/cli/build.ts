@@ -17,7 +17,12 @@ const SOURCES = [
 export function buildIfStale(): void {
   const built = modifiedAt('.next/BUILD_ID')
   if (SOURCES.flatMap((pattern) => globSync(pattern)).every((file) => modifiedAt(file) <= built)) return
-  const { status } = spawnSync(process.execPath, [nextProgram(), 'build'], {
+  run('tests/api/generator/client.ts')
+  run(nextProgram(), 'build')
+}
+
+function run(...args: string[]): void {
+  const { status } = spawnSync(process.execPath, args, {
     stdio: ['ignore', 'inherit', 'inherit'],
     env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1' },
   })
