@@ -17,6 +17,16 @@ export class DirectoryInUse extends Error {
   }
 }
 
+/** A database, or a folder under DATA_DIR, that another version of the service made. */
+export class OtherVersion extends Error {
+  constructor() {
+    super(
+      'this database belongs to another version of the service; until the first release there is no migration: remove DATA_DIR, or name an empty database',
+    )
+    this.name = 'OtherVersion'
+  }
+}
+
 const SQLITE_BUSY = 5
 
 /**

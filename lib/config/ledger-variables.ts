@@ -142,6 +142,10 @@ export const EMBEDDED_LEDGER = {
       about:
         'By how many ledgers each node behind its RPC lags, separated by commas. Requests go to the nodes in turn.',
     }),
+  DEVNET_HISTORY_LEDGERS: count(100, 200_000).default(17_280).meta({
+    about:
+      'How many ledgers its RPC keeps: transactions, events and ledgers before them are gone. On testnet 120,960, seven days.',
+  }),
   DEVNET_PROOFS: z.enum(['real', 'stand-in'], 'neither real nor stand-in').default('real').meta({
     about:
       'Which proofs it accepts: `real` ones, or a `stand-in`, which takes no time and does not show that a balance covers an amount.',

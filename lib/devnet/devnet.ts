@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { lockDirectory } from '#lib/config/data-directory.ts'
+import { lockDirectory, OtherVersion } from '#lib/config/data-directory.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
@@ -16,13 +17,20 @@ import { rpcMethods } from './rpc/methods.ts'
 import { openFriendbot } from './services/friendbot.ts'
 import { answerRequests } from './services/http-server.ts'
 import { readNetworkFile, writeNetworkFile } from './services/network-file.ts'
+import { encodeData } from './state/entry.ts'
 import type { LedgerContext } from './state/ledger-context.ts'
+import type { StoredEntry } from './state/state.ts'
 import { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
 export { devnetKeys } from './apply/keys.ts'
 export type { ProofMode } from './host/proofs.ts'
 export { generateIdentityKey, identityIssuer } from './services/identity.ts'
 export { type LedgerLimits, multiplyLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
+
+const HISTORY_LEDGERS = 17_280
+
+/** Increases with every change to the tables of the database, or to the JSON in them. */
+const STORE_FORMAT = 1
 
 /** Milliseconds between ledgers. */
 const PROFILES = { quick: 1_000, testnet: 5_000 } as const
@@ -46,6 +54,8 @@ export interface DevnetOptions {
   readonly passphrase: string
   /** the proofs that the verifier takes; stand-ins by default */
   readonly proofs?: ProofMode
+  /** how many ledgers clients can query; 17,280 by default, which is a day of testnet */
+  readonly historyLedgers?: number
   /** the room in a ledger; testnet's by default */
   readonly limits?: LedgerLimits
   /** answers what is below /idp */
@@ -133,26 +143,55 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   }
 }
 
-/** Opens the network that the directory holds, or makes one there. */
+/** Opens the network that the directory holds, or makes one there. @throws OtherVersion */
 function openNetwork(options: DevnetOptions & { closeMs: number; memory: number }, keys: DevnetKeys, proofs: Proofs) {
   const { directory, passphrase, closeMs, memory, limits = NETWORK_LEDGER_LIMITS, now = Date.now } = options
-  const kept = directory === null ? undefined : readNetworkFile(directory)
-  if (kept && kept.passphrase !== passphrase) {
-    throw new Error(`${directory} holds a network of another passphrase (DEVNET_PASSPHRASE): "${kept.passphrase}"`)
+  const { historyLedgers = HISTORY_LEDGERS } = options
+  const existing = directory === null ? undefined : readNetworkFile(directory)
+  if (existing && existing.passphrase !== passphrase) {
+    throw new Error(`${directory} holds a network of another passphrase (DEVNET_PASSPHRASE): "${existing.passphrase}"`)
   }
-  let deployment = kept?.deployment
+  if (existing && existing.version === undefined) throw new OtherVersion()
+  let deployment = existing?.deployment
   const genesis = (context: LedgerContext) => {
     const made = makeGenesis(context, keys, proofs.keys)
     deployment = made.deployment
-    if (directory !== null) writeNetworkFile(directory, { passphrase, deployment })
+    if (directory !== null) writeNetworkFile(directory, { passphrase, deployment, version: versionOf(made.entries) })
     return made.entries
   }
-  const ledger = openLedger({ directory, passphrase, verify: proofs.verify, limits, closeMs, memory, now, genesis })
-  if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
-  if (!holdsKeys(ledger, deployment, proofs)) {
-    throw new Error(`${directory} holds a network of other circuits, or of another DEVNET_PROOFS: remove it`)
+  const ledger = openLedger({
+    directory,
+    passphrase,
+    verify: proofs.verify,
+    limits,
+    closeMs,
+    historyLedgers,
+    memory,
+    now,
+    genesis,
+  })
+  try {
+    if (!deployment) throw new Error(`${directory} holds ledgers without a network.json`)
+    if (!holdsKeys(ledger, deployment, proofs)) {
+      throw new Error(`${directory} holds a network of other circuits, or of another DEVNET_PROOFS: remove it`)
+    }
+    if (
+      existing &&
+      existing.version !== versionOf(makeGenesis({ ...ledger.context(), sequence: 1 }, keys, proofs.keys).entries)
+    ) {
+      throw new OtherVersion()
+    }
+    return { ledger, deployment }
+  } catch (cause) {
+    ledger.stop()
+    throw cause
   }
-  return { ledger, deployment }
+}
+
+function versionOf(entries: readonly StoredEntry[]): string {
+  const hash = createHash('sha256').update(String(STORE_FORMAT))
+  for (const entry of entries) hash.update(`${entry.key}:${encodeData(entry)}:${entry.liveUntil}`)
+  return hash.digest('hex')
 }
 
 /** Whether the network's verifier has the verification keys of these proofs. */

@@ -22,6 +22,7 @@ export async function startLedger(
     profile: configuration.DEVNET_PROFILE,
     ...(configuration.DEVNET_CLOSE_MS !== undefined && { closeMs: configuration.DEVNET_CLOSE_MS }),
     lag: configuration.DEVNET_LAG,
+    historyLedgers: configuration.DEVNET_HISTORY_LEDGERS,
     passphrase: configuration.DEVNET_PASSPHRASE,
     proofs: configuration.DEVNET_PROOFS,
     identity: (request, response) => void answerIdentity?.(request, response),

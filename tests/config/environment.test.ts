@@ -185,6 +185,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   DEVNET_PROOFS: { good: itself('stand-in'), bad: ['none', 'REAL'] },
   DEVNET_PROFILE: { good: itself('testnet'), bad: ['fast', 'Testnet'] },
   DEVNET_LAG: { good: { 2: [2], '0, 3': [0, 3] }, bad: ['-1', '101', 'two', ','] },
+  DEVNET_HISTORY_LEDGERS: { good: { 100: 100, 120960: 120_960 }, bad: ['0', '99', '200001', 'all'] },
   DEVNET_CLOSE_MS: { good: { 50: 50, 20000: 20_000 }, bad: ['49', '20001', '1s'] },
   DEVNET_PASSPHRASE: { good: itself(Networks.TESTNET), bad: [Networks.PUBLIC] },
 }

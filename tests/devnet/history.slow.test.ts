@@ -4,21 +4,21 @@ import { Address, xdr } from '@stellar/stellar-sdk'
 import { expect, onTestFinished, test } from 'vitest'
 import { startDevnet } from '#lib/devnet/devnet.ts'
 import { openExpiry } from '#lib/devnet/state/expiry.ts'
-import { openHistory, RETENTION_LEDGERS } from '#lib/devnet/state/history.ts'
-import { memoryJournal } from '#lib/devnet/state/journal.ts'
+import { openHistory } from '#lib/devnet/state/history.ts'
 import { openState, type StoredEntry } from '#lib/devnet/state/state.ts'
 import { emptyRecord, keypair, openTestNetwork, passphrase } from './network-fixture.ts'
 
-test('history forgets what is older than the retention window, hashes included', () => {
-  const history = openHistory(memoryJournal())
+test('history drops ledgers and hashes that are older than its window', () => {
+  const window = 500
+  const history = openHistory(() => '', window)
   const hashOf = (sequence: number) => sequence.toString(16).padStart(64, '0')
   const extra = 10
-  for (let sequence = 1; sequence <= RETENTION_LEDGERS + extra; sequence += 1) {
+  for (let sequence = 1; sequence <= window + extra; sequence += 1) {
     const transaction = { hash: hashOf(sequence), ok: true, isSoroban: false, inclusionFee: '100', at: [0, 0] as const }
-    history.add({ ...emptyRecord(sequence), transactions: [transaction] }, { segment: 1, offset: 0 })
+    history.add({ ...emptyRecord(sequence), transactions: [transaction] })
   }
   expect(history.oldest().sequence).toBe(extra + 1)
-  expect(history.latest().sequence).toBe(RETENTION_LEDGERS + extra)
+  expect(history.latest().sequence).toBe(window + extra)
   expect(history.find(hashOf(extra))).toBeUndefined()
   expect(history.find(hashOf(extra + 1))?.ledger.sequence).toBe(extra + 1)
   history.forget(100)

@@ -137,6 +137,7 @@ export function openBareLedger(options: Partial<Parameters<typeof openLedger>[0]
     limits: NETWORK_LEDGER_LIMITS,
     closeMs: 5000,
     memory: 0,
+    historyLedgers: 1_000,
     directory: null,
     passphrase,
     verify: verifyStandIn,

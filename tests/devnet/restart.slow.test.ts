@@ -1,12 +1,13 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Asset, Operation, rpc } from '@stellar/stellar-sdk'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { DirectoryInUse } from '#lib/config/data-directory.ts'
-import { openJournal } from '#lib/devnet/state/journal.ts'
+import { DirectoryInUse, OtherVersion } from '#lib/config/data-directory.ts'
+import { openDatabase } from '#lib/devnet/state/database.ts'
 import { emptyRecord, keypair, openTestNetwork } from './network-fixture.ts'
 
 const payer = keypair('payer')
@@ -49,62 +50,67 @@ test('a restart keeps everything, and the chain goes on', async () => {
   await after.stop()
 })
 
-test('a torn last record is cut away', async () => {
-  const before = await openTestNetwork({ directory })
-  await before.found(payer, payee)
-  const seen = await view(before.server)
-  await before.stop()
-  const journal = (await readdir(directory)).find((name) => name.endsWith('.journal')) ?? ''
-  const { size } = await stat(join(directory, journal))
-  await appendFile(join(directory, journal), Buffer.from('00000900000000ff12345678aa', 'hex'))
-
-  const after = await openTestNetwork({ directory })
-  expect(await view(after.server)).toEqual(seen)
-  expect((await stat(join(directory, journal))).size).toBe(size)
-  await after.settle(await after.build(payer, pay()))
-  const more = await view(after.server)
-  await after.stop()
+test('a ledger that cannot be stored is not closed, and the next attempt closes it', async () => {
+  const network = await openTestNetwork({ directory })
+  await network.found(payer, payee)
+  const seen = await view(network.server)
+  const payment = await network.build(payer, pay())
+  await network.send(payment)
+  const writer = new DatabaseSync(join(directory, 'ledger.sqlite'))
+  writer.exec('BEGIN IMMEDIATE')
+  expect(() => network.close()).toThrow('database is locked')
+  expect(await view(network.server)).toEqual(seen)
+  writer.exec('ROLLBACK')
+  writer.close()
+  network.close()
+  expect(await network.find(payment)).toMatchObject({ status: 'SUCCESS', ledger: seen.ledgers.length + 1 })
+  const more = await view(network.server)
+  await network.stop()
   const again = await openTestNetwork({ directory })
   expect(await view(again.server)).toEqual(more)
   await again.stop()
 })
 
-test('the remains of a failed write do not damage a finished segment', async () => {
-  const headOf = (sequence: number) => ({ ledger: emptyRecord(sequence), changes: [] })
-  const journal = openJournal(directory, () => {})
-  journal.append(headOf(1), Buffer.alloc(0))
-  // A full disk takes a part of a record.
-  await appendFile(join(directory, 'ledgers-0000000001.journal'), Buffer.alloc(4_096, 1))
-  journal.append(headOf(2), Buffer.alloc(0))
-  journal.roll(3)
-  journal.append(headOf(3), Buffer.alloc(0))
-  journal.close()
-
-  const replayed: number[] = []
-  openJournal(directory, ({ ledger }) => replayed.push(ledger.sequence)).close()
-  expect(replayed).toEqual([1, 2, 3])
-})
-
-test('after a thousand ledgers a snapshot stands behind the journal', async () => {
-  const before = await openTestNetwork({ directory })
+test('a restart keeps entries that only a deleted ledger changed, and applies a shorter window', async () => {
   const bystander = keypair('bystander')
+  const before = await openTestNetwork({ directory, historyLedgers: 20 })
   await before.found(payer, payee, bystander)
-  await before.settle(await before.build(payer, pay()))
-  for (let ledger = 0; ledger < 1100; ledger += 1) before.close()
-  await before.settle(await before.build(payer, pay()))
-  const seen = await view(before.server)
+  for (let ledger = 0; ledger < 30; ledger += 1) before.close()
+  expect(await before.server.getHealth()).toMatchObject({
+    latestLedger: 32,
+    oldestLedger: 13,
+    ledgerRetentionWindow: 20,
+  })
   await before.stop()
-  const names = (await readdir(directory)).filter((name) => /journal|snapshot/.test(name))
-  expect(names.toSorted()).toEqual([
-    'entries-0000001024.snapshot',
-    'ledgers-0000000001.journal',
-    'ledgers-0000001025.journal',
-  ])
-  const after = await openTestNetwork({ directory })
-  expect(await view(after.server)).toEqual(seen)
-  // An account that nothing has touched since is in the snapshot alone.
+  const after = await openTestNetwork({ directory, historyLedgers: 5 })
+  expect(await after.server.getHealth()).toMatchObject({ latestLedger: 32, oldestLedger: 28 })
+  after.close()
+  expect(await after.server.getHealth()).toMatchObject({ latestLedger: 33, oldestLedger: 29 })
   expect(await after.account(bystander)).toMatchObject({ balance: 100_0000000n })
   await after.stop()
+})
+
+test('bodies beyond the size limit push out the oldest ledgers, but never the latest', () => {
+  const database = openDatabase(null, 1_000)
+  const append = (sequence: number, bytes: number) =>
+    database.append(emptyRecord(sequence), new Uint8Array(bytes), [], sequence - 99)
+  expect([append(1, 400), append(2, 400), append(3, 400), append(4, 5_000), append(5, 100)]).toEqual([1, 1, 2, 4, 5])
+  expect(database.ledgers().map(({ sequence }) => sequence)).toEqual([5])
+  database.close()
+})
+
+test.each<[string, (network: Record<string, unknown>) => void]>([
+  ['an earlier storage format', (network) => delete network.version],
+  ['other genesis entries', (network) => Object.assign(network, { version: '0'.repeat(64) })],
+])('refuses a directory with %s', async (_name, change) => {
+  await (await openTestNetwork({ directory })).stop()
+  const path = join(directory, 'network.json')
+  const network = JSON.parse(await readFile(path, 'utf8'))
+  change(network)
+  await writeFile(path, JSON.stringify(network))
+  await expect(openTestNetwork({ directory })).rejects.toThrow(OtherVersion)
+  await writeFile(path, JSON.stringify({ ...network, passphrase: 'Another Network' }))
+  await expect(openTestNetwork({ directory })).rejects.toThrow('DEVNET_PASSPHRASE')
 })
 
 test('a directory serves one network and one process', async () => {

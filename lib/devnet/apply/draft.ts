@@ -1,9 +1,9 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { ProofUnchecked } from '../host/proofs.ts'
-import { recordChange } from '../state/entry-record.ts'
+import { encodeData } from '../state/entry.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
-import type { LedgerHead } from '../state/record.ts'
+import type { LedgerRecord } from '../state/record.ts'
 import type { State } from '../state/state.ts'
 import type { Envelope } from '../transaction/envelope.ts'
 import { NO_TRANSACTIONS, type TransactionSet } from '../transaction/transaction-set.ts'
@@ -25,7 +25,7 @@ export interface Tip {
 export interface Draft {
   /** holds what it changes */
   readonly layer: State
-  readonly record: { readonly head: LedgerHead; readonly body: Buffer }
+  readonly closed: { readonly record: LedgerRecord; readonly body: Uint8Array }
   readonly set: TransactionSet
   readonly tip: Tip
 }
@@ -42,7 +42,6 @@ export function writeDraft(given: {
   const { sequence, closeTime } = ledger
   const { transactions } = did
   const phases = recordPhases(set)
-  const changes = layer.changes().map(recordChange)
   const feePool = tip.feePool + did.fees
   const { header, hash } = makeHeader({
     previousHash: tip.hash,
@@ -57,10 +56,10 @@ export function writeDraft(given: {
     results: transactions.map(
       ({ envelope, result }) => new xdr.TransactionResultPair({ transactionHash: envelope.hash, result }),
     ),
-    changes: changes.map(([key, data]) => `${key}:${data}`),
+    changes: layer.changes().map(({ key, after }) => `${key}:${after ? encodeData(after) : null}`),
   })
-  const record = recordLedger({ sequence, closeTime, hash, header, phases, transactions, changes })
-  return { layer, record, set, tip: { hash, feePool, sequence, closeTime } }
+  const closed = recordLedger({ sequence, closeTime, hash, header, phases, transactions })
+  return { layer, closed, set, tip: { hash, feePool, sequence, closeTime } }
 }
 
 /**

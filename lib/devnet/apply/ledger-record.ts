@@ -1,5 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
-import type { EntryRecord, LedgerHead, PhaseRecord, Span, TransactionBody } from '../state/record.ts'
+import type { LedgerRecord, PhaseRecord, Span, TransactionBody } from '../state/record.ts'
 import type { Phase, TransactionSet } from '../transaction/transaction-set.ts'
 import type { ClosedTransaction } from './close.ts'
 import { eventRecords } from './event-records.ts'
@@ -11,11 +11,10 @@ interface ClosedLedger {
   readonly header: xdr.LedgerHeader
   readonly phases: readonly [PhaseRecord, PhaseRecord]
   readonly transactions: readonly ClosedTransaction[]
-  readonly changes: readonly EntryRecord[]
 }
 
-/** The journal record of a closed ledger: the head that is read at every start, and the body that is read on demand. */
-export function recordLedger(closed: ClosedLedger): { head: LedgerHead; body: Buffer } {
+/** The record of a closed ledger, which is read at every start, and the body, which is read on demand. */
+export function recordLedger(closed: ClosedLedger): { record: LedgerRecord; body: Uint8Array } {
   const parts: Buffer[] = []
   let end = 0
   const add = (value: unknown): Span => {
@@ -34,7 +33,7 @@ export function recordLedger(closed: ClosedLedger): { head: LedgerHead; body: Bu
   }))
   const events = eventRecords(closed, closed.transactions)
   const contracts = Array.from(new Set(events.map(({ contractId }) => contractId)))
-  const ledger = {
+  const record = {
     sequence: closed.sequence,
     closeTime: closed.closeTime,
     hash: Buffer.from(closed.hash).toString('hex'),
@@ -43,7 +42,7 @@ export function recordLedger(closed: ClosedLedger): { head: LedgerHead; body: Bu
     transactions,
     events: events.length > 0 ? { at: add(events), contracts } : undefined,
   }
-  return { head: { ledger, changes: closed.changes }, body: Buffer.concat(parts) }
+  return { record, body: Buffer.concat(parts) }
 }
 
 export function recordPhases({ classic, soroban }: TransactionSet): [PhaseRecord, PhaseRecord] {

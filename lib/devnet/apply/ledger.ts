@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
-import { openArchive } from '../state/archive.ts'
 import type { History } from '../state/history.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { openPast, type Past } from '../state/past.ts'
 import type { State, StoredEntry } from '../state/state.ts'
+import { openStore } from '../state/store.ts'
 import { type Envelope, readEnvelope } from '../transaction/envelope.ts'
 import type { LedgerLimits } from '../transaction/ledger-room.ts'
 import type { Moment } from '../transaction/preconditions.ts'
@@ -46,6 +46,8 @@ interface LedgerOptions {
   readonly limits: LedgerLimits
   /** milliseconds between ledgers, as the network's settings say */
   readonly closeMs: number
+  /** how many ledgers clients can query */
+  readonly historyLedgers: number
   /** for how many ledgers the changes are remembered: the most that a node can lag behind */
   readonly memory: number
   readonly verify: LedgerContext['verify']
@@ -61,8 +63,8 @@ const CLOSE_TIME_SLACK = 10
 export function openLedger(options: LedgerOptions): Ledger {
   const { directory, passphrase, limits, verify, now } = options
   const networkId = createHash('sha256').update(passphrase).digest()
-  const archive = openArchive(directory)
-  const { state, history, expiry } = archive
+  const store = openStore(directory, options.historyLedgers)
+  const { state, history, expiry } = store
   const queue = openQueue(limits)
   const past = openPast(state, options.memory)
   const settings = configSettings(options)
@@ -82,9 +84,9 @@ export function openLedger(options: LedgerOptions): Ledger {
     upgrade(layer, settings, ledger.sequence)
     return writeDraft({ ledger, tip, layer, set, did: applyLedger(set, layer, ledger) })
   }
-  const keep = ({ layer, record, tip: next }: Draft) => {
+  const keep = ({ layer, closed, tip: next }: Draft) => {
     const changes = layer.changes()
-    archive.keep(record, layer)
+    store.append(closed, layer)
     if (tip.sequence > 0) past.note(changes)
     tip = next
   }
@@ -131,6 +133,6 @@ export function openLedger(options: LedgerOptions): Ledger {
       return applied
     },
     closed: () => waiting.promise,
-    stop: () => archive.close(),
+    stop: store.close,
   }
 }

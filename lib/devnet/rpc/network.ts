@@ -3,7 +3,7 @@ import { xdr } from '@stellar/stellar-sdk'
 import { closeMeta, headerEntry } from '../apply/close-meta.ts'
 import { PROTOCOL_VERSION } from '../apply/header.ts'
 import type { Ledger } from '../apply/ledger.ts'
-import { type History, RETENTION_LEDGERS } from '../state/history.ts'
+import type { History } from '../state/history.ts'
 import type { LedgerRecord } from '../state/record.ts'
 import { invalidParams, type Params, RpcError } from './json-rpc.ts'
 import { readCursor, readLedgerPage } from './paging.ts'
@@ -28,7 +28,7 @@ export function getHealth(ledger: Ledger): object {
     latestLedgerCloseTime: latest.closeTime,
     oldestLedger: oldest.sequence,
     oldestLedgerCloseTime: oldest.closeTime,
-    ledgerRetentionWindow: RETENTION_LEDGERS,
+    ledgerRetentionWindow: ledger.history.window,
   }
 }
 

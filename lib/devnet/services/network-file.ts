@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { dataPath } from '#lib/config/data-directory.ts'
 import type { Deployment } from '../apply/genesis.ts'
 
@@ -6,6 +6,8 @@ import type { Deployment } from '../apply/genesis.ts'
 interface NetworkFile {
   readonly passphrase: string
   readonly deployment: Deployment
+  /** digest of the first ledger's entries and of the format in which ledgers are stored; another version has another */
+  readonly version: string
 }
 
 export function readNetworkFile(directory: string): NetworkFile | undefined {
@@ -13,10 +15,16 @@ export function readNetworkFile(directory: string): NetworkFile | undefined {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
 }
 
-/** The file is written before the first ledger: ledgers without it could not be opened. */
+/** The file is on the disk before the first ledger: ledgers without it could not be opened. */
 export function writeNetworkFile(directory: string, network: NetworkFile): void {
   mkdirSync(directory, { recursive: true })
   const path = dataPath(directory, 'network.json')
-  writeFileSync(`${path}.part`, `${JSON.stringify(network, null, 2)}\n`)
+  const file = openSync(`${path}.part`, 'w')
+  try {
+    writeSync(file, `${JSON.stringify(network, null, 2)}\n`)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
   renameSync(`${path}.part`, path)
 }

@@ -1,8 +1,4 @@
-import type { Journal, Place } from './journal.ts'
 import type { EventRecord, LedgerRecord, Span, TransactionBody, TransactionRecord } from './record.ts'
-
-/** Closed ledgers that can be asked for. */
-export const RETENTION_LEDGERS = 17_280
 
 /** A transaction with the ledger that holds it. `order` counts from 1. */
 export interface Found {
@@ -11,9 +7,11 @@ export interface Found {
   readonly order: number
 }
 
-/** The retained ledgers. An index is in memory; transactions and events are read from the journal. */
+/** The retained ledgers. An index is in memory; transactions and events are read from the database. */
 export interface History {
-  add(ledger: LedgerRecord, place: Place): void
+  /** how many ledgers are retained at most */
+  readonly window: number
+  add(ledger: LedgerRecord): void
   oldest(): LedgerRecord
   latest(): LedgerRecord
   ledger(sequence: number): LedgerRecord | undefined
@@ -25,19 +23,15 @@ export interface History {
   forget(sequence: number): void
 }
 
-export function openHistory(journal: Pick<Journal, 'read'>): History {
-  const ledgers = new Map<number, { record: LedgerRecord; place: Place }>()
+export function openHistory(readBody: (sequence: number, span: Span) => string, window: number): History {
+  const ledgers = new Map<number, LedgerRecord>()
   const hashes = new Map<string, { sequence: number; index: number }>()
   let oldest = 0
   let latest = 0
 
-  const read = (sequence: number, [offset, length]: Span) => {
-    const place = ledgers.get(sequence)?.place
-    if (!place) throw new Error(`ledger ${sequence} is not retained`)
-    return JSON.parse(journal.read(place, offset, length).toString())
-  }
+  const read = (sequence: number, span: Span) => JSON.parse(readBody(sequence, span))
   const forgetOldest = () => {
-    for (const { hash, innerHash } of ledgers.get(oldest)?.record.transactions ?? []) {
+    for (const { hash, innerHash } of ledgers.get(oldest)?.transactions ?? []) {
       for (const name of [hash, innerHash]) {
         if (name !== undefined && hashes.get(name)?.sequence === oldest) hashes.delete(name)
       }
@@ -46,28 +40,29 @@ export function openHistory(journal: Pick<Journal, 'read'>): History {
     oldest += 1
   }
   const recordOf = (sequence: number): LedgerRecord => {
-    const found = ledgers.get(sequence)
-    if (!found) throw new Error(`ledger ${sequence} is not retained`)
-    return found.record
+    const record = ledgers.get(sequence)
+    if (!record) throw new Error(`ledger ${sequence} is not retained`)
+    return record
   }
 
   return {
-    add(record, place) {
-      ledgers.set(record.sequence, { record, place })
+    window,
+    add(record) {
+      ledgers.set(record.sequence, record)
       for (const [index, { hash, innerHash }] of record.transactions.entries()) {
         hashes.set(hash, { sequence: record.sequence, index })
         if (innerHash !== undefined) hashes.set(innerHash, { sequence: record.sequence, index })
       }
       latest = record.sequence
       if (oldest === 0) oldest = record.sequence
-      while (latest - oldest >= RETENTION_LEDGERS) forgetOldest()
+      while (latest - oldest >= window) forgetOldest()
     },
     oldest: () => recordOf(oldest),
     latest: () => recordOf(latest),
-    ledger: (sequence) => ledgers.get(sequence)?.record,
+    ledger: (sequence) => ledgers.get(sequence),
     find(hash) {
       const at = hashes.get(hash)
-      const ledger = at && ledgers.get(at.sequence)?.record
+      const ledger = at && ledgers.get(at.sequence)
       const transaction = at && ledger?.transactions[at.index]
       return transaction && { ledger, transaction, order: at.index + 1 }
     },

@@ -1,7 +1,7 @@
-/** Offset and length in the body of a ledger's record, bytes. */
+/** Offset and length in a ledger's body, bytes. */
 export type Span = readonly [offset: number, length: number]
 
-/** The part of a transaction that stays in memory; the rest is read from the journal. */
+/** The part of a transaction that stays in memory; the rest is read from the ledger's body. */
 export interface TransactionRecord {
   /** hex */
   readonly hash: string
@@ -62,13 +62,4 @@ export interface LedgerRecord {
   readonly transactions: readonly TransactionRecord[]
   /** a JSON array of `EventRecord`, and the contracts that are in it */
   readonly events?: { readonly at: Span; readonly contracts: readonly string[] }
-}
-
-/** An entry in the journal or in a snapshot. `data` is base64 LedgerEntryData, null for a removed entry. */
-export type EntryRecord = readonly [key: string, data: string | null, lastModified: number, liveUntil: number | null]
-
-/** The head of a ledger's record: what is kept in memory, and what it did to the entries. */
-export interface LedgerHead {
-  readonly ledger: LedgerRecord
-  readonly changes: readonly EntryRecord[]
 }
