@@ -1,6 +1,6 @@
 import { providerKey, startTestProvider } from '../auth/provider-server.ts'
-import { NOW } from '../support/directory.ts'
-import { ISSUER, type TestService } from '../support/test-service.ts'
+import { ISSUER, NOW } from '../support/directory.ts'
+import type { TestService } from '../support/test-service.ts'
 
 /** An identity provider of its own that says of each user whether it has verified the email. */
 export interface EmailProvider {

@@ -10,8 +10,8 @@ import { importContractors } from '#lib/directory/contractors/import.ts'
 import { admitSession, admitUser, requireEmployer } from '#lib/directory/user.ts'
 import type { Answer, Method } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, atNoon, fieldsOf, idOf, keyOf, NOW } from '../support/directory.ts'
-import { ISSUER, openTestService, type TestService } from '../support/test-service.ts'
+import { accountOf, atNoon, fieldsOf, ISSUER, idOf, keyOf, NOW } from '../support/directory.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
 import { type EmailProvider, startEmailProvider } from './email-provider.ts'
 
 let service: TestService<'fake'>

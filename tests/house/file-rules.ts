@@ -1,11 +1,13 @@
-import { globSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { basename, dirname, extname } from 'node:path'
-import { files, type Rule, sources, testSources } from './sources.ts'
+import { files, importsIn, type Rule, sources, testSources } from './sources.ts'
 
 const NO_NAME = /^(utils?|helpers?|common|managers?|types?|constants?|index|misc|shared)$/
 const SWITCHED_OFF = /biome-ignore|@ts-(ignore|expect-error|nocheck)|\bTODO\b|\bFIXME\b/
 const LONGEST = 250
 const METHODS = 'export const { GET, POST, PUT, PATCH, DELETE, OPTIONS }'
+
+const TEST_IMPORTS = importsIn(testSources)
 
 const containing = (pattern: RegExp) => files.filter((file) => pattern.test(sources.get(file) ?? ''))
 
@@ -33,15 +35,13 @@ function programs(): string[] {
   return Object.values(scripts).flatMap((script) => /^(?:exec )?node (?:--\S+ )*(\S+\.ts)$/.exec(script)?.[1] ?? [])
 }
 
-/** The patterns of files in the settings of Vitest, one for each of the alternatives in braces. */
-function patternsOfTests(): string[] {
-  const named = testSources.get('tests/vitest.config.ts')?.matchAll(/'(tests\/[^']+)'/g) ?? []
-  return [...named].flatMap(([, pattern = '']) => alternativesOf(pattern))
-}
-
-function alternativesOf(pattern: string): string[] {
-  const [, before = '', names, after = ''] = /^(.*?)\{([^}]*)\}(.*)$/.exec(pattern) ?? []
-  return names?.split(',').flatMap((name) => alternativesOf(`${before}${name}${after}`)) ?? [pattern]
+/** The test files that use a test database, directly or through a file they import. */
+function databaseTests(): Set<string> {
+  const users = new Set(['tests/support/database.ts'])
+  for (const user of users) {
+    for (const { from, file, typeOnly } of TEST_IMPORTS) if (file === user && !typeOnly) users.add(from)
+  }
+  return new Set([...users].filter((file) => file.endsWith('.test.ts')))
 }
 
 export const FILE_RULES: Rule[] = [
@@ -93,7 +93,11 @@ export const FILE_RULES: Rule[] = [
       files.filter((file) => /^app\/api\/.*route\.ts$/.test(file)).flatMap((file) => faultOfRoute(file) ?? []),
   },
   {
-    name: 'a file that the settings of Vitest name is there',
-    violations: () => patternsOfTests().filter((pattern) => globSync(pattern).length === 0),
+    name: 'a test file is named *.pg.test.ts or *.db.test.ts if it uses a test database, and only then',
+    violations: () => {
+      const users = databaseTests()
+      const isNamed = (file: string) => /\.(pg|db)\.test\.ts$/.test(file)
+      return [...testSources.keys()].filter((file) => file.endsWith('.test.ts') && isNamed(file) !== users.has(file))
+    },
   },
 ]

@@ -1,6 +1,9 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import type { Answer } from './api-client.ts'
-import { ISSUER, type TestServiceOptions } from './test-service.ts'
+import type { TestServiceOptions } from './test-service.ts'
+
+/** The identity provider of a service that configures none. */
+export const ISSUER = 'https://login.example'
 
 export const NOW = new Date('2026-04-01T12:00:00.123Z')
 

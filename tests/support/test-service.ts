@@ -9,6 +9,7 @@ import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { openApi } from './api.ts'
 import { type ApiClient, openApiClient } from './api-client.ts'
 import { cloneDatabase, type TestDatabase } from './database.ts'
+import { ISSUER } from './directory.ts'
 import { type FakeRpc, startFakeRpc, TOKEN } from './fake-rpc.ts'
 import { listen } from './listen.ts'
 import { freePort } from './port.ts'
@@ -75,8 +76,6 @@ export interface TestService<Kind extends keyof Ledgers = keyof Ledgers> extends
   ): Promise<Result>
   close(): Promise<void>
 }
-
-export const ISSUER = 'https://login.example'
 
 /** Starts a service in this process, and makes it the one that the route handlers use. */
 export async function openTestService<Kind extends keyof Ledgers = 'none'>(
