@@ -18,7 +18,7 @@ test('every call of the journeys is an operation', () => {
 })
 
 test('every code that the page names is one of the list', () => {
-  const [, table = ''] = page.split('what to do when it does not answer 200')
+  const [, table = ''] = page.split('what to do when it does not return 200')
   const codes = [...(table.split('## States')[0]?.matchAll(/(?:500|or) `([a-z-]+)`/g) ?? [])].map(
     ([, code = '']) => code,
   )
