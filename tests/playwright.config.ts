@@ -5,10 +5,11 @@ export default defineConfig({
   testDir: './browser',
   outputDir: '../test-results',
   globalSetup: './browser/global-setup.ts',
-  // Each file has a service of its own, with ledger, database and relay: two of them fit two cores.
+  // Each file starts a whole service with its ledger, database and relay: two of them fit two cores.
   workers: 2,
-  timeout: 60_000,
-  expect: { timeout: 15_000 },
+  // These limits only end a test whose event never comes. They are far longer than any test takes on a busy machine.
+  timeout: 600_000,
+  expect: { timeout: 120_000 },
   reporter: 'list',
   use: {
     browserName: 'chromium',

@@ -50,7 +50,6 @@ test('every empty page says what to do next, with each request on one line', asy
 })
 
 test('axe finds nothing on any page, and nothing is cut off, light and dark, desktop and phone', async ({ page }) => {
-  test.setTimeout(300_000)
   for (const path of ['/', '/nowhere', '/sign-in?problem=wrong']) {
     await page.goto(`${program.base}${path}`)
     expect(await findFaults(page, DESKTOP, PHONE), path).toEqual([])
@@ -107,7 +106,7 @@ test('the overview says that all is well, and what to do next', async ({ page })
   // The relay starts on the side, which is no record that changes.
   await expect(async () => {
     await page.reload()
-    await expect(health).toContainText('Running', { timeout: 1_000 })
+    expect(await health.textContent()).toContain('Running')
   }).toPass()
   const main = page.getByRole('main')
   await expect(page.getByRole('region', { name: 'Needs a person' })).toContainText(

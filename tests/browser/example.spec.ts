@@ -10,7 +10,6 @@ let program: RunningProgram
 let frontend: ViteDevServer
 let origin: string
 test.beforeAll(async () => {
-  test.setTimeout(240_000)
   program = await runProgram({ ...QUICK_LEDGER, BATCH_ENABLED: 'false', DEVNET_PROOFS: 'real' })
   const port = await freePort()
   origin = `http://localhost:${port}`
@@ -29,11 +28,10 @@ test.afterAll(async () => {
 test('a page of another origin signs in, imports, proves, pays and polls with the generated client', async ({
   page,
 }) => {
-  test.setTimeout(300_000)
   const query = new URLSearchParams({ api: `${program.base}/api`, deployment: program.deploymentUrl })
   await page.goto(`${origin}/?${query}`)
   const steps = page.getByRole('listitem')
-  await expect(steps.filter({ hasText: /the contractor reads|Error/ })).toBeVisible({ timeout: 240_000 })
+  await expect(steps.filter({ hasText: /the contractor reads|Error/ })).toBeVisible({ timeout: 500_000 })
   expect(await steps.allTextContents()).toEqual([
     'registered two wallets',
     expect.stringMatching(/^signed in as G[A-Z2-7]{55}$/),

@@ -1,6 +1,6 @@
 import { expect, type Page, test } from '@playwright/test'
 import { Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
-import { DESKTOP, findBarriers, findFaults, NARROWEST, PHONE } from './operator.ts'
+import { DESKTOP, findBarriers, findFaults, NARROWEST, openInteractive, PHONE } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
 import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
@@ -9,7 +9,6 @@ const COMPANY = 'Northwind <b>Robotics</b>'
 let program: RunningProgram
 let payroll: Payroll
 test.beforeAll(async () => {
-  test.setTimeout(240_000)
   program = await runProgram(QUICK_LEDGER)
   payroll = await openPayroll(program)
   await payroll.ask('PATCH', '/me', { orgName: COMPANY })
@@ -70,7 +69,7 @@ const statusOf = async (name: string) => {
 const ASKED = /You are asked to be paid|can be accepted once|If you did not expect this/
 
 test('a contractor accepts by an email of any script, and is told what happens next', async ({ page }) => {
-  await page.goto(await invite({ name: 'Ada Lovelace', email: 'jörg@bücher.example' }))
+  await openInteractive(page, await invite({ name: 'Ada Lovelace', email: 'jörg@bücher.example' }))
   await expect(page.getByRole('heading', { level: 1, name: `${COMPANY} invites you` })).toBeVisible()
   await expect(page.getByRole('main')).toContainText(ASKED)
   await expect(page.getByText(/accepted once, until \d+ \w{3} \d{4}, \d\d:\d\d UTC/)).toBeVisible()
@@ -95,7 +94,7 @@ test('a contractor accepts by wallet, whose account becomes the one that is paid
   const [payee] = await payroll.hire('somebody else')
   const key = Keypair.random()
   await installFreighter(page, key)
-  await page.goto(await invite({ name: 'Grace Hopper' }))
+  await openInteractive(page, await invite({ name: 'Grace Hopper' }))
   await page.getByRole('button', { name: 'Accept with Freighter' }).click()
   await expect(page.getByRole('heading', { name: 'You have accepted' })).toBeVisible()
   await expect(page.getByRole('main')).not.toContainText('Enter the account’s address')
@@ -106,14 +105,14 @@ test('a contractor accepts by wallet, whose account becomes the one that is paid
 test('a wallet that refuses is said to have refused, and the invite stays open', async ({ page }) => {
   await installFreighter(page, Keypair.random(), { refuses: true })
   const link = await invite({ name: 'Alan Turing' })
-  await page.goto(link)
+  await openInteractive(page, link)
   await page.getByRole('button', { name: 'Accept with Freighter' }).click()
   await expect(page.getByRole('main').getByRole('alert')).toContainText('The user rejected this request')
   expect((await page.reload())?.status()).toBe(200)
 })
 
 test('without the extension the page says how to get it', async ({ page }) => {
-  await page.goto(await invite({ name: 'Radia Perlman' }))
+  await openInteractive(page, await invite({ name: 'Radia Perlman' }))
   await page.getByRole('button', { name: 'Accept with Freighter' }).click()
   await expect(page.getByRole('link', { name: 'Get it at freighter.app' })).toBeVisible()
   expect(await findBarriers(page)).toEqual([])
@@ -128,12 +127,12 @@ test('a void link is 404', async ({ page }) => {
 })
 
 test('axe finds nothing and nothing is cut off, light and dark, desktop and phone', async ({ page }) => {
-  await page.goto(await invite({ name: 'Barbara Liskov' }))
+  await openInteractive(page, await invite({ name: 'Barbara Liskov' }))
   expect(await findFaults(page, DESKTOP, PHONE, NARROWEST)).toEqual([])
 })
 
 test('everything is reached by keyboard alone', async ({ page }) => {
-  await page.goto(await invite({ name: 'Edsger Dijkstra' }))
+  await openInteractive(page, await invite({ name: 'Edsger Dijkstra' }))
   await page.keyboard.press('Tab')
   await expect(page.getByRole('textbox', { name: 'Accept with your email' })).toBeFocused()
   await page.keyboard.press('Tab')

@@ -28,6 +28,15 @@ export async function signIn(page: Page, base: string, password = PASSWORD): Pro
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
+/** Opens a page and waits until React handles its buttons: the browser drops a click that comes earlier. */
+export async function openInteractive(page: Page, address: string): Promise<void> {
+  await page.goto(address)
+  await page.waitForFunction(() => {
+    const button = document.querySelector('main button')
+    return button !== null && Object.keys(button).some((key) => key.startsWith('__reactProps'))
+  })
+}
+
 /** Signs in and waits for the dashboard. */
 export async function enter(page: Page, base: string): Promise<void> {
   await signIn(page, base)

@@ -28,7 +28,7 @@ test.beforeAll(async () => {
     },
     stdio: 'ignore',
   })
-  await expect.poll(() => fetch(base).then(({ status }) => status, String), { timeout: 60_000 }).toBe(200)
+  await expect.poll(() => fetch(base).then(({ status }) => status, String)).toBe(200)
 })
 test.afterAll(async () => {
   const ended = once(next, 'exit')

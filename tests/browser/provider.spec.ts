@@ -1,7 +1,7 @@
 import { expect, type Page, test } from '@playwright/test'
 import { AUDIENCE, type OidcServer, openOidcServer } from '../auth/oidc-server.ts'
 import { freePort } from '../support/port.ts'
-import { DESKTOP, findBarriers, findFaults, NARROWEST } from './operator.ts'
+import { DESKTOP, findBarriers, findFaults, NARROWEST, openInteractive } from './operator.ts'
 import { openPayroll, type Payroll } from './payroll.ts'
 import { QUICK_LEDGER, type RunningProgram, runProgram } from './running-program.ts'
 
@@ -9,7 +9,6 @@ let provider: OidcServer
 let program: RunningProgram
 let payroll: Payroll
 test.beforeAll(async () => {
-  test.setTimeout(240_000)
   const port = await freePort()
   provider = await openOidcServer([`http://localhost:${port}/invite/sign-in`])
   await provider.start()
@@ -39,7 +38,7 @@ async function signInAtProvider(page: Page, user: string): Promise<void> {
 
 test('a contractor accepts by the email of a configured provider', async ({ page }) => {
   const link = await invite('Alice', 'alice@b.example')
-  await page.goto(link)
+  await openInteractive(page, link)
   expect(await findFaults(page, DESKTOP, NARROWEST)).toEqual([])
   for (const name of ['Sign in with your email', 'Accept with Freighter']) {
     await page.keyboard.press('Tab')
@@ -56,7 +55,7 @@ test('a contractor accepts by the email of a configured provider', async ({ page
 
 test('another user does not, and is told so where the invite stays open', async ({ page }) => {
   const link = await invite('Dora', 'dora@b.example')
-  await page.goto(link)
+  await openInteractive(page, link)
   // The email of bob is not verified, and it is another one.
   await signInAtProvider(page, 'bob')
   await expect(page).toHaveURL(`${link}?problem=invite-for-other`)
@@ -67,7 +66,7 @@ test('another user does not, and is told so where the invite stays open', async 
 
 test('a person who does not agree at the provider comes back to the invite', async ({ page }) => {
   const link = await invite('Carol', 'carol@b.example')
-  await page.goto(link)
+  await openInteractive(page, link)
   await page.getByRole('button', { name: 'Sign in with your email' }).click()
   await page.getByRole('link', { name: /Cancel/ }).click()
   await expect(page).toHaveURL(`${link}?problem=identity-token-invalid`)
@@ -79,7 +78,7 @@ test('an answer of the provider that this browser has not asked for accepts noth
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('The sign-in took too long')
   expect(await findBarriers(page)).toEqual([])
-  await page.goto(link)
+  await openInteractive(page, link)
   await page.getByRole('button', { name: 'Sign in with your email' }).click()
   await expect(page.getByPlaceholder('Enter any login')).toBeVisible()
   await page.goto(`${program.base}/invite/sign-in?code=stolen&state=made-up`)

@@ -12,7 +12,6 @@ let program: RunningProgram
 /** every page of the operator's with a few rows of the seed: each press of Tab takes its time */
 let addresses: string[]
 test.beforeAll(async ({ browser }) => {
-  test.setTimeout(120_000)
   directory = mkdtempSync(join(tmpdir(), 'payroll-seeded-'))
   execFileSync(process.execPath, ['lib/cli/seed.ts'], { env: { ...process.env, DATA_DIR: directory } })
   program = await runProgram({ DATA_DIR: directory })
@@ -335,7 +334,6 @@ for (const [size, walked] of [
   test(`no barriers with all of it open, nothing cut off, all in reach of Tab, ${size.width} pixels`, async ({
     page,
   }) => {
-    test.setTimeout(600_000)
     for (const address of addresses) {
       await page.setViewportSize(size)
       await openAll(page, address)

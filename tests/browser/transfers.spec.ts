@@ -10,7 +10,6 @@ let grace: Payee
 /** the hash of a transfer that pays Ada */
 let hash: string
 test.beforeAll(async () => {
-  test.setTimeout(120_000)
   program = await runProgram(QUICK_LEDGER)
   payroll = await openPayroll(program)
   const [first, second] = await payroll.hire('Ada Lovelace', 'Grace Hopper')
@@ -107,7 +106,7 @@ test('the hashes of a row open by keyboard, and stay open while the page is kept
   await payroll.pay(grace)
   // While nothing moves, it is 15 seconds until the next question.
   await page.clock.runFor(15_000)
-  await expect(page.getByRole('row')).toHaveCount(4, { timeout: 40_000 })
+  await expect(page.getByRole('row')).toHaveCount(4)
   await expect(seen(row.getByTitle(hash))).toHaveCount(1)
 })
 
