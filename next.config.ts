@@ -30,9 +30,13 @@ const config: NextConfig = {
       headers: [{ key: 'Content-Encoding', value: 'gzip' }],
     },
     {
+      // A header that is set here wins over the handler's, and pages of the archive may be cached.
+      source: '/api/:path((?!archive/).*)',
+      headers: [{ key: 'Cache-Control', value: 'no-store' }],
+    },
+    {
       source: '/api/:path*',
       headers: [
-        { key: 'Cache-Control', value: 'no-store' },
         // An answer of the API is no page: nothing in it may load or run, and nothing may frame it.
         { key: 'Content-Security-Policy', value: "default-src 'none'; frame-ancestors 'none'" },
       ],

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { answerPrepared, type Prepared, prepare } from '#lib/http/prepared.ts'
+import { ARCHIVE_OPERATIONS } from './archive.ts'
 import { BATCH_OPERATIONS } from './batches.ts'
 import { CONTRACTOR_OPERATIONS } from './contractors.ts'
 import { DEVICE_OPERATIONS } from './device.ts'
@@ -43,6 +44,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...ME_OPERATIONS,
   ...FUNDING_OPERATIONS,
   ...JOB_OPERATIONS,
+  ...ARCHIVE_OPERATIONS,
   ...DEVICE_OPERATIONS,
   ...SERVICE_OPERATIONS,
   ...inGroup('Service', [getDocument]),

@@ -14,6 +14,7 @@ export const GROUPS = {
   Me: 'Who the caller is, and in which roles.',
   Funding: 'Test funds, and what backs the confidential balances.',
   Relay: 'Batches that the headless relay pays from accounts of its own.',
+  Archive: 'The token’s events, kept for longer than a public RPC keeps them: a wallet needs them to spend.',
   'On your device': 'Operations that need a key which never leaves the user’s device: they always answer 501.',
   Service: 'Whether the service is well, and this document.',
 } as const

@@ -43,6 +43,7 @@ export function resource<Context = unknown>(
   const { readers = 'configured' } = options
   const finish = (request: Request, response: Response, requestId: string) => {
     response.headers.set('X-Request-Id', requestId)
+    if (!response.headers.has('Cache-Control')) response.headers.set('Cache-Control', 'no-store')
     return allowReaders(request, response, readers)
   }
   const respond = async (method: Method, request: Request, context: Context, requestId: string) => {

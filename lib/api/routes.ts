@@ -28,7 +28,8 @@ export function routes(path: string, operations: readonly Operation[]) {
 function handlerOf(operation: Operation): Handler<unknown> {
   return async (request, context) => {
     // The limit comes first, so that a client that asks without end costs as little as possible.
-    if (operation.refusals?.includes('rate-limited')) requireRequestLeft(request.headers, 'session')
+    if (operation.refusals?.includes('rate-limited'))
+      requireRequestLeft(request.headers, operation.group === 'Archive' ? 'archive' : 'session')
     const running = await configuredService()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
     const known = await identify(operation.caller, running, request, params)

@@ -26,6 +26,7 @@ const sweptShape = z.object({
   transfers: swept('open transfers that were looked up'),
   envelopes: swept('signed envelopes of long ended transfers that were erased'),
   contractors: swept('contractors that became ready'),
+  archive: swept('events of the token that were archived'),
   items: swept('items of jobs that are open; each has a message for the relays'),
   challenges: swept('used challenges that were forgotten'),
   refusals: swept('counts of refusals that were forgotten after 30 days'),
@@ -37,6 +38,7 @@ const READY = {
   ledger: { ok: true, latestLedger: 1_204_331, age: 3 },
   sponsor: { ok: true, address: EXAMPLE.employer, availableXlm: '9998.1234500' },
   relay: { ok: true, channels: 3 },
+  archive: { ok: true, ingestedThrough: 1_204_331, behind: 0, gaps: 0 },
 }
 const METRICS_EXAMPLE = `# HELP payroll_transfers_total Sponsored transfers whose outcome is known, by outcome.
 # TYPE payroll_transfers_total counter
@@ -115,7 +117,16 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     answer: {
       description: 'What there was to do',
       schema: sweptShape,
-      example: { transfers: 0, envelopes: 0, contractors: 2, items: 0, challenges: 14, refusals: 3, tables: 0 },
+      example: {
+        transfers: 0,
+        envelopes: 0,
+        contractors: 2,
+        archive: 8,
+        items: 0,
+        challenges: 14,
+        refusals: 3,
+        tables: 0,
+      },
     },
     refusals: ['cron-not-configured'],
     handle: ({ service }) => runChores(service),

@@ -9,6 +9,7 @@ const BURST_SECONDS = 10
  * them.
  */
 const DRAWN_PER_SECOND = 3
+const PER_SECOND_OF: Partial<Record<Kind, number>> = { 'drawn-password': DRAWN_PER_SECOND, archive: 20 }
 /** At most this many clients are remembered. The one that has been quiet longest is forgotten first. */
 const MOST_CLIENTS = 20_000
 
@@ -22,7 +23,7 @@ interface Allowance {
 const shared = globalThis as { payrollAllowances?: Map<string, Allowance> }
 
 /** Each kind has a count of its own: a client that has used up its tries at the password still sees the sign-in page. */
-type Kind = 'page' | 'password' | 'drawn-password' | 'session'
+type Kind = 'page' | 'password' | 'drawn-password' | 'session' | 'archive'
 
 /**
  * Limits how often one client may ask for pages and operations that need no session. A client beyond the limit is refused
@@ -33,12 +34,7 @@ export function requireRequestLeft(headers: Headers, kind: Kind, now = performan
   const client = clientOf(headers)
   if (client === undefined) return
   shared.payrollAllowances ??= new Map()
-  const wait = takeRequest(
-    shared.payrollAllowances,
-    `${kind} ${client}`,
-    now,
-    kind === 'drawn-password' ? DRAWN_PER_SECOND : PER_SECOND,
-  )
+  const wait = takeRequest(shared.payrollAllowances, `${kind} ${client}`, now, PER_SECOND_OF[kind] ?? PER_SECOND)
   if (wait === 0) return
   throw new Refusal('rate-limited', 'too many requests from this address', { retryAfter: wait })
 }

@@ -7,11 +7,14 @@ export const FIELDS = [
   'address',
   'amount',
   'amounts',
+  'at-ledger',
   'contractor-id',
   'currency',
   'cursor',
   'email',
   'from',
+  'from-ledger',
+  'generation',
   'home-domain',
   'instructions',
   'limit',
@@ -26,8 +29,11 @@ export const FIELDS = [
   'signed-xdr',
   'status',
   'to',
+  'to-ledger',
   'token',
   'transaction',
+  'tx-hash',
+  'types',
 ] as const
 type FieldCode = `${(typeof FIELDS)[number]}-${'required' | 'invalid'}`
 
@@ -59,6 +65,7 @@ export const REFUSALS = {
     'provider-mismatch': 'this user belongs to another identity provider',
   },
   404: {
+    'archive-not-found': 'nothing is archived under this address',
     'batch-not-found': 'batch not found',
     'contractor-not-found': 'contractor not found',
     'invite-not-found': 'invite not found',

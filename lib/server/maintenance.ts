@@ -1,3 +1,4 @@
+import { ingest } from '#lib/archive/ingest.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
@@ -6,6 +7,9 @@ import { resumeItems } from '#lib/relay/chores.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { eraseOldEnvelopes, findOpenTransfers } from '#lib/transfers/rows.ts'
 import type { Service } from './services.ts'
+
+/** The most pages that a round ingests of each contract: the other chores wait meanwhile. */
+const ARCHIVE_PAGES = 200
 
 /**
  * The periodic work that no request waits for. Each chore resolves to how much it had to do. Every process runs all of
@@ -21,6 +25,7 @@ const CHORES = {
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: async ({ database, confidentialAccounts, now }) =>
     await sweepRegistrations({ db: await database(), accounts: confidentialAccounts, now: now() }),
+  archive: async ({ archive }) => (archive ? await ingest(archive, ARCHIVE_PAGES) : 0),
   items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),

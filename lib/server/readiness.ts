@@ -1,5 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
+import { openArchive } from '#lib/archive/history.ts'
+import { readWindow } from '#lib/archive/source.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channels.ts'
 import { formatUnits } from '#lib/text/money.ts'
@@ -21,6 +23,7 @@ export const readinessShape = z.object({
   ledger: check,
   sponsor: check,
   relay: check,
+  archive: check,
 })
 export type Readiness = z.output<typeof readinessShape>
 
@@ -42,13 +45,15 @@ export function readiness(service: Service): Promise<Readiness> {
 }
 
 async function checkAll(service: Service): Promise<Readiness> {
-  const [database, ledger, sponsor, relay] = await Promise.all([
+  const [database, ledger, sponsor, relay, archive] = await Promise.all([
     attempt('the database cannot be reached', () => checkDatabase(service)),
     attempt('the ledger cannot be reached', () => checkLedger(service)),
     attempt('the sponsor cannot be looked up', () => checkSponsor(service)),
     attempt('the relays cannot be looked up', () => checkRelays(service)),
+    attempt('the archive cannot be looked up', () => checkArchive(service)),
   ])
-  return { ok: database.ok && ledger.ok && sponsor.ok && relay.ok, database, ledger, sponsor, relay }
+  const parts = { database, ledger, sponsor, relay, archive }
+  return { ok: Object.values(parts).every(({ ok }) => ok), ...parts }
 }
 
 async function attempt(problem: string, check: () => Promise<Check>): Promise<Check> {
@@ -100,4 +105,29 @@ async function checkRelays({ settings, database, now }: Service): Promise<Check>
     ...problems,
   ].join('; ')
   return { ok: canPay, channels, ...(problem && { problem }) }
+}
+
+/**
+ * The archive has fallen behind when less than this part of the RPC's history is left before events are lost: three days
+ * and a half of a public RPC's seven.
+ */
+const HISTORY_LEFT = 0.5
+
+/** A gap is lost for good, so it is reported and makes nothing unready: no restart would fill it. */
+async function checkArchive({ archive: context, database }: Service): Promise<Check> {
+  if (!context) return { ok: true, configured: false }
+  const [{ oldestLedger, latestLedger }, archive] = await Promise.all([
+    readWindow(context.network),
+    openArchive(await database(), context.token),
+  ])
+  if (!archive) return { ok: true, latestLedger, problem: 'nothing is archived yet' }
+  const { ingestedThrough, ranges } = archive
+  const gaps = ranges.length - 1
+  const behind = Math.max(0, latestLedger - ingestedThrough)
+  const isLate = behind > 0 && ingestedThrough - oldestLedger < (latestLedger - oldestLedger) * HISTORY_LEFT
+  const problem = [
+    ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
+    ...(gaps > 0 ? ['ledgers are missing for ever'] : []),
+  ].join('; ')
+  return { ok: !isLate, ingestedThrough, behind, gaps, ...(problem && { problem }) }
 }

@@ -1,3 +1,4 @@
+import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
 import type { Faucet } from '#lib/faucet/faucet.ts'
@@ -21,6 +22,8 @@ export interface Service {
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined
+  /** keeps the events of the token; undefined without one */
+  archive: ArchiveContext | undefined
   /** takes batch jobs */
   batch: BatchContext | undefined
   now: () => Date

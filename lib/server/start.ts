@@ -109,7 +109,8 @@ export async function startService(
       queue: openQueue({ database: store.database, relayKey: await thumbprintOf(settings.batch.key) }),
     }
     if (batch) closers.push(batch.queue.close)
-    const parts = { submission, sponsor, faucet, vault, batch }
+    const archive = settings.token && { network, token: settings.token, database: store.database }
+    const parts = { archive: archive || undefined, submission, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) {

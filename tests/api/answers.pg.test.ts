@@ -6,6 +6,7 @@ import { CALLERS } from '#lib/api/caller.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import type { Operation } from '#lib/api/operation.ts'
 import { refusalsOf } from '#lib/api/operation-refusals.ts'
+import { ingest } from '#lib/archive/ingest.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
@@ -20,6 +21,10 @@ const UNSEEN = new Set(['POST /withdraw 413', 'POST /auditor/disclose 413'])
 
 /** Operations that are refused before their body is read. */
 const NEVER_READ = new Set(['withdraw', 'disclose'])
+
+const raise = (message: string): never => {
+  throw new Error(message)
+}
 
 const NOBODY = '00000000-0000-4000-8000-000000000000'
 
@@ -400,6 +405,22 @@ test('jobs of the relay', async () => {
   expect(await statusOf('GET', '/cron/sweep', { session: TOKENS.CRON_SECRET })).toBe(200)
 })
 
+test('the archive of the token', async () => {
+  const { archive, settings } = service.running
+  const [token, other] = [settings.token, 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC']
+  await ingest(archive ?? raise('there is no archive'))
+  expect(await statusOf('GET', '/archive/v1/health')).toBe(200)
+  await service.withVariables({ CONFIDENTIAL_TOKEN: '' }, async () => {
+    expect(await statusOf('GET', '/archive/v1/health')).toBe(404)
+  })
+  for (const path of ['events', 'registry', `accounts/${ada.address}/events`, `accounts/${ada.address}/checkpoint`]) {
+    const bad = path.endsWith('checkpoint') ? 'at_ledger=0' : 'from_ledger=0'
+    expect(await statusOf('GET', `/archive/v1/tokens/${token}/${path}`)).toBe(200)
+    expect(await statusOf('GET', `/archive/v1/tokens/${token}/${path}?${bad}`)).toBe(400)
+    expect(await statusOf('GET', `/archive/v1/tokens/${other}/${path}`)).toBe(404)
+  }
+})
+
 test('withdrawals and disclosures: 501', async () => {
   expect(await statusOf('POST', '/withdraw', as(ada))).toBe(501)
   expect(await statusOf('POST', '/auditor/disclose', as(ada))).toBe(501)
@@ -419,8 +440,9 @@ test('the service', async () => {
 test('a client that is over the limit of requests: 429', async () => {
   const client = '192.0.2.1'
   const later = performance.now() + 3_600_000
-  for (let asked = 0; asked < 300; asked += 1)
-    requireRequestLeft(new Headers({ 'x-client-address': client }), 'session', later)
+  const headers = new Headers({ 'x-client-address': client })
+  for (let asked = 0; asked < 300; asked += 1) requireRequestLeft(headers, 'session', later)
+  for (let asked = 0; asked < 200; asked += 1) requireRequestLeft(headers, 'archive', later)
   const limited = OPERATIONS.filter(({ refusals }) => refusals?.includes('rate-limited'))
   expect(limited.length).toBeGreaterThan(0)
   for (const { method, path } of limited)

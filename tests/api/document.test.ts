@@ -37,6 +37,11 @@ test('what is not in the specification says so', () => {
   expect(ours.sort()).toEqual([
     'delete /batches/{id}',
     'delete /payouts/{id}',
+    'get /archive/v1/health',
+    'get /archive/v1/tokens/{contract}/accounts/{account}/checkpoint',
+    'get /archive/v1/tokens/{contract}/accounts/{account}/events',
+    'get /archive/v1/tokens/{contract}/events',
+    'get /archive/v1/tokens/{contract}/registry',
     'get /auth/sep10',
     'get /cron/sweep',
     'get /metrics',

@@ -11,6 +11,7 @@ const READY: Readiness = {
   ledger: { ok: true, latestLedger: 1234, age: 1 },
   sponsor: { ok: true, availableXlm: '9998.0000000' },
   relay: { ok: true, channels: 3 },
+  archive: { ok: true, ingestedThrough: 1234, behind: 0, gaps: 0 },
 }
 
 /** The words of each light, as they are read. */

@@ -88,6 +88,7 @@ const QUIET: Omit<ServiceState, 'settings'> = {
     ledger: { ok: true, latestLedger: 7, age: 1 },
     sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '1000.0000000' },
     relay: { ok: true, channels: 1 },
+    archive: { ok: true, ingestedThrough: 1234, behind: 0, gaps: 0 },
   },
   spending: {
     everybody: { account: '*', held: 0n, used: 79n, count: 1 },

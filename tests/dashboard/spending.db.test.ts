@@ -66,6 +66,7 @@ async function showCards(sponsor: string, availableXlm = '1.0000000'): Promise<s
     ledger: { ok: true },
     sponsor: { ok: true, availableXlm },
     relay: { ok: true, configured: false },
+    archive: { ok: true, configured: false },
   }
   const spending = await readSpending(db, sponsor, NOW)
   const limits = { transfersPerAccount: 500, stroopsPerAccount: 1n, dailyBudget: 1n }

@@ -17,8 +17,14 @@ function faultOfRoute(file: string): string | undefined {
   const path = dirname(file).slice('app/api'.length).replaceAll('[', '{').replaceAll(']', '}')
   const [, exported = ''] = source.split(/^(?=export )/m)
   const expected = path.includes('...') ? `${METHODS} = resource({}, ` : `${METHODS} = routes('${path}', `
-  if (!exported.startsWith(expected)) return `${file} does not begin with ${expected}`
-  if (exported.trimEnd().includes('\n')) return `${file} exports more than the operations of its path`
+  // A long path takes three lines.
+  const statement = exported
+    .trim()
+    .replace(/\(\n\s+/, '(')
+    .replace(/,\n\s+/, ', ')
+    .replace(/,\n\)$/, ')')
+  if (!statement.startsWith(expected)) return `${file} does not begin with ${expected}`
+  if (statement.includes('\n')) return `${file} exports more than the operations of its path`
   return source.split('\n').filter((line) => /^import /.test(line)).length > 2 ? `${file} imports more` : undefined
 }
 

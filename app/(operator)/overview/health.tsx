@@ -13,7 +13,7 @@ interface HealthProps {
 
 /** The parts that the service depends on, and whether each can be reached. */
 export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
-  const { database, ledger, sponsor, relay } = ready
+  const { database, ledger, sponsor, relay, archive } = ready
   const lights: [string, Light][] = [
     [
       'Database',
@@ -28,6 +28,7 @@ export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
         : ['bad', ledger.age === undefined ? 'Unreachable' : 'Behind', `${ledger.problem}`],
     ],
     ['Sponsor', sponsorLight(sponsor)],
+    ['Archive', archiveLight(archive)],
     ['Relay', relayLight(relay, { embedsDatabase, startsRelay })],
   ]
   return (
@@ -35,7 +36,7 @@ export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
       <h2 id="health" className="mb-2 font-semibold">
         Health
       </h2>
-      <dl className="grid grid-cols-2 rounded-lg border border-line bg-surface shadow-card lg:grid-cols-4 lg:divide-x lg:divide-line">
+      <dl className="grid grid-cols-2 rounded-lg border border-line bg-surface shadow-card lg:grid-cols-5 lg:divide-x lg:divide-line">
         {lights.map(([name, [tone, word, detail]]) => (
           <div key={name} className="px-4 py-3.5 sm:px-5">
             <dt className="text-xs text-faint">{name}</dt>
@@ -55,6 +56,14 @@ export function Health({ ready, embedsDatabase, startsRelay }: HealthProps) {
 function sponsorLight(sponsor: Readiness['sponsor']): Light {
   if (sponsor.configured === false) return ['off', 'Off', `${sponsor.problem ?? 'set SPONSOR_SEED to pay fees'}`]
   return sponsor.ok ? ['good', 'Paying', 'float is sufficient'] : ['bad', 'Cannot pay', `${sponsor.problem}`]
+}
+
+function archiveLight({ ok, configured, ingestedThrough, gaps, problem }: Readiness['archive']): Light {
+  if (configured === false) return ['off', 'Off', 'set CONFIDENTIAL_TOKEN to keep its events']
+  if (!ok) return ['bad', ingestedThrough === undefined ? 'Unreachable' : 'Far behind', `${problem}`]
+  if (ingestedThrough === undefined) return ['busy', 'Starting', `${problem}`]
+  const through = `through ledger ${groupDigits(Number(ingestedThrough))}`
+  return gaps ? ['bad', 'Incomplete', `${through}; ${problem}`] : ['good', 'Complete', through]
 }
 
 function relayLight(

@@ -1,0 +1,205 @@
+import { StrKey } from '@stellar/stellar-sdk'
+import type { z } from 'zod'
+import { readCheckpoint } from '#lib/archive/checkpoint.ts'
+import {
+  type Archive,
+  type ArchivedPage,
+  openArchive,
+  readAccountEvents,
+  readRegistryEvents,
+  readTokenEvents,
+  readTransactionEvents,
+} from '#lib/archive/history.ts'
+import {
+  accountQuery,
+  archiveHealthShape,
+  checkpointQuery,
+  checkpointShape,
+  MAX_PAGE,
+  pageShape,
+  rangeQuery,
+  tokenQuery,
+} from '#lib/archive/schema.ts'
+import { readWindow } from '#lib/archive/source.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import type { Service } from '#lib/server/services.ts'
+import { EXAMPLE } from './examples.ts'
+import { Answer, inGroup, operation } from './operation.ts'
+
+/** A range that ends this many ledgers below the ingested end cannot change any more, and may be cached for ever. */
+const SETTLED_LEDGERS = 100
+
+const NO_STORE = { 'Cache-Control': 'no-store' }
+const FOR_EVER = { 'Cache-Control': 'public, max-age=31536000, immutable' }
+
+const notArchived = (what: string) => new Refusal('archive-not-found', `${what} not found`)
+
+/**
+ * The archive of the requested token and generation.
+ * @throws Refusal 404 `archive-not-found`; 503 `unavailable` before the first page is ingested
+ */
+async function requireArchive(
+  { archive: context }: Service,
+  { contract, account }: { contract: string; account?: string },
+  expected: string | undefined,
+): Promise<{ db: Database; archive: Archive }> {
+  if (context?.token !== contract) throw notArchived('contract')
+  const isAccount = account === undefined || StrKey.isValidEd25519PublicKey(account) || StrKey.isValidContract(account)
+  if (!isAccount) throw notArchived('account')
+  const db = await context.database()
+  const archive = await openArchive(db, contract)
+  if (!archive) throw new Refusal('unavailable', 'nothing is archived yet', { retryAfter: 30 })
+  if (expected !== undefined && expected !== archive.generation.firstHash) throw notArchived('generation')
+  return { db, archive }
+}
+
+type RangeQuery = z.output<typeof rangeQuery>
+
+function rangeOf({ firstLedger, ingestedThrough }: Archive, query: RangeQuery) {
+  const { from_ledger = firstLedger, to_ledger = ingestedThrough, cursor: after, limit = MAX_PAGE } = query
+  return { fromLedger: from_ledger, toLedger: to_ledger, after, limit }
+}
+
+/** A page that nothing can change any more may be cached for ever by those who name the generation and the ledgers. */
+function answerEvents(archive: Archive, query: RangeQuery, { isFinal, ...page }: ArchivedPage) {
+  const { generation: named, from_ledger, to_ledger } = query
+  const isFixed = named !== undefined && from_ledger !== undefined && to_ledger !== undefined
+  const isSettled = page.complete && isFinal && (to_ledger ?? 0) <= archive.ingestedThrough - SETTLED_LEDGERS
+  return new Answer(page, { headers: isFixed && isSettled ? FOR_EVER : NO_STORE })
+}
+
+const EVENT_EXAMPLE = {
+  id: '0005172498236424192-0000000001',
+  contract_id: EXAMPLE.contract,
+  ledger_seq: 1_204_331,
+  ledger_close_time: EXAMPLE.paid,
+  tx_hash: EXAMPLE.hash,
+  tx_application_order: 3,
+  event_index: 1,
+  type: 'merge',
+  topics_xdr: ['AAAADwAAAAVtZXJnZQAAAA==', 'AAAAEgAAAAAAAAAAF1E4sM0kkAkXKCCQ3QeQRE+rxN1rI2AaaI4g1NVuq08='],
+  data_xdr: 'AAAAEQAAAAEAAAAA',
+}
+const PAGE_EXAMPLE = { events: [EVENT_EXAMPLE], cursor: null, complete: true }
+const GENERATION_EXAMPLE = EXAMPLE.hash
+const RANGE_EXAMPLE = {
+  from_ledger: '1200000',
+  to_ledger: '1204331',
+  cursor: '0005172498236424192-0000000001',
+  limit: '1000',
+  generation: GENERATION_EXAMPLE,
+}
+
+const CONTRACT = { contract: { description: 'the confidential token (C…)', example: EXAMPLE.contract } }
+const ACCOUNT = { ...CONTRACT, account: { description: 'its account (G… or C…)', example: EXAMPLE.payee } }
+
+/** What all of them share: anybody may ask, from any page, and some twenty times a second. */
+const PUBLIC = { caller: 'anybody', readers: 'everybody', extension: true } as const
+
+export const ARCHIVE_OPERATIONS = inGroup('Archive', [
+  operation({
+    ...PUBLIC,
+    id: 'getArchiveHealth',
+    route: 'GET /archive/v1/health',
+    summary: 'How far the archive has followed the network',
+    answer: {
+      description: 'Its ends, and its generation',
+      schema: archiveHealthShape,
+      example: {
+        latest_ledger: 1_204_331,
+        ingested_through: 1_204_330,
+        first_ledger: 1_083_371,
+        lag_seconds: 5,
+        generation: GENERATION_EXAMPLE,
+      },
+    },
+    refusals: ['archive-not-found', 'rate-limited'],
+    handle: async ({ service: { archive: context }, now }) => {
+      if (!context) throw notArchived('archive')
+      const [{ latestLedger }, archive] = await Promise.all([
+        readWindow(context.network),
+        openArchive(await context.database(), context.token),
+      ])
+      const last = archive?.ranges.at(-1)
+      const age = last && Math.max(0, now.getTime() / 1000 - last.throughClosedAt)
+      const body = {
+        latest_ledger: latestLedger,
+        ingested_through: last?.throughLedger ?? null,
+        first_ledger: archive?.firstLedger ?? null,
+        lag_seconds: last && age !== undefined ? (last.throughLedger >= latestLedger ? 0 : Math.round(age)) : null,
+        generation: archive?.generation.firstHash ?? null,
+      }
+      return new Answer(body, { headers: NO_STORE })
+    },
+  }),
+  operation({
+    ...PUBLIC,
+    id: 'getCheckpoint',
+    route: 'GET /archive/v1/tokens/{contract}/accounts/{account}/checkpoint',
+    summary: 'Find where the replay of an account’s balance begins',
+    parameters: ACCOUNT,
+    query: { schema: checkpointQuery, example: { at_ledger: '1204331', generation: GENERATION_EXAMPLE } },
+    answer: {
+      description: 'The checkpoint and its anchor; `event` is null for an account without one',
+      schema: checkpointShape,
+      example: { event: { ...EVENT_EXAMPLE, type: 'transfer' }, anchor: EVENT_EXAMPLE, complete: true },
+    },
+    refusals: ['archive-not-found', 'rate-limited'],
+    handle: async ({ service, params, query }) => {
+      const { db, archive } = await requireArchive(service, params, query.generation)
+      const checkpoint = await readCheckpoint(db, archive, params.account, query.at_ledger ?? archive.ingestedThrough)
+      return new Answer(checkpoint, { headers: NO_STORE })
+    },
+  }),
+  operation({
+    ...PUBLIC,
+    id: 'listAccountEvents',
+    route: 'GET /archive/v1/tokens/{contract}/accounts/{account}/events',
+    summary: 'List the events of an account, in the order of the ledger',
+    description:
+      'Those whose topics name the account. With `types`, a page may hold fewer events than `limit`, or none.',
+    parameters: ACCOUNT,
+    query: { schema: accountQuery, example: { ...RANGE_EXAMPLE, types: 'transfer,merge' } },
+    answer: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    refusals: ['archive-not-found', 'rate-limited'],
+    handle: async ({ service, params, query }) => {
+      const { db, archive } = await requireArchive(service, params, query.generation)
+      const range = { ...rangeOf(archive, query), types: query.types }
+      return answerEvents(archive, query, await readAccountEvents(db, archive, params.account, range))
+    },
+  }),
+  operation({
+    ...PUBLIC,
+    id: 'listTokenEvents',
+    route: 'GET /archive/v1/tokens/{contract}/events',
+    summary: 'List all events of the token, or those of one transaction',
+    parameters: CONTRACT,
+    query: { schema: tokenQuery, example: { ...RANGE_EXAMPLE, tx_hash: EXAMPLE.hash } },
+    answer: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    refusals: ['archive-not-found', 'rate-limited'],
+    handle: async ({ service, params, query }) => {
+      const { db, archive } = await requireArchive(service, params, query.generation)
+      const page =
+        query.tx_hash === undefined
+          ? await readTokenEvents(db, archive, rangeOf(archive, query))
+          : await readTransactionEvents(db, archive, query.tx_hash)
+      return answerEvents(archive, query, page)
+    },
+  }),
+  operation({
+    ...PUBLIC,
+    id: 'listRegistryEvents',
+    route: 'GET /archive/v1/tokens/{contract}/registry',
+    summary: 'List the events of the verifier and auditor registries that the token has named',
+    description: 'A registry forgets the keys that it rotates: they are in these events.',
+    parameters: CONTRACT,
+    query: { schema: rangeQuery, example: RANGE_EXAMPLE },
+    answer: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    refusals: ['archive-not-found', 'rate-limited'],
+    handle: async ({ service, params, query }) => {
+      const { db, archive } = await requireArchive(service, params, query.generation)
+      return answerEvents(archive, query, await readRegistryEvents(db, archive, rangeOf(archive, query)))
+    },
+  }),
+])

@@ -1,0 +1,104 @@
+import { z } from 'zod'
+
+export const MAX_PAGE = 1_000
+
+const eventShape = z.object({
+  id: z.string().meta({ description: 'the id that the RPC gives the event' }),
+  contract_id: z.string(),
+  ledger_seq: z.int(),
+  ledger_close_time: z.iso.datetime(),
+  tx_hash: z.string().meta({ description: 'of a fee bump the outer one, 64 hex digits' }),
+  tx_application_order: z.int(),
+  event_index: z.int().meta({ description: 'among all contract events of the operation' }),
+  type: z.string().meta({ description: 'the first topic, such as `transfer`' }),
+  topics_xdr: z.array(z.string()).meta({ description: 'base64 XDR of an ScVal each' }),
+  data_xdr: z.string().meta({ description: 'base64 XDR of an ScVal' }),
+  payload_xdr: z.string().optional().meta({
+    description: 'of a delegation or a payment from one: the payload of the call, base64 XDR of an ScVal',
+  }),
+  payload_lost: z.literal(true).optional().meta({ description: 'the payload can no longer be had' }),
+})
+
+export const pageShape = z.object({
+  events: z.array(eventShape).meta({ description: 'in the order of the ledger' }),
+  cursor: z.string().nullable().meta({ description: 'for the next page; null on the last one' }),
+  complete: z.boolean().meta({ description: 'whether no event of the requested ledgers is missing' }),
+})
+
+export const checkpointShape = z.object({
+  event: eventShape.nullable().meta({ description: 'the last event with the account’s whole spendable balance' }),
+  anchor: eventShape.nullable().meta({
+    description:
+      'the last merge or clawback at or before it, or the registration: the receiving balance is replayed from there',
+  }),
+  complete: z.boolean().meta({
+    description: 'whether no event is missing from `event`, or from the registration without one, to `at_ledger`',
+  }),
+})
+
+export const archiveHealthShape = z.object({
+  latest_ledger: z.int().meta({ description: 'the latest ledger of the network' }),
+  ingested_through: z.int().nullable().meta({ description: 'the latest ledger of the archive; null before the first' }),
+  first_ledger: z.int().nullable().meta({ description: 'the first ledger of the archive' }),
+  lag_seconds: z.number().nullable().meta({ description: 'the age of the archive’s latest ledger, 0 at the head' }),
+  generation: z
+    .string()
+    .nullable()
+    .meta({ description: 'hash of the first ingested ledger: a reset begins a new one' }),
+})
+
+/** A ledger number in a query. */
+const ledger = (name: string, description: string) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,9}$/, `${name} must be the number of a ledger`)
+    .transform(Number)
+    .refine((sequence) => sequence < 2 ** 32, `${name} must be the number of a ledger`)
+    .optional()
+    .meta({ description, type: 'integer', minimum: 1, maximum: 4_294_967_295 })
+
+const LAST_TOID = 2n ** 63n
+
+const generation = z.string().optional().meta({ description: 'the generation that the caller expects, from `/health`' })
+
+const rangeFields = {
+  from_ledger: ledger('from_ledger', 'the first ledger; by default the first of the archive'),
+  to_ledger: ledger('to_ledger', 'the last ledger; by default the last of the archive'),
+  cursor: z
+    .string()
+    .regex(/^\d{19}-\d{10}$/, 'cursor must come from an earlier page')
+    .refine((cursor) => BigInt(cursor.slice(0, 19)) < LAST_TOID, 'cursor must come from an earlier page')
+    .optional()
+    .meta({ description: 'where to go on: from the page before' }),
+  limit: z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, `limit must be 1 to ${MAX_PAGE}`)
+    .transform(Number)
+    .refine((limit) => limit <= MAX_PAGE, `limit must be 1 to ${MAX_PAGE}`)
+    .optional()
+    .meta({ description: 'how many at most', type: 'integer', minimum: 1, maximum: MAX_PAGE }),
+  generation,
+}
+
+export const rangeQuery = z.object(rangeFields)
+export const accountQuery = z.object({
+  ...rangeFields,
+  types: z
+    .string()
+    .regex(/^[a-z_]{1,32}(,[a-z_]{1,32}){0,19}$/, 'types must be event names, separated by commas')
+    .transform((names) => names.split(','))
+    .optional()
+    .meta({ description: 'only events of these names, separated by commas' }),
+})
+export const tokenQuery = z.object({
+  ...rangeFields,
+  tx_hash: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'tx_hash must be 64 hex digits')
+    .optional()
+    .meta({ description: 'all events of this transaction' }),
+})
+export const checkpointQuery = z.object({
+  at_ledger: ledger('at_ledger', 'as of this ledger; by default the last of the archive'),
+  generation,
+})
