@@ -1,9 +1,7 @@
 import { pageQuery } from '#lib/db/paging.ts'
-import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batch-instructions.ts'
 import {
   batchesQuery,
   batchesShape,
-  batchProgressShape,
   batchShape,
   batchWithPayoutsShape,
   createBatch,
@@ -11,10 +9,12 @@ import {
   listBatches,
   lockBatch,
   newBatch,
-  readBatchProgress,
   removeBatch,
-} from '#lib/directory/batches.ts'
+} from '#lib/directory/batches/batches.ts'
+import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batches/instructions.ts'
+import { batchProgressShape, pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
+import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { answerPage, inGroup, operation } from './operation.ts'
 import { refreshTransfersOf } from './payouts.ts'
@@ -132,7 +132,8 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
   operation({
     id: 'getBatchProgress',
     route: 'GET /batches/{id}/status',
-    caller: 'employer',
+    caller: 'session',
+    role: 'employer',
     summary: 'How far a batch has come',
     description: 'For polling while payouts are sent.',
     parameters,
@@ -141,12 +142,14 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
       schema: batchProgressShape,
       example: { status: 'started', settledCount: 0, failedCount: 0, payoutCount: 1 },
     },
-    refusals: ['batch-not-found'],
-    handle: async (context) => {
-      const { batch, hasOpenTransfers } = context.user
-      if (batch && !hasOpenTransfers) return batch
-      await refreshTransfersOf(context)
-      return await readBatchProgress(context, context.params.id)
+    refusals: ['employer-required', 'provider-mismatch', 'batch-not-found'],
+    handle: async ({ service, session, params, ...given }) => {
+      const context = { ...given, db: await service.database() }
+      const read = () => pollBatchStatus(context, { identity: session, id: params.id })
+      const { progress, organisation, hasOpenTransfers } = await read()
+      if (!hasOpenTransfers) return progress
+      await refreshTransfers(context.db, service.submission, [organisation])
+      return (await read()).progress
     },
   }),
 ])

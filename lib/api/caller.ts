@@ -7,9 +7,9 @@ import {
   becomeEmployer,
   type Employer,
   requireEmployer,
-  requireNoMereContractor,
+  requireFounder,
   type User,
-} from '#lib/directory/user.ts'
+} from '#lib/directory/users.ts'
 import { readBearer } from '#lib/http/bearer.ts'
 import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
@@ -44,7 +44,7 @@ export type Known<Caller extends CallerName> = KnownOf[Caller]
 /** The callers that need a role: they are looked up before the rest of the request is judged. */
 const ROLES = {
   employer: (user: User) => ({ employer: requireEmployer(user) }),
-  founder: (user: User) => requireNoMereContractor(user),
+  founder: (user: User) => requireFounder(user),
   participant: (user: User, { id = '' }: Record<string, string>) => requireAccess(user, id),
 } as const
 
@@ -103,13 +103,13 @@ export async function identify(
   }
   const session = await verifySession(settings.sessions, readBearer(request), now())
   if (!isRole(caller)) return { session }
-  const known = await lookUp(service, session, params.id)
+  const known = await lookUp(service, session)
   return { ...known, ...ROLES[caller](known.user, params) }
 }
 
-async function lookUp(service: Service, session: Session, named?: string): Promise<KnownUser> {
+async function lookUp(service: Service, session: Session): Promise<KnownUser> {
   const db = await service.database()
-  return { session, db, user: await admitUser({ db, now: service.now() }, session, named) }
+  return { session, db, user: await admitUser({ db, now: service.now() }, session) }
 }
 
 /**
@@ -121,5 +121,5 @@ export async function admit(caller: CallerName, service: Service, known: object)
   if (caller === 'user') return await lookUp(service, (known as Known<'session'>).session)
   if (caller !== 'founder') return known
   const user = known as KnownUser
-  return { ...user, employer: await becomeEmployer({ ...user, now: service.now() }) }
+  return { ...user, employer: await becomeEmployer({ db: user.db, now: service.now() }, user.user) }
 }

@@ -1,6 +1,6 @@
+import { acceptInvite } from '#lib/directory/contractors/acceptance.ts'
+import { inviteContractor } from '#lib/directory/contractors/invites.ts'
 import { contractorShape, inviteShape } from '#lib/directory/contractors/schema.ts'
-import { acceptInvite } from '#lib/directory/invites/acceptance.ts'
-import { inviteContractor } from '#lib/directory/invites/invites.ts'
 import { CONTRACTOR_EXAMPLE, EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 

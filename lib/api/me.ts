@@ -1,13 +1,13 @@
 import {
   describeMe,
-  joinedIdentity,
   joinIdentity,
   meChanges,
   meShape,
-  nameOwnOrganisation,
-  verifyJoined,
+  nameOrganisation,
+  otherIdentity,
+  verifyOtherSession,
 } from '#lib/directory/me.ts'
-import { admitUser } from '#lib/directory/user.ts'
+import { admitUser } from '#lib/directory/users.ts'
 import { EXAMPLE, ME_EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 
@@ -30,7 +30,7 @@ export const ME_OPERATIONS = inGroup('Me', [
     body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     handle: async (context) => {
-      return await describeMe({ ...context, user: await nameOwnOrganisation(context, context.body.orgName) })
+      return await describeMe({ ...context, user: await nameOrganisation(context, context.body.orgName) })
     },
   }),
   operation({
@@ -40,15 +40,15 @@ export const ME_OPERATIONS = inGroup('Me', [
     extension: true,
     summary: 'Bring your other identity into your organisation',
     description: 'A wallet and an email of one person: the session of the other one proves that it is yours.',
-    body: { schema: joinedIdentity, example: { session: EXAMPLE.session } },
+    body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
     answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     refusals: ['employer-required', 'organisation-in-use', 'provider-mismatch'],
-    handle: async ({ service, settings, session, body, now }) => {
-      // Both sessions are judged before the database is asked.
-      const other = await verifyJoined(settings.sessions, body.session, now)
+    handle: async ({ service, session, body, ...given }) => {
+      // Both sessions are verified before the database is asked.
+      const other = await verifyOtherSession(given.settings.sessions, body.session, given.now)
       const db = await service.database()
-      const user = await admitUser({ db, now }, session)
-      return await describeMe({ db, settings, now, user: await joinIdentity({ db, user, now }, other) })
+      const context = { ...given, db, user: await admitUser({ db, now: given.now }, session) }
+      return await describeMe({ ...context, user: await joinIdentity(context, other) })
     },
   }),
 ])

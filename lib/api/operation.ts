@@ -99,6 +99,8 @@ interface Told<Path extends Route> {
   extension?: true
   /** a description of each parameter of the path */
   parameters?: Record<ParameterNames<Path>, { description: string; example: string }>
+  /** the role that the verb itself requires, where the kind of caller does not imply it */
+  role?: 'employer'
   /** the codes that the caller, body and query do not imply */
   refusals?: readonly RefusalCode[]
   /** the fixed message of every failure: what would be a 500 or a 503 is answered as a 500 with it */

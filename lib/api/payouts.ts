@@ -1,16 +1,14 @@
 import type { Database } from '#lib/db/connection.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
-import { cancelPayout } from '#lib/directory/payouts/cancelling.ts'
+import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
 import { listPayouts, organisationsSeenBy, payoutsQuery, payoutsShape } from '#lib/directory/payouts/payouts.ts'
-import type { User } from '#lib/directory/user.ts'
+import type { User } from '#lib/directory/users.ts'
 import type { Service } from '#lib/server/services.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { answerPage, inGroup, operation } from './operation.ts'
 
-/**
- * Refreshes the open transfers behind the payouts that the user sees. Skipped for an employer who has no open transfer.
- */
+/** Looks up the open transfers behind the payouts that the user sees. */
 export async function refreshTransfersOf({
   service,
   db,
@@ -20,7 +18,6 @@ export async function refreshTransfersOf({
   db: Database
   user: User
 }): Promise<void> {
-  if (!user.hasOpenTransfers && user.records.length === 0) return
   await refreshTransfers(db, service.submission, organisationsSeenBy(user))
 }
 

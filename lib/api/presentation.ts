@@ -52,7 +52,7 @@ const PAGE_HEADERS = {
 /** An operation as OpenAPI has it. */
 export function presentOperation(operation: Operation): ZodOpenApiOperationObject {
   const { id, group, caller, summary, description, extension, query, body, parameters } = operation
-  const { scheme, role } = { role: undefined, ...CALLERS[caller] }
+  const { scheme, role } = { role: operation.role, ...CALLERS[caller] }
   return {
     operationId: id,
     tags: [group],

@@ -3,7 +3,7 @@ import { providerToken, requireProvider, signInWithProvider } from '#lib/auth/oi
 import { buildChallenge, challengeQuery, challengeShape } from '#lib/auth/sep10/challenge.ts'
 import { signedChallenge, signInWithWallet } from '#lib/auth/sep10/sign-in.ts'
 import { sessionShape } from '#lib/auth/session.ts'
-import { admitSession } from '#lib/directory/user.ts'
+import { admitSession } from '#lib/directory/users.ts'
 import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'

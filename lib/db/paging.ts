@@ -104,6 +104,23 @@ export function cutPage<Row extends Position>(rows: readonly Row[], page: PageRe
 }
 
 /**
+ * Reads a long result in parts of at most `size` rows. `read` gets the last row of the previous part and continues
+ * after it (keyset), so rows that are inserted meanwhile cause none to be skipped or repeated.
+ */
+export async function* readInParts<Row>(
+  read: (last: Row | undefined) => Promise<Row[]>,
+  size: number,
+): AsyncGenerator<Row[]> {
+  let last: Row | undefined
+  for (;;) {
+    const rows = await read(last)
+    if (rows.length > 0) yield rows
+    last = rows.at(-1)
+    if (rows.length < size) return
+  }
+}
+
+/**
  * The Link header that leads to the page after `next` (RFC 8288): a relative reference that keeps the filters of the
  * request and holds at every address of the service.
  */

@@ -1,4 +1,4 @@
-import { type AnyColumn, and, count, eq, getTableName, or, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, getTableName, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { z } from 'zod'
 import { organisations } from '#drizzle/schema/directory.ts'
@@ -15,71 +15,57 @@ import {
 import { preparedOnce } from '#lib/db/prepared.ts'
 import { type Row, rowsOf } from '#lib/db/rows.ts'
 
-/**
- * The query of a list: a page, and filters by status and by a text `q`. `texts` names the fields that `q` is sought in.
- */
-export function listQuery<const Statuses extends readonly [string, ...string[]]>(statuses: Statuses, texts: string) {
+/** The query of a list: page, status and a text `q`. `fields` names what `q` is matched against. */
+export function listQuery<const Statuses extends readonly [string, ...string[]]>(statuses: Statuses, fields: string) {
   return pageQuery.extend({
     status: z
       .enum(statuses, `status must be one of ${statuses.join(', ')}`)
       .optional()
-      .meta({ description: 'those in this status', 'x-extension': true }),
+      .meta({ description: 'only records with this status', 'x-extension': true }),
     q: z
       .string()
       .max(200, 'q must have at most 200 characters')
-      .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'q must not hold control characters')
+      .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'q must not contain control characters')
       .optional()
-      .meta({ description: `those with this in their ${texts}, in any case`, 'x-extension': true }),
+      .meta({ description: `only records whose ${fields} contains this text, in any case`, 'x-extension': true }),
   })
 }
 
-/** The condition that one of `columns` contains `text`, in upper or lower case. `text` has no wildcards. */
-export function contains(text: string | undefined, columns: readonly AnyColumn[]): SQL | undefined {
-  if (text === undefined) return undefined
-  const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
-  return or(...columns.map((column) => sql`${column} ilike ${pattern}`))
-}
-
-type Listed = Record<string, PgColumn> & Record<'createdAt' | 'sequence', PgColumn>
+type ListColumns = Record<string, PgColumn> & Record<'createdAt' | 'sequence', PgColumn>
 
 /**
- * A list of an organisation's records, newest first.
+ * Lists an organisation's records, newest first.
  * @param isOwn the condition for the records of an organisation
  */
-export function openList<Columns extends Listed>(
+export function defineList<Columns extends ListColumns>(
   table: PgTable,
   columns: Columns,
   isOwn: (organisation: string | Placeholder) => SQL | undefined,
 ) {
-  const select = (db: Database, condition: SQL | undefined, rows: number | Placeholder) =>
+  const select = (db: Database, condition: SQL | undefined, limit: number | Placeholder) =>
     db
-      .select(columns as Listed)
+      .select(columns as ListColumns)
       .from(table)
       .where(condition)
       .orderBy(...newestFirst(columns))
-      .limit(rows)
+      .limit(limit)
   const firstPage = preparedOnce((db) => {
-    const query = select(db, isOwn(sql.placeholder('organisation')), sql.placeholder('rows'))
+    const query = select(db, isOwn(sql.placeholder('organisation')), sql.placeholder('limit'))
     return rowsOf(db, columns, query, `newest_${getTableName(table)}`)
   })
 
-  /** The records for which `condition` holds, after `page.after`. Reads for different owners take turns. */
-  const readMatching = (db: Database, owner: string | undefined, condition: SQL | undefined, page: PageRequest) =>
+  /** Reads the records that match `condition`, after `page.after`. Owners take turns. */
+  const readWhere = (db: Database, owner: string | undefined, condition: SQL | undefined, page: PageRequest) =>
     rowsOf(db, columns, select(db, and(condition, afterPosition(columns, page)), rowsToRead(page))).execute(owner)
 
-  /**
-   * An organisation's records for which `filter` holds. The first page without a filter is asked for most: it is
-   * prepared.
-   */
+  /** Reads an organisation's records. The first page without a filter is the most frequent one and is prepared. */
   const readOwn = (db: Database, organisation: string, filter: SQL | undefined, page: PageRequest) =>
     filter || page.after
-      ? readMatching(db, organisation, and(isOwn(organisation), filter), page)
-      : firstPage(db).execute(organisation, { organisation, rows: rowsToRead(page) })
+      ? readWhere(db, organisation, and(isOwn(organisation), filter), page)
+      : firstPage(db).execute(organisation, { organisation, limit: rowsToRead(page) })
 
-  /**
-   * A page of `readOwn`, with the total if that is asked for. Without a filter the column `counter` holds the total.
-   */
-  async function readCounted(
+  /** A page of `readOwn`, with the total if the page asks for it. `counter` is the column with the unfiltered total. */
+  async function readPage(
     db: Database,
     organisation: string,
     {
@@ -92,14 +78,14 @@ export function openList<Columns extends Listed>(
     const part = cutPage(rows, page)
     if (!page.counts) return part
     if (!page.after && !part.next) return { ...part, total: part.items.length }
-    const [counted] = filter
+    const [total] = filter
       ? await db
           .select({ total: count() })
           .from(table)
           .where(and(isOwn(organisation), filter))
       : await db.select({ total: organisations[counter] }).from(organisations).where(eq(organisations.id, organisation))
-    return { ...part, ...counted }
+    return { ...part, ...total }
   }
 
-  return { readMatching, readOwn, readCounted }
+  return { readWhere, readOwn, readPage }
 }

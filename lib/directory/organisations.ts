@@ -12,15 +12,13 @@ export interface Organisation {
   name: string
 }
 
-/**
- * The name of an organisation until its employer sets one: its founder's sub, with the middle of a long one cut out.
- */
+/** The name of an organisation until its employer sets one: the founder's sub, shortened in the middle if it is long. */
 function defaultName(sub: string): string {
   return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
 }
 
-/** The name that its users have given an organisation; undefined while it has its default name. */
-export async function givenName(db: Database, organisation: string): Promise<string | undefined> {
+/** Returns the name that an employer has set, or undefined while the organisation has its default name. */
+export async function chosenName(db: Database, organisation: string): Promise<string | undefined> {
   const rows = await db
     .select({ name: organisations.name, sub: identities.sub })
     .from(organisations)
@@ -31,40 +29,41 @@ export async function givenName(db: Database, organisation: string): Promise<str
 }
 
 /**
- * The organisation of `identity`, founded now if it has none. Of two simultaneous requests one founds it and both get
- * it, because the row of the identity is locked. That row must exist.
+ * Returns the organisation of `identity`, and creates it if there is none. Locks the identity's row, which must exist,
+ * so two concurrent requests get the same organisation.
  */
-export async function foundOrganisation(
+export async function ensureOrganisation(
   tx: Database,
   identity: IdentityName,
   now: Date,
   name = defaultName(identity.sub),
 ): Promise<Organisation> {
   await lockIdentities(tx, identity)
-  const present = await organisationOf(tx, identity)
-  if (present) return present
-  const [founded] = await tx
+  const existing = await findOrganisation(tx, identity)
+  if (existing) return existing
+  const [organisation] = await tx
     .insert(organisations)
     .values({ name, createdAt: now })
     .returning({ id: organisations.id, name: organisations.name })
-  if (!founded) throw new Error('an insert returned nothing')
-  await tx.update(identities).set({ organisation: founded.id }).where(isIdentity(identity))
-  const { id } = founded
+  if (!organisation) throw new Error('the insert returned no row')
+  await tx.update(identities).set({ organisation: organisation.id }).where(isIdentity(identity))
+  const { id } = organisation
   await recordAudit(tx, now, { organisation: id, actor: identity, action: 'organisation.founded', subject: id })
-  return founded
+  return organisation
 }
 
-/** The condition that an organisation has neither contractors nor batches. Removed contractors do not count. */
+/** The condition that an organisation has no batches, and no contractors other than removed ones. */
 export const isEmpty = (organisation: string) =>
   and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
 /**
- * Takes `identity` out of its organisation if that has no records, and says whether it did. An organisation without
- * users is deleted, unless removed contractors still refer to it. New records wait for the lock and then find it gone.
+ * Takes `identity` out of its organisation if that is empty, and returns whether the identity is now without one.
+ * Deletes an organisation without users, unless removed contractors still refer to it. A concurrent insert waits for
+ * the row lock and then fails, because the organisation is gone.
  */
 export async function leaveEmptyOrganisation(tx: Database, identity: IdentityName, now: Date): Promise<boolean> {
   await lockIdentities(tx, identity)
-  const own = await organisationOf(tx, identity)
+  const own = await findOrganisation(tx, identity)
   if (!own) return true
   const [empty] = await tx.select({ id: organisations.id }).from(organisations).where(isEmpty(own.id)).for('update')
   if (!empty) return false
@@ -79,17 +78,17 @@ export async function leaveEmptyOrganisation(tx: Database, identity: IdentityNam
       ),
     )
     .returning({ id: organisations.id })
-  const told = { organisation: own.id, actor: identity, subject: own.id }
-  if (dissolved) await recordAudit(tx, now, { ...told, action: 'organisation.dissolved' })
+  const entry = { organisation: own.id, actor: identity, subject: own.id }
+  if (dissolved) await recordAudit(tx, now, { ...entry, action: 'organisation.dissolved' })
   return true
 }
 
-const DISSOLVED = 'your organisation is not there any more'
+const DISSOLVED = 'your organisation no longer exists'
 
 /**
- * Requires that the maker of a record still belongs to the record's organisation. The caller has locked the
- * organisation's row, which `leaveEmptyOrganisation` locks too: that one sees the new record, or this check sees that
- * the maker has left.
+ * Requires that the actor still belongs to the organisation for which it creates a record. The caller holds the lock on
+ * the organisation's row that `leaveEmptyOrganisation` takes: either that function sees the new record, or this check
+ * sees that the actor has left.
  * @throws Refusal `organisation-dissolved`
  */
 export async function requireMember(
@@ -103,30 +102,26 @@ export async function requireMember(
   if (!member) throw new Refusal('organisation-dissolved', DISSOLVED)
 }
 
-/** Refuses a write that has failed since the caller's organisation was dissolved a moment ago. */
+/** Throws `organisation-dissolved` for an insert that failed because its organisation was just deleted, else `error`. */
 export function refuseDissolved(error: unknown): never {
   const isDissolved = violatedConstraint(error)?.endsWith('_organisation_organisations_id_fk')
   throw isDissolved ? new Refusal('organisation-dissolved', DISSOLVED) : error
 }
 
-/** The organisation that an identity belongs to. */
-export async function organisationOf(tx: Database, identity: IdentityName): Promise<Organisation | undefined> {
-  const [found] = await tx
+export async function findOrganisation(tx: Database, identity: IdentityName): Promise<Organisation | undefined> {
+  const [organisation] = await tx
     .select({ id: organisations.id, name: organisations.name })
     .from(identities)
     .innerJoin(organisations, eq(organisations.id, identities.organisation))
     .where(isIdentity(identity))
-  return found
+  return organisation
 }
 
-/**
- * Locks the rows of identities, so that their organisations do not change meanwhile. The order is always the same, so
- * that no two transactions wait for each other.
- */
-export async function lockIdentities(tx: Database, ...several: readonly IdentityName[]): Promise<void> {
-  const nameOf = ({ kind, sub }: IdentityName) => `${kind}:${sub}`
-  for (const identity of several.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))) {
-    await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(identity)).for('update')
+/** Locks the rows of identities, so that their organisations cannot change. Always in the same order: no deadlocks. */
+export async function lockIdentities(tx: Database, ...names: readonly IdentityName[]): Promise<void> {
+  const keyOf = ({ kind, sub }: IdentityName) => `${kind}:${sub}`
+  for (const name of names.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
+    await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(name)).for('update')
   }
 }
 

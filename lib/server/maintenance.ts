@@ -6,7 +6,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { eraseOldEnvelopes, findOpenTransfers } from '#lib/transfers/rows.ts'
-import type { Service } from './services.ts'
+import { directoryContext, type Service } from './services.ts'
 
 /** The most pages that a round ingests of each contract: the other chores wait meanwhile. */
 const ARCHIVE_PAGES = 200
@@ -23,8 +23,7 @@ const CHORES = {
     return open.length
   },
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
-  contractors: async ({ database, confidentialAccounts, now }) =>
-    await sweepRegistrations({ db: await database(), accounts: confidentialAccounts, now: now() }),
+  contractors: async (service) => await sweepRegistrations(await directoryContext(service)),
   archive: async ({ archive }) => (archive ? await ingest(archive, ARCHIVE_PAGES) : 0),
   items: async ({ database, batch, now }) => (batch ? await resumeItems({ database, queue: batch.queue, now }) : 0),
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),

@@ -1,5 +1,6 @@
 import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import type { Database } from '#lib/db/connection.ts'
+import type { DirectoryContext } from '#lib/directory/context.ts'
 import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
 import type { Faucet } from '#lib/faucet/faucet.ts'
 import type { Vault } from '#lib/faucet/vault.ts'
@@ -41,4 +42,10 @@ export function provideService(starting: Promise<Service>): void {
 export function service(): Promise<Service> {
   if (!shared.payrollService) throw new Error('the service has not been started')
   return shared.payrollService
+}
+
+/** The context of the directory's verbs in this service. */
+export async function directoryContext(service: Service): Promise<DirectoryContext> {
+  const { database, confidentialAccounts: accounts, settings, now } = service
+  return { db: await database(), accounts, settings, now: now() }
 }

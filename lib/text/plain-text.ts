@@ -29,8 +29,8 @@ export const textMessages = <const Name extends string, const Most extends numbe
   ({
     required: `${name} required`,
     'too-long': `${name} must have at most ${most} characters`,
-    'control-characters': `${name} must not hold control characters`,
-    'secret-seed': `${name} must not hold a secret seed`,
+    'control-characters': `${name} must not contain control characters`,
+    'secret-seed': `${name} must not contain a secret seed`,
   }) as const satisfies Record<TextProblem, string>
 
 /**
@@ -75,7 +75,7 @@ export function isEmail(text: string): boolean {
 export const emailField = z
   .string('email must be a string')
   .refine(isEmail, { error: 'email must be an email address', abort: true })
-  .refine((text) => !containsSecretSeed(text), 'email must not hold a secret seed')
+  .refine((text) => !containsSecretSeed(text), 'email must not contain a secret seed')
 
 /** The form in which two spellings of an address are one. */
 export function foldEmail(email: string): string {

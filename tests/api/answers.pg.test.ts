@@ -239,7 +239,7 @@ test.each([
   const answer = await ask('POST', path, { ...as(late, body), meanwhile })
   expect([answer.status, answer.body]).toEqual([
     409,
-    { error: 'your organisation is not there any more', code: 'organisation-dissolved' },
+    { error: 'your organisation no longer exists', code: 'organisation-dissolved' },
   ])
 })
 

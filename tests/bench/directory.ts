@@ -1,9 +1,11 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
+import { offlineContext } from '#lib/cli/seed/invites.ts'
 import { connect, signInWithWallet } from '#lib/cli/wallet-session.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
-import { readBatchProgress } from '#lib/directory/batches.ts'
+import { pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { listPayouts } from '#lib/directory/payouts/payouts.ts'
+import type { User } from '#lib/directory/users.ts'
 import { take } from '#lib/sdk/payroll-client.ts'
 import type { Stage } from './stage.ts'
 
@@ -27,9 +29,10 @@ export async function measureDirectory(stage: Stage, databaseUrl: string): Promi
     const db = await store.database()
     const session = await signInWithWallet(stage.base, stage.payee.signer)
     const imported = await measureImport(stage, session)
-    const organisation = await organisationOf(db, stage.payee.signer.publicKey())
+    const employer = stage.payee.signer.publicKey()
+    const organisation = await organisationOf(db, employer)
     const [few, many] = await fill(db, organisation)
-    return [...imported, await measureProgress(db, organisation, few, many), await measurePages(db, organisation)]
+    return [...imported, await measureProgress(db, employer, few, many), await measurePages(db, organisation)]
   } finally {
     await store.close()
   }
@@ -69,8 +72,9 @@ async function measureImport(stage: Stage, session: string): Promise<Figure[]> {
   ]
 }
 
-async function measureProgress(db: Database, organisation: string, few: string, many: string): Promise<Figure> {
-  const read = (batch: string) => () => readBatchProgress({ db, employer: { organisation } }, batch)
+async function measureProgress(db: Database, sub: string, few: string, many: string): Promise<Figure> {
+  const identity = { kind: 'ledger', sub } as const
+  const read = (id: string) => () => pollBatchStatus(offlineContext(db, new Date()), { identity, id })
   const before = await readStatistics(db)
   const ratio = await compare(read(many), read(few), 500)
   const { seqScan, idxScan } = await readStatistics(db)
@@ -90,9 +94,14 @@ async function measurePages(db: Database, organisation: string): Promise<Figure>
   )
   const [row] = rows
   const after = { createdAt: new Date(Number(row?.at)), sequence: Number(row?.place) }
-  const user = { organisation: { id: organisation }, records: [] }
+  const user: User = {
+    identity: { kind: 'ledger', sub: 'bench' },
+    organisation: { id: organisation, name: 'bench' },
+    records: [],
+    mayBeInvited: false,
+  }
   const read = (from: typeof after | undefined) => async () => {
-    const page = await listPayouts({ db, user }, { limit: PAGE, cursor: from })
+    const page = await listPayouts({ ...offlineContext(db, new Date()), user }, { limit: PAGE, cursor: from })
     if (page.items.length !== PAGE) throw new Error(`a page of ${page.items.length}`)
   }
   const before = await readStatistics(db)

@@ -59,7 +59,7 @@ test('another user does not, and is told so where the invite stays open', async 
   // The email of bob is not verified, and it is another one.
   await signInAtProvider(page, 'bob')
   await expect(page).toHaveURL(`${link}?problem=invite-for-other`)
-  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for somebody else')
+  await expect(page.getByRole('main').getByRole('alert')).toContainText('this invite is for someone else')
   expect(await findBarriers(page)).toEqual([])
   expect((await page.goto(link))?.status()).toBe(200)
 })

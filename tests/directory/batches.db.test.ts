@@ -2,8 +2,8 @@ import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { batches, type ContractorStatus } from '#drizzle/schema/directory.ts'
-import type { Instructed } from '#lib/directory/batch-instructions.ts'
-import { type Batch, type BatchWithPayouts, batchShape, batchWithPayoutsShape } from '#lib/directory/batches.ts'
+import { type Batch, type BatchWithPayouts, batchShape, batchWithPayoutsShape } from '#lib/directory/batches/batches.ts'
+import type { Instructed } from '#lib/directory/batches/instructions.ts'
 import { type Employer, employerNamed, openUser } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -143,9 +143,9 @@ describe('POST /batches/{id}/instructions', () => {
       'contractor already in this batch',
       ...Array(7).fill('encryptedAmount required'),
       'encryptedAmount must have at most 4096 characters',
-      'encryptedAmount must not hold control characters',
-      'encryptedAmount must not hold control characters',
-      'encryptedAmount must not hold a secret seed',
+      'encryptedAmount must not contain control characters',
+      'encryptedAmount must not contain control characters',
+      'encryptedAmount must not contain a secret seed',
       'contractor already in this batch',
     ])
     expect(answer.body.errors[1]?.contractorId).toBe('not an id')
@@ -161,7 +161,7 @@ describe('POST /batches/{id}/instructions', () => {
     ['a row that is no object', { instructions: ['x'] }, 'instructions must be objects'],
     ['no contractorId', { instructions: [{ encryptedAmount: 'x' }] }, 'instructions.0.contractorId required'],
     ['a number for a contractor', { instructions: [sealed(7)] }, 'instructions.0.contractorId must be a string'],
-    ['a seed for one', { instructions: [sealed(seed)] }, 'instructions.0.contractorId must not hold a secret seed'],
+    ['a seed for one', { instructions: [sealed(seed)] }, 'instructions.0.contractorId must not contain a secret seed'],
   ])('%s: 400, and none of the request is done', async (_, body, error) => {
     const payee = await ada.engage('innocent').catch(() => undefined)
     const { id } = await create()

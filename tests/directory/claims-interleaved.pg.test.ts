@@ -3,13 +3,14 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { envelopes } from '#drizzle/schema/transfers.ts'
 import { type Database, openStore, type Store } from '#lib/db/connection.ts'
-import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/batch-progress.ts'
+import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
 import { changeContractor } from '#lib/directory/contractors/changes.ts'
-import { admitUser, type User } from '#lib/directory/user.ts'
+import { admitUser, type User } from '#lib/directory/users.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { findEnvelopes, findOpenTransfers } from '#lib/transfers/rows.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { contextOf } from '../support/directory.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { limits, PLENTY, recordNamed, settleNamed, transferNamed } from '../transfers/quota-cases.ts'
@@ -123,11 +124,7 @@ function actionsOf(
     const payee = pick(payees[index] ?? [])
     const status = random(2) === 0 ? 'inactive' : 'ready'
     const user = users[index]
-    if (user)
-      await changeContractor(
-        { db, accounts: service.running.confidentialAccounts, user, now: NOW },
-        { id: payee.id, changes: { status } },
-      )
+    if (user) await changeContractor({ ...(await contextOf(service)), db, user }, { id: payee.id, changes: { status } })
   }
   const all = [instruct, instruct, lock, lock, claim, claim, claim, claim, settle, settle, settle, settle, change]
   return { all, claims }

@@ -69,7 +69,7 @@ describe('a row of an import', () => {
   test.each<[string, unknown[]]>([
     ['row must be an object', [null, 7, 'Ann', ['Ann']]],
     ['name required', [{}]],
-    ['email must not hold a secret seed', [{ name: 'A', email: `${seed}@b.example` }]],
+    ['email must not contain a secret seed', [{ name: 'A', email: `${seed}@b.example` }]],
     [ADDRESS, [{ name: 'A', address: seed }]],
     [
       `amount ${AMOUNT}`,

@@ -146,7 +146,7 @@ describe('the largest body', () => {
     const next = await service.ask('GET', `/contractors${rest}`, { session })
     expect(fieldsOf(next, 'contractors', 'id')).toEqual(newest.slice(1_000, 2_000))
     const more = await bring([...rows, { name: 'b' }])
-    const error = 'rows must have at most 2,000 rows; send the others in a further import'
+    const error = 'rows must have at most 2,000 rows; send the others in another request'
     expect([more.status, more.body.error]).toEqual([400, error])
   })
 

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { InviteCard } from '#app/invite/[token]/invite-card.tsx'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
-import { findOpenInvite } from '#lib/directory/invites/invites.ts'
-import { inviteToken, readInviteToken } from '#lib/directory/invites/token.ts'
+import { inviteToken, readInviteToken } from '#lib/directory/contractors/invite-token.ts'
+import { findOpenInvite } from '#lib/directory/contractors/invites.ts'
 import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, atNoon, idOf, keyOf, NOW } from '../support/directory.ts'
+import { accountOf, atNoon, contextOf, idOf, keyOf, NOW } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { type EmailProvider, startEmailProvider } from './email-provider.ts'
 
@@ -99,7 +99,7 @@ describe('POST /invites/{token}/accept', () => {
     ['an address, by email', { address: accountOf(98_001) }, () => service.user('ida', 'ida@b.example')],
   ])('a record with %s is for somebody else', async (_, fields, signIn) => {
     const token = await invite(await create({ name: 'Hal', ...fields }))
-    expect(refused(await accept(await signIn(), token))).toEqual([403, 'this invite is for somebody else'])
+    expect(refused(await accept(await signIn(), token))).toEqual([403, 'this invite is for someone else'])
   })
 
   test.each<[string, (address: string) => Promise<string>]>([
@@ -116,7 +116,7 @@ describe('POST /invites/{token}/accept', () => {
     const signIn = (verified: boolean) => provider.signIn(service, { sub: 'kim', email, verified })
     const id = await create({ name: 'Kim', email })
     const token = await invite(id)
-    expect(refused(await accept(await signIn(false), token))).toEqual([403, 'this invite is for somebody else'])
+    expect(refused(await accept(await signIn(false), token))).toEqual([403, 'this invite is for someone else'])
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row).toMatchObject({ linkedSub: null, inviteAcceptedAt: null })
     expect((await accept(await signIn(true), token)).status).toBe(200)
@@ -169,7 +169,7 @@ describe('POST /invites/{token}/accept', () => {
     const winners = people.filter((_, n) => answers[n]?.status === 200)
     expect(winners).toHaveLength(1)
     const losers = answers.filter(({ status }) => status !== 200)
-    expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite accepted already']))
+    expect(losers.map(refused)).toEqual(Array.from({ length: 19 }, () => [409, 'invite already accepted']))
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(row?.linkedSub).toBe(winners[0]?.address)
     const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, id))
@@ -223,7 +223,7 @@ describe('POST /invites/{token}/accept', () => {
     const token = await invite(id)
     expect((await accept(first.session, old)).status).toBe(404)
     expect((await accept(first.session, token)).status).toBe(200)
-    expect(refused(await accept(second.session, token))).toEqual([409, 'invite accepted already'])
+    expect(refused(await accept(second.session, token))).toEqual([409, 'invite already accepted'])
   })
 
   test('is refused to a user of the organisation that invites', async () => {
@@ -274,8 +274,7 @@ describe('the token', () => {
 })
 
 describe('the page of an invite', () => {
-  const find = (token: string) =>
-    findOpenInvite({ db: service.db, settings: service.running.settings, now: service.clock.now }, token)
+  const find = async (token: string) => findOpenInvite(await contextOf(service), token)
 
   test('shows what is open: until it is accepted, void or expired', async () => {
     const id = await create({ name: 'Ann' })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Batch } from '#lib/directory/batches.ts'
+import type { Batch } from '#lib/directory/batches/batches.ts'
 import type { Answer, Method } from '../support/api-client.ts'
 import { accountOf, atNoon, fieldsOf } from '../support/directory.ts'
 import { employerNamed } from '../support/fixtures.ts'

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { sendMail, writeInvite } from '#lib/directory/invites/mail.ts'
+import { composeInvite, sendMail } from '#lib/directory/contractors/invite-mail.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, idOf, NOW } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -125,7 +125,10 @@ test('a line break that got into a message becomes no header and no recipient', 
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const company = 'Acme\r\nBcc: all@b.example\r\n\r\nfree text'
-  await sendMail(mail, writeInvite({ to: 'ann@b.example', name: 'Ann', company, link: 'https://pay.example/invite/x' }))
+  await sendMail(
+    mail,
+    composeInvite({ to: 'ann@b.example', name: 'Ann', company, link: 'https://pay.example/invite/x' }),
+  )
   expect(letters.map(({ to }) => to)).toEqual([['ann@b.example']])
   expect(letters[0]?.raw.split('\r\n\r\n', 1)[0]).not.toMatch(/^Bcc:/m)
 })
@@ -151,7 +154,7 @@ test.each([
 
 test('marks that turn the direction of writing are left out of names', () => {
   const given = { to: 'ann@b.example', link: 'https://pay.example/invite/x' }
-  const message = writeInvite({ ...given, name: 'A\u2066nn', company: 'Ac\u202eme\u200f Inc. & Co.' })
+  const message = composeInvite({ ...given, name: 'A\u2066nn', company: 'Ac\u202eme\u200f Inc. & Co.' })
   expect(message.subject).toBe('Acme Inc. & Co. invites you to be paid as a contractor')
   expect(message.text).toContain('Hello Ann,')
   expect(JSON.stringify(message)).not.toMatch(/\p{Cf}/u)
@@ -206,7 +209,7 @@ test('an organisation mails only so many invites in a day; its links still work,
   expect(letters).toHaveLength(3)
   const refused = answers.find(({ status }) => status === 429)
   expect(refused?.body).toEqual({
-    error: 'no more than 3 invites are mailed for an organisation in 24 hours',
+    error: 'at most 3 invites are mailed for an organisation in 24 hours',
     code: 'invite-limit',
   })
   // The first of the three mails counts until its 24 hours are over.

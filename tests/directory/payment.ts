@@ -1,4 +1,4 @@
-import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { type Employer, openEmployer } from '../support/fixtures.ts'
 import type { SignedInPayer, TestService } from '../support/test-service.ts'

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { z } from 'zod'
+import { offlineContext } from '#lib/cli/seed/invites.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { listBatches, readBatchProgress } from '#lib/directory/batches.ts'
+import { listBatches } from '#lib/directory/batches/batches.ts'
+import { pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { listPayouts, type payoutsQuery } from '#lib/directory/payouts/payouts.ts'
+import type { User } from '#lib/directory/users.ts'
 import { findOpenTransfersOf } from '#lib/transfers/rows.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
 import { pair } from '../support/inner-transaction.ts'
@@ -85,15 +88,33 @@ async function plansOf(work: () => Promise<unknown>): Promise<Plan[][]> {
   return plans
 }
 
-test('the progress of a batch is one row by its key, for a batch of any size', async () => {
-  const [small, large] = [few, many].map((batch) => () => readBatchProgress({ db, employer: { organisation } }, batch))
-  for (const read of [small, large]) {
-    const plans = await plansOf(async () => read?.())
-    expect(plans).toHaveLength(1)
-    expect(plans[0]).toMatchObject([{ 'Node Type': 'Index Scan', 'Relation Name': 'batches', 'Actual Rows': 1 }])
+const context = () => offlineContext(db, new Date())
+const employer = () => ({ organisation, actor: { kind: 'service', sub: 'plans' } as const })
+const viewer = (user: Partial<User>): User => ({
+  identity: { kind: 'ledger', sub: 'plans' },
+  organisation: undefined,
+  records: [],
+  mayBeInvited: false,
+  ...user,
+})
+
+test('a status poll is one statement that reads one row of batches, for a batch of any size', async () => {
+  const identity = { kind: 'ledger', sub: pair('poller of the plans').publicKey() } as const
+  await pool.query(`INSERT INTO identities (kind, sub, organisation) VALUES ('ledger', $1, $2)`, [
+    identity.sub,
+    organisation,
+  ])
+  const poll = async (id: string) => (await pollBatchStatus(context(), { identity, id })).progress
+  for (const batch of [few, many]) {
+    const [nodes = [], ...others] = await plansOf(() => poll(batch))
+    expect(others).toEqual([])
+    expect(nodes.filter((node) => node['Relation Name'] === 'batches')).toMatchObject([
+      { 'Node Type': 'Index Scan', 'Actual Rows': 1 },
+    ])
+    expect(nodes.map((node) => node['Relation Name'])).not.toContain('payouts')
   }
-  expect((await small?.())?.payoutCount).toBeLessThanOrEqual(10)
-  expect((await large?.())?.payoutCount).toBeGreaterThan(MANY / 2)
+  expect((await poll(few)).payoutCount).toBeLessThanOrEqual(10)
+  expect((await poll(many)).payoutCount).toBeGreaterThan(MANY / 2)
 })
 
 const PAGE = { limit: 100 }
@@ -113,7 +134,10 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
   ])('the %s', (_, page) => {
     test.each(filters)('%s', async (_name, of) => {
       const [plan, ...more] = await plansOf(() =>
-        listPayouts({ db, user: { organisation: { id: organisation }, records: [] } }, { ...of(), ...page }),
+        listPayouts(
+          { ...context(), user: viewer({ organisation: { id: organisation, name: 'one' } }) },
+          { ...of(), ...page },
+        ),
       )
       expect(more).toEqual([])
       expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
@@ -123,7 +147,10 @@ describe('a page of payouts follows an index, and reads no more than it shows', 
 
   test('those of a contractor who is no employer', async () => {
     const plans = await plansOf(() =>
-      listPayouts({ db, user: { organisation: undefined, records: [{ id: contractor, organisation }] } }, PAGE),
+      listPayouts(
+        { ...context(), user: viewer({ records: [{ id: contractor, organisation, name: 'payee', status: 'ready' }] }) },
+        PAGE,
+      ),
     )
     expect(plans.flat().map((node) => node['Node Type'])).not.toContain('Seq Scan')
     expect(plans).toHaveLength(1)
@@ -159,6 +186,6 @@ test('a claim looks at the payouts of its recipient alone', async () => {
 })
 
 test('a page of batches follows an index', async () => {
-  const [plan] = await plansOf(() => listBatches({ db, employer: { organisation } }, PAGE))
+  const [plan] = await plansOf(() => listBatches({ ...context(), employer: employer() }, PAGE))
   expect(plan?.map((node) => node['Node Type'])).not.toContain('Seq Scan')
 })

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/participants.ts'
-import type { BatchProgress } from '#lib/directory/batches.ts'
+import type { BatchProgress } from '#lib/directory/batches/status.ts'
 import type { Payout } from '#lib/directory/payouts/payouts.ts'
 import { openSubmission } from '#lib/transfers/submission.ts'
 import { type Employer, openEmployer } from '../support/fixtures.ts'

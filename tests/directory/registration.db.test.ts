@@ -14,7 +14,7 @@ import { accountKey } from '#lib/stellar/confidential-token.ts'
 import type { EntryReader } from '#lib/stellar/entries.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, atNoon, idOf, keyOf, NOW } from '../support/directory.ts'
+import { accountOf, atNoon, contextOf, idOf, keyOf, NOW } from '../support/directory.ts'
 import { TOKEN } from '../support/fake-rpc.ts'
 import { startTestLedger, type TestLedger } from '../support/test-ledger.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -42,11 +42,10 @@ const accounts = () => service.running.confidentialAccounts
 const create = async (body: object) => idOf(await service.ask('POST', '/contractors', { session, body }))
 const statusOf = async (id: string) => (await service.ask('GET', `/contractors/${id}`, { session })).body.status
 const actor = { kind: 'service', sub: 'test' } as const
-const activating = (organisation = '', given: ConfidentialAccounts = accounts()) => ({
-  db: service.db,
+const activating = async (organisation = '', given: ConfidentialAccounts = accounts()) => ({
+  ...(await contextOf(service)),
   accounts: given,
   employer: { organisation, actor },
-  now: NOW,
 })
 
 describe('what the ledger says of an address', () => {
@@ -131,7 +130,7 @@ describe('activation', () => {
     service.ledger.register(other, keyOf(3))
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, lateId))
     service.ledger.requests.length = 0
-    await activateContractors(activating(row?.organisation), [...ids, 'no id'])
+    await activateContractors(await activating(row?.organisation), [...ids, 'no id'])
     expect(service.ledger.requests).toEqual([2])
     expect(await Promise.all([lateId, neverId, otherId].map(statusOf))).toEqual(['ready', 'invited', 'inactive'])
     const [entry] = await service.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.activated'))
@@ -157,7 +156,7 @@ describe('activation', () => {
     }
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, first))
     const given = { network: { server: meanwhile }, token }
-    await activateContractors(activating(row?.organisation, given), ids)
+    await activateContractors(await activating(row?.organisation, given), ids)
     const rows = await service.db.select().from(contractors).where(inArray(contractors.id, ids))
     expect(Object.fromEntries(rows.map(({ id, status, pvk }) => [id, [status, pvk]]))).toEqual({
       [first]: ['ready', keyOf(60_021)],
@@ -266,7 +265,7 @@ describe('activation', () => {
     session = await service.wallet(accountOf(60_011))
     const stranger = await create({ name: 'B' })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, stranger))
-    await activateContractors(activating(row?.organisation), [id])
+    await activateContractors(await activating(row?.organisation), [id])
     const [kept] = await service.db.select().from(contractors).where(eq(contractors.id, id))
     expect(kept?.status).toBe('invited')
   })
@@ -277,7 +276,7 @@ describe('activation', () => {
     await service.ask('POST', '/contractors/bulk', { session, body: { rows } })
     for (const number of [70_000, 70_250, 70_449]) service.ledger.register(accountOf(number), keyOf(number))
     service.ledger.requests.length = 0
-    expect(await sweepRegistrations({ db: service.db, accounts: accounts(), now: NOW })).toBeGreaterThanOrEqual(3)
+    expect(await sweepRegistrations(await contextOf(service))).toBeGreaterThanOrEqual(3)
     expect(service.ledger.requests.length).toBeGreaterThanOrEqual(3)
     expect(service.ledger.requests.slice(0, -1).every((count) => count === 200)).toBe(true)
     const ready = await service.db
@@ -285,7 +284,7 @@ describe('activation', () => {
       .from(contractors)
       .where(eq(contractors.address, accountOf(70_449)))
     expect(ready).toMatchObject([{ status: 'ready', pvk: keyOf(70_449) }])
-    expect(await sweepRegistrations({ db: service.db, accounts: accounts(), now: NOW })).toBe(0)
+    expect(await sweepRegistrations(await contextOf(service))).toBe(0)
   })
 })
 

@@ -2,8 +2,8 @@ import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type BatchStatus, batches, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
-import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/batch-progress.ts'
-import type { BatchWithPayouts } from '#lib/directory/batches.ts'
+import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
+import { BATCH_MOVES, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
@@ -72,7 +72,7 @@ describe('DELETE /payouts/{id}', () => {
   })
 
   test.each<[PayoutStatus, string]>([
-    ['pending', 'payout is on its way'],
+    ['pending', 'payout is pending'],
     ['paid', 'payout is paid'],
     ['canceled', 'payout is canceled'],
   ])('refuses a payout that is %s: 409', async (status, error) => {

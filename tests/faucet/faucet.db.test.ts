@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { verifySession } from '#lib/auth/session.ts'
 import { joinIdentity } from '#lib/directory/me.ts'
-import { admitUser } from '#lib/directory/user.ts'
+import { admitUser } from '#lib/directory/users.ts'
+import { directoryContext } from '#lib/server/services.ts'
 import type { RunningService } from '#lib/server/start.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { FAUCET, type Faucet, openFaucet, startAnother } from './faucet.ts'
@@ -68,9 +69,10 @@ test('the grant of an identity provider’s user goes to the wallet that the use
   const session = await service.user('joan')
   const sessions = service.running.settings.sessions
   const now = service.running.now()
-  const joan = await admitUser({ db: service.db, now }, await verifySession(sessions, session, now))
+  const context = await directoryContext(service.running)
+  const user = await admitUser(context, await verifySession(sessions, session, now))
   const wallet = await service.wallet(person.address)
-  await joinIdentity({ db: service.db, user: joan, now }, await verifySession(sessions, wallet, now))
+  await joinIdentity({ ...context, user }, await verifySession(sessions, wallet, now))
   expect(await faucet.ask(session)).toMatchObject({ status: 200 })
   expect(await faucet.deposits(person.address)).toHaveLength(1)
 })

@@ -1,6 +1,8 @@
 import { Keypair } from '@stellar/stellar-sdk'
+import type { DirectoryContext } from '#lib/directory/context.ts'
+import { directoryContext } from '#lib/server/services.ts'
 import type { Answer } from './api-client.ts'
-import type { TestServiceOptions } from './test-service.ts'
+import type { TestService, TestServiceOptions } from './test-service.ts'
 
 /** The identity provider of a service that configures none. */
 export const ISSUER = 'https://login.example'
@@ -11,6 +13,11 @@ export const NOW = new Date('2026-04-01T12:00:00.123Z')
 export function atNoon(variables: Record<string, string> = {}): TestServiceOptions<'fake'> {
   const own = { PUBLIC_URL: 'https://pay.example', IDP_ISSUER: ISSUER, IDP_AUDIENCE: 'payroll' }
   return { ledger: 'fake', now: NOW, variables: { ...own, ...variables } }
+}
+
+/** The context of a directory verb that a test calls directly, at the time of the test's clock. */
+export function contextOf({ running, clock }: Pick<TestService, 'running' | 'clock'>): Promise<DirectoryContext> {
+  return directoryContext({ ...running, now: () => clock.now })
 }
 
 /** The id of the record that an answer holds. */

@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm'
 import { contractors, identities } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
-import type { Batch, BatchWithPayouts } from '#lib/directory/batches.ts'
+import type { Batch, BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import type { Payout } from '#lib/directory/payouts/payouts.ts'
 import type { Answer, Method } from './api-client.ts'
 import { pair } from './inner-transaction.ts'

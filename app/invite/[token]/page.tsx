@@ -4,8 +4,8 @@ import { connection } from 'next/server'
 import { dayOf } from '#app/(operator)/figures.tsx'
 import { readQuery } from '#app/(operator)/query.ts'
 import { hasStarted } from '#app/(operator)/require-operator.ts'
-import { findOpenInvite } from '#lib/directory/invites/invites.ts'
-import { service } from '#lib/server/services.ts'
+import { findOpenInvite } from '#lib/directory/contractors/invites.ts'
+import { directoryContext, service } from '#lib/server/services.ts'
 import { AcceptInvite } from './accept-invite.tsx'
 import { InviteCard } from './invite-card.tsx'
 
@@ -14,7 +14,7 @@ export const metadata: Metadata = { title: 'An invite', robots: { index: false }
 
 /** The messages for refusals after a sign-in at the identity provider, by the code of the refusal. */
 const PROBLEMS: Partial<Record<string, string>> = {
-  'invite-for-other': 'It did not work: this invite is for somebody else. Sign in with the email that was invited.',
+  'invite-for-other': 'It did not work: this invite is for someone else. Sign in with the email that was invited.',
   'own-invite': 'It did not work: this is an invite of your own organisation.',
   'identity-token-invalid': 'It did not work: the identity provider has not signed you in.',
   unavailable: 'It did not work: the identity provider cannot be reached. Try again in a moment.',
@@ -24,9 +24,10 @@ const PROBLEMS: Partial<Record<string, string>> = {
 export default async function InvitePage({ params, searchParams }: PageProps<'/invite/[token]'>) {
   await connection()
   if (!(await hasStarted())) redirect('/')
-  const { settings, database, now } = await service()
+  const running = await service()
+  const { settings } = running
   const { token } = await params
-  const invite = await findOpenInvite({ db: await database(), settings, now: now() }, token)
+  const invite = await findOpenInvite(await directoryContext(running), token)
   if (!invite) notFound()
   const { expiresAt } = invite
   const end = expiresAt.toISOString()

@@ -3,12 +3,12 @@ import { seeOther } from '#app/(operator)/form-answers.ts'
 import { resource } from '#lib/api/resource.ts'
 import { type BrowserClient, beginSignIn, finishSignIn } from '#lib/auth/oidc/authorization.ts'
 import { requireProvider, verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
-import { acceptInvite } from '#lib/directory/invites/acceptance.ts'
-import { admitUser } from '#lib/directory/user.ts'
+import { acceptInvite } from '#lib/directory/contractors/acceptance.ts'
+import { admitUser } from '#lib/directory/users.ts'
 import { readJson } from '#lib/http/body.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { type Service, service } from '#lib/server/services.ts'
+import { directoryContext, type Service, service } from '#lib/server/services.ts'
 import { type InviteSignIn, keepSignIn, takeSignIn } from '../sign-in-cookie.ts'
 
 const BODY = z.object({ token: z.string('token required').min(1, 'token required').max(200) }, 'token required')
@@ -43,12 +43,10 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
 
 /** @throws Refusal */
 async function acceptBy(running: Service, pending: InviteSignIn, returned: URL): Promise<string> {
-  const { settings, confidentialAccounts: accounts, database, now } = running
-  const client = browserClient(settings)
+  const client = browserClient(running.settings)
   const accessToken = await finishSignIn(client, pending, returned)
-  const { identity } = await verifyAccessToken(client.provider, accessToken, now())
-  const db = await database()
-  const context = { db, accounts, settings, now: now() }
+  const { identity } = await verifyAccessToken(client.provider, accessToken, running.now())
+  const context = await directoryContext(running)
   const user = await admitUser(context, identity)
   const { status } = await acceptInvite({ ...context, user }, pending.token)
   return status

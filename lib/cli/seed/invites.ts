@@ -1,10 +1,10 @@
 import type { Database } from '#lib/db/connection.ts'
-import { acceptInvite } from '#lib/directory/invites/acceptance.ts'
-import { inviteContractor } from '#lib/directory/invites/invites.ts'
-import { inviteToken } from '#lib/directory/invites/token.ts'
-import { admitUser, type Employer } from '#lib/directory/user.ts'
+import type { DirectoryContext } from '#lib/directory/context.ts'
+import { acceptInvite } from '#lib/directory/contractors/acceptance.ts'
+import { inviteToken } from '#lib/directory/contractors/invite-token.ts'
+import { inviteContractor } from '#lib/directory/contractors/invites.ts'
+import { admitUser, type Employer } from '#lib/directory/users.ts'
 
-/** An invite of the seed, which its contractor may have accepted. */
 export interface SeededInvite {
   employer: Employer
   contractor: string
@@ -13,32 +13,36 @@ export interface SeededInvite {
   acceptedAt: Date | undefined
 }
 
-const SETTINGS = { invites: { secret: Buffer.alloc(32), page: '', daily: 0 }, mail: undefined }
+const SECRET = Buffer.alloc(32)
 
-/** No token is configured here, so that no address is looked up on a ledger. */
-const ACCOUNTS = {
-  network: { server: { getLedgerEntries: () => Promise.reject(new Error('no ledger')) } },
-  token: undefined,
+/** A context without a token, so that no address is looked up on a ledger. */
+export function offlineContext(db: Database, now: Date): DirectoryContext {
+  return {
+    db,
+    now,
+    accounts: {
+      network: { server: { getLedgerEntries: () => Promise.reject(new Error('there is no ledger')) } },
+      token: undefined,
+    },
+    settings: { invites: { secret: SECRET, page: '', daily: 0 }, mail: undefined },
+  }
 }
 
-/** The service's work for an invite: the employer's inviting and the contractor's accepting, each at its time. */
+/** Runs the employer's invite and the contractor's acceptance through the directory, each at its time. */
 export function inviteEvents({ employer, contractor, email, invitedAt, acceptedAt }: SeededInvite) {
   const invited = {
     at: invitedAt,
     write: async (db: Database) => {
-      await inviteContractor({ db, employer, now: invitedAt, settings: SETTINGS }, contractor)
+      await inviteContractor({ ...offlineContext(db, invitedAt), employer }, contractor)
     },
   }
   if (!acceptedAt) return [invited]
   const accepted = {
     at: acceptedAt,
     write: async (db: Database) => {
-      const user = await admitUser(
-        { db, now: acceptedAt },
-        { kind: 'idp', sub: `seed|${email}`, issuer: 'seed', email },
-      )
-      const given = { db, user, now: acceptedAt, accounts: ACCOUNTS, settings: SETTINGS }
-      await acceptInvite(given, inviteToken(SETTINGS.invites.secret, { contractor, version: 1 }))
+      const context = offlineContext(db, acceptedAt)
+      const user = await admitUser(context, { kind: 'idp', sub: `seed|${email}`, issuer: 'seed', email })
+      await acceptInvite({ ...context, user }, inviteToken(SECRET, { contractor, version: 1 }))
     },
   }
   return [invited, accepted]

@@ -1,5 +1,5 @@
 import type { ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
-import { inviteEnd } from '#lib/directory/invites/token.ts'
+import { inviteExpiry } from '#lib/directory/contractors/invite-token.ts'
 import type { SeededInvite } from './invites.ts'
 import type { Seeding } from './source.ts'
 import { CONTRACTOR_STATUSES_AT_THE_END, INVITES, type ORGANISATIONS, PEOPLE } from './story.ts'
@@ -45,7 +45,7 @@ export function makeOrganisation(
       emailFolded: email,
       address: status === 'invited' ? null : source.address(),
       pvk: status === 'ready' ? source.hash() + source.hash() : null,
-      inviteExpiresAt: inviteEnd(createdAt),
+      inviteExpiresAt: inviteExpiry(createdAt),
       createdAt: new Date(createdAt.getTime() + place * 1_000),
     }
   })

@@ -2,56 +2,49 @@ import { and, asc, desc, eq, exists, gt, inArray, isNotNull, isNull, lte, or, ty
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { readInParts } from '#lib/db/paging.ts'
+import type { DirectoryContext, EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
-import type { EmployerContext } from '../user.ts'
-import { findViewingKeys, type LedgerContext, lookUpViewingKeys, type ViewingKeys } from './registration.ts'
+import { findViewingKeys, lookUpViewingKeys, type ViewingKeys } from './registration.ts'
 
-/** The contractors that wait for the registration of their address. An inactive contractor does not. */
+/** A contractor in one of these statuses becomes `ready` once its address is registered. */
 const WAITING = ['invited', 'onboarding'] as const
 
-const waiting = and(inArray(contractors.status, WAITING), isNotNull(contractors.address), isNull(contractors.deletedAt))
+const isWaiting = and(
+  inArray(contractors.status, WAITING),
+  isNotNull(contractors.address),
+  isNull(contractors.deletedAt),
+)
 
-/** The context of an activation, in a chore or before a read. */
-interface ActivationContext extends LedgerContext {
-  db: Database
-  now: Date
-}
-
-/**
- * Activates those of the employer's contractors `ids` whose address has been registered since. Asks the ledger first,
- * and changes nothing while it cannot be asked.
- */
-export async function activateContractors(
-  context: EmployerContext & LedgerContext,
-  ids: readonly string[],
-): Promise<void> {
+/** Activates the employer's contractors `ids` whose address is now registered; none if the ledger is out of reach. */
+export async function activateContractors(context: EmployerContext, ids: readonly string[]): Promise<void> {
   const { organisation, actor } = context.employer
-  const known = ids.filter(isId)
-  if (known.length === 0) return
-  const own = and(eq(contractors.organisation, organisation), inArray(contractors.id, known))
-  const candidates = await findCandidates(context.db, own)
+  const valid = ids.filter(isId)
+  if (valid.length === 0) return
+  const isOwn = and(eq(contractors.organisation, organisation), inArray(contractors.id, valid))
+  const candidates = await findCandidates(context.db, isOwn)
   await activate(context, candidates, await findViewingKeys(context.accounts, candidates.map(addressOf)), actor)
 }
 
 const READER: Actor = { kind: 'service', sub: 'registration check' }
-/** As many contractors as a list shows at once; the chore checks the others. */
-const CHECKED_AT_ONCE = 1_000
-const CHECKED_EVERY_MS = 30_000
+/** The most contractors to look up before a read: as many as a list returns. The chore looks up the others. */
+const CHECK_LIMIT = 1_000
+const CHECK_INTERVAL_MS = 30_000
 
 /**
- * Activates an organisation's waiting contractors before they are read. All processes together ask the ledger at most
- * once in 30 seconds for an organisation: a process records the time before it asks. If a transaction has locked the
- * organisation, this read does not wait for it, and a later read asks.
- * @param read.contractor the contractor that is read, if only one is: it is checked even if many newer ones wait
+ * Activates an organisation's waiting contractors before they are read. All processes together look up an
+ * organisation's registrations at most once in 30 seconds: a process records the time before it asks the ledger. If
+ * another transaction has locked the organisation, this read skips the look-up.
+ * @param read.contractor the only contractor that is read: it is looked up even if many newer ones are waiting
  */
 export async function activateBeforeReading(
-  context: ActivationContext,
+  context: DirectoryContext,
   { organisation, contractor }: { organisation: string; contractor?: string },
 ): Promise<void> {
   const { db, accounts, now } = context
   if (accounts.token === undefined) return
-  const isWaitingThere = and(eq(contractors.organisation, organisations.id), waiting)
-  const isDue = db
+  const isWaitingThere = and(eq(contractors.organisation, organisations.id), isWaiting)
+  const dueOrganisation = db
     .select({ id: organisations.id })
     .from(organisations)
     .where(
@@ -59,7 +52,7 @@ export async function activateBeforeReading(
         eq(organisations.id, organisation),
         or(
           isNull(organisations.registrationsAskedAt),
-          lte(organisations.registrationsAskedAt, new Date(now.getTime() - CHECKED_EVERY_MS)),
+          lte(organisations.registrationsAskedAt, new Date(now.getTime() - CHECK_INTERVAL_MS)),
         ),
         exists(db.select({ one: sql`1` }).from(contractors).where(isWaitingThere)),
       ),
@@ -68,10 +61,10 @@ export async function activateBeforeReading(
   const [due] = await db
     .update(organisations)
     .set({ registrationsAskedAt: now })
-    .where(inArray(organisations.id, isDue))
+    .where(inArray(organisations.id, dueOrganisation))
     .returning({ id: organisations.id })
   if (!due) return
-  const candidates = await findCandidates(db, eq(contractors.organisation, organisation), CHECKED_AT_ONCE, desc)
+  const candidates = await findCandidates(db, eq(contractors.organisation, organisation), CHECK_LIMIT, desc)
   if (contractor !== undefined && !candidates.some(({ id }) => id === contractor)) {
     candidates.push(...(await findCandidates(db, eq(contractors.id, contractor))))
   }
@@ -79,22 +72,21 @@ export async function activateBeforeReading(
 }
 
 const MAINTENANCE: Actor = { kind: 'service', sub: 'registration sweep' }
-const SWEPT_AT_ONCE = 200
+const SWEEP_SIZE = 200
 
 /**
  * Looks up all waiting contractors, 200 at a time, and activates those with a registered address. Resolves to how many.
- * @throws LedgerError `unavailable` while the ledger cannot be asked
+ * @throws LedgerError `unavailable` while the ledger cannot be reached
  */
-export async function sweepRegistrations(context: ActivationContext): Promise<number> {
+export async function sweepRegistrations(context: DirectoryContext): Promise<number> {
   let activated = 0
-  for (let last = 0; ; ) {
-    const candidates = await findCandidates(context.db, gt(contractors.sequence, last), SWEPT_AT_ONCE)
-    const end = candidates.at(-1)
-    if (!end) return activated
-    last = end.sequence
-    const found = await lookUpViewingKeys(context.accounts, candidates.map(addressOf))
-    activated += await activate(context, candidates, found, MAINTENANCE)
+  const read = (last: Candidate | undefined) =>
+    findCandidates(context.db, last && gt(contractors.sequence, last.sequence), SWEEP_SIZE)
+  for await (const candidates of readInParts(read, SWEEP_SIZE)) {
+    const viewingKeys = await lookUpViewingKeys(context.accounts, candidates.map(addressOf))
+    activated += await activate(context, candidates, viewingKeys, MAINTENANCE)
   }
+  return activated
 }
 
 interface Candidate {
@@ -109,7 +101,7 @@ const idOf = ({ id }: Candidate) => id
 
 async function findCandidates(
   db: Database,
-  which: SQL | undefined,
+  condition: SQL | undefined,
   limit?: number,
   order: typeof asc = asc,
 ): Promise<Candidate[]> {
@@ -121,36 +113,36 @@ async function findCandidates(
       address: contractors.address,
     })
     .from(contractors)
-    .where(and(waiting, which))
+    .where(and(isWaiting, condition))
     .orderBy(order(contractors.sequence))
   const rows = await (limit === undefined ? query : query.limit(limit))
   return rows.flatMap((row) => (row.address === null ? [] : [{ ...row, address: row.address }]))
 }
 
 /**
- * Activates the registered candidates in one transaction of a few statements. It leaves alone a contractor that has
- * another address by now or has stopped waiting. Resolves to how many there were.
+ * Activates the registered candidates in one transaction of a few statements. Skips a contractor whose address has
+ * changed or who is no longer waiting. Resolves to how many it activated.
  */
 async function activate(
-  { db, now }: ActivationContext,
+  { db, now }: DirectoryContext,
   candidates: readonly Candidate[],
-  found: ViewingKeys,
+  viewingKeys: ViewingKeys,
   actor: Actor,
 ): Promise<number> {
-  const registered = candidates.filter(({ address }) => found.get(address))
+  const registered = candidates.filter(({ address }) => viewingKeys.get(address))
   if (registered.length === 0) return 0
   return await transact(db, async (tx) => {
-    // Every transaction locks contractors in the order of ids, so that no two wait for each other.
-    const held = await tx
+    // Every transaction locks contractors in the order of their ids, which prevents deadlocks.
+    const locked = await tx
       .select({ id: contractors.id, address: contractors.address })
       .from(contractors)
-      .where(and(waiting, inArray(contractors.id, registered.map(idOf))))
+      .where(and(isWaiting, inArray(contractors.id, registered.map(idOf))))
       .orderBy(contractors.id)
       .for('no key update')
-    const addresses = new Map(held.map(({ id, address }) => [id, address]))
+    const addresses = new Map(locked.map(({ id, address }) => [id, address]))
     const due = registered.filter(({ id, address }) => addresses.get(id) === address)
     if (due.length === 0) return 0
-    const keys = JSON.stringify(Object.fromEntries(due.map(({ id, address }) => [id, found.get(address)])))
+    const keys = JSON.stringify(Object.fromEntries(due.map(({ id, address }) => [id, viewingKeys.get(address)])))
     await tx
       .update(contractors)
       .set({ status: 'ready', pvk: sql`${keys}::jsonb ->> ${contractors.id}::text` })

@@ -4,34 +4,38 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { foldEmail } from '#lib/text/plain-text.ts'
-import { cancelPayouts } from '../payouts/cancelling.ts'
-import { actorOf, type EmployerContext, provenAccounts, type User, type UserContext } from '../user.ts'
+import type { EmployerContext, UserContext } from '../context.ts'
+import { cancelPayouts } from '../payouts/cancellation.ts'
+import { actorOf, provenAccounts, type User } from '../users.ts'
 import { contractorNotFound, ownContractor, visibleTo } from './contractors.ts'
 import { refuseConflict } from './creation.ts'
-import { findViewingKeys, type LedgerContext, type ViewingKeys } from './registration.ts'
+import { findViewingKeys, type ViewingKeys } from './registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, type ContractorChanges, presentContractor } from './schema.ts'
 
 /**
- * Changes the fields that `changes` names. The employer may change all of them, a contractor only the address of its
- * own record, to an account that it has proven to own. Deactivating a contractor cancels its `draft` and `ready`
- * payouts.
+ * Changes some fields of a contractor. The employer may change all fields; the contractor may only change its own
+ * address, to an account that it has proven to own. Deactivation cancels the contractor's `draft` and `ready` payouts.
  * @throws Refusal `contractor-not-found`; `employer-required` or `account-unproven` for a contractor; `email-taken`,
  *   `address-taken`
  */
 export async function changeContractor(
-  { db, accounts, user, now }: UserContext & LedgerContext,
+  { db, accounts, user, now }: UserContext,
   { id, changes }: { id: string; changes: ContractorChanges },
 ): Promise<Contractor> {
   const organisation = await requireVisible(db, user, id)
-  const found = await findViewingKeys(accounts, [changes.address])
+  const viewingKeys = await findViewingKeys(accounts, [changes.address])
   const actor = actorOf(user.identity)
   const changing = transactFor(db, organisation, async (tx) => {
     const [row] = await tx.select().from(contractors).where(visibleTo(user, id)).for('update')
     if (!row) throw contractorNotFound()
     const fields = fieldsOf(changes)
     if (row.organisation !== user.organisation?.id) await requireOwnChange(tx, user, row, changes)
-    const next = { ...plainFields(row, changes), ...placeOf(row, changes, found) }
-    const [changed] = await tx.update(contractors).set(next).where(eq(contractors.id, id)).returning(CONTRACTOR_COLUMNS)
+    const values = { ...plainFields(row, changes), ...addressAndStatus(row, changes, viewingKeys) }
+    const [changed] = await tx
+      .update(contractors)
+      .set(values)
+      .where(eq(contractors.id, id))
+      .returning(CONTRACTOR_COLUMNS)
     if (!changed) throw contractorNotFound()
     const detail = { fields, status: changed.status }
     await recordAudit(tx, now, { organisation, actor, action: 'contractor.updated', subject: id, detail })
@@ -42,7 +46,7 @@ export async function changeContractor(
 }
 
 /**
- * Marks a contractor as deleted: no list or look-up shows it. Its payouts stay; `draft` and `ready` ones are canceled.
+ * Hides a contractor from every list and look-up. Keeps its payouts, and cancels the `draft` and `ready` ones.
  * @throws Refusal `contractor-not-found`
  */
 export async function removeContractor({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
@@ -62,8 +66,8 @@ export async function removeContractor({ db, employer, now }: EmployerContext, i
 type Row = typeof contractors.$inferSelect
 
 /**
- * The organisation of a contractor that the user may see. It runs first: a user without access must not have the ledger
- * asked.
+ * Returns the organisation of a contractor that the user may see. Runs before the ledger is asked for a registration,
+ * which a user without access must not cause.
  * @throws Refusal `contractor-not-found`, `employer-required`
  */
 async function requireVisible(db: Database, user: User, id: string): Promise<string> {
@@ -74,8 +78,8 @@ async function requireVisible(db: Database, user: User, id: string): Promise<str
 }
 
 /**
- * Requires that a contractor changes only the address of its own record, to an account of its own. If it could set any
- * address, the refusal `address-taken` would tell which accounts its employer pays.
+ * Requires that a contractor changes nothing but its address, and only to its own account. With any other address, the
+ * refusal `address-taken` would reveal which accounts its employer pays.
  */
 async function requireOwnChange(tx: Database, user: User, row: Row, changes: ContractorChanges): Promise<void> {
   if (fieldsOf(changes).some((field) => field !== 'address')) {
@@ -91,7 +95,7 @@ function fieldsOf(changes: ContractorChanges): string[] {
   return Object.entries(changes).flatMap(([field, value]) => (value === undefined ? [] : field))
 }
 
-/** Name, email and rate. Invite links become void when the email changes, or the contractor becomes inactive. */
+/** A new email and deactivation void the invite links. */
 function plainFields(row: Row, { name, email, rate, status }: ContractorChanges): Partial<Row> {
   const folded = email ? foldEmail(email) : null
   const isVoid = (email !== undefined && folded !== row.emailFolded) || status === 'inactive'
@@ -104,25 +108,24 @@ function plainFields(row: Row, { name, email, rate, status }: ContractorChanges)
 }
 
 /**
- * Address, viewing key and status. When the change gives an address, the ledger decides the status: a waiting
- * contractor becomes ready with a registered address, and a ready one waits again with an unregistered one. A status
- * that the change gives stands as asked.
+ * A new address determines the status: a waiting contractor becomes ready if the address is registered, and a ready one
+ * waits again if it is not. A status in `changes` takes precedence.
  */
-function placeOf(
+function addressAndStatus(
   row: Row,
   { address, status }: ContractorChanges,
-  found: ViewingKeys,
+  viewingKeys: ViewingKeys,
 ): Partial<Row> & { status: ContractorStatus } {
   if (address === undefined) return { status: status ?? row.status }
-  const pvk = found.get(address ?? '') ?? null
-  // The address is the same, and no registration was found: the ledger may have been out of reach, so nothing changes.
+  const pvk = viewingKeys.get(address ?? '') ?? null
+  // The ledger may be out of reach, so a missing registration does not demote a contractor whose address is unchanged.
   if (pvk === null && address === row.address) return { status: status ?? row.status }
   return { address, pvk, status: status ?? statusWith(pvk !== null, row) }
 }
 
-function statusWith(registered: boolean, { status, linkedSub }: Row): ContractorStatus {
+function statusWith(isRegistered: boolean, { status, linkedSub }: Row): ContractorStatus {
   if (status === 'inactive') return status
-  if (registered) return 'ready'
+  if (isRegistered) return 'ready'
   if (status !== 'ready') return status
   return linkedSub === null ? 'invited' : 'onboarding'
 }

@@ -2,24 +2,25 @@ import { and, eq, isNull, or, type SQL } from 'drizzle-orm'
 import type { z } from 'zod'
 import { CONTRACTOR_STATUSES, contractors } from '#drizzle/schema/directory.ts'
 import { type Page, pageRequest } from '#lib/db/paging.ts'
+import { contains } from '#lib/db/search.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
+import type { EmployerContext, UserContext } from '../context.ts'
 import { isId } from '../ids.ts'
-import { contains, listQuery, openList } from '../lists.ts'
-import { type Employer, type EmployerContext, requireEmployer, type User, type UserContext } from '../user.ts'
+import { defineList, listQuery } from '../lists.ts'
+import { type Employer, requireEmployer, type User } from '../users.ts'
 import { activateBeforeReading } from './activation.ts'
-import type { LedgerContext } from './registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, presentContractor } from './schema.ts'
 
 /** The query of GET /contractors. */
 export const contractorsQuery = listQuery(CONTRACTOR_STATUSES, 'name, email or address')
 
-const LIST = openList(contractors, { ...CONTRACTOR_COLUMNS, sequence: contractors.sequence }, (organisation) =>
+const LIST = defineList(contractors, { ...CONTRACTOR_COLUMNS, sequence: contractors.sequence }, (organisation) =>
   and(eq(contractors.organisation, organisation), isNull(contractors.deletedAt)),
 )
 
-/** The contractors of an employer, newest first. Those that have registered since the last read are activated first. */
+/** Lists an employer's contractors, newest first. First activates contractors whose address is now registered. */
 export async function listContractors(
-  context: EmployerContext & LedgerContext,
+  context: EmployerContext,
   query: z.output<typeof contractorsQuery>,
 ): Promise<Page<Contractor>> {
   const { organisation } = context.employer
@@ -27,18 +28,21 @@ export async function listContractors(
   const { status, q } = query
   const filter = and(
     status && eq(contractors.status, status),
-    contains(q, [contractors.name, contractors.email, contractors.address]),
+    contains(q, contractors.name, contractors.email, contractors.address),
   )
-  const asked = { filter, page: pageRequest(query), counter: 'contractorCount' as const }
-  const { items, ...page } = await LIST.readCounted(context.db, organisation, asked)
+  const { items, ...page } = await LIST.readPage(context.db, organisation, {
+    filter,
+    page: pageRequest(query),
+    counter: 'contractorCount',
+  })
   return { items: items.map(presentContractor), ...page }
 }
 
 /**
- * The contractor `id`, for its employer or for the user who is linked to it.
- * @throws Refusal `contractor-not-found`; `employer-required` for a user who is neither an employer nor this contractor
+ * Returns a contractor to its employer, or to the user who is linked to it.
+ * @throws Refusal `contractor-not-found`; `employer-required` for any other user without an organisation
  */
-export async function findContractor(context: UserContext & LedgerContext, id: string): Promise<Contractor> {
+export async function findContractor(context: UserContext, id: string): Promise<Contractor> {
   const find = async () => {
     const columns = { ...CONTRACTOR_COLUMNS, organisation: contractors.organisation }
     const [row] = await context.db.select(columns).from(contractors).where(visibleTo(context.user, id))
@@ -53,8 +57,7 @@ export async function findContractor(context: UserContext & LedgerContext, id: s
 }
 
 /**
- * Requires an employer, or a user to whom the record `id` is linked. An employer passes whether or not the record
- * exists.
+ * Requires an employer, or the user who is linked to the record `id`. Does not check that an employer has the record.
  * @throws Refusal `employer-required`
  */
 export function requireAccess(user: User, id: string): void {
@@ -62,22 +65,22 @@ export function requireAccess(user: User, id: string): void {
 }
 
 /**
- * The condition for the record `id`, if `user` may see it. It tests the link in the database again: a body may take
- * minutes to arrive, and a user who is no longer linked by then must not change the address.
+ * The condition for the record `id`, if `user` may see it. Checks the link in the database again: a body can take
+ * minutes to arrive, and a user who has been unlinked by then must not change the address.
  */
 export function visibleTo(user: User, id: string): SQL | undefined {
   requireAccess(user, id)
   if (!isId(id)) throw contractorNotFound()
   const { kind, sub } = user.identity
-  const isOwn = and(eq(contractors.linkedKind, kind), eq(contractors.linkedSub, sub))
+  const isLinked = and(eq(contractors.linkedKind, kind), eq(contractors.linkedSub, sub))
   return and(
     eq(contractors.id, id),
     isNull(contractors.deletedAt),
-    or(user.organisation && eq(contractors.organisation, user.organisation.id), isOwn),
+    or(user.organisation && eq(contractors.organisation, user.organisation.id), isLinked),
   )
 }
 
-/** The condition for the record `id`, if it is the employer's. */
+/** The condition for the employer's record `id`. */
 export function ownContractor({ organisation }: Employer, id: string): SQL | undefined {
   if (!isId(id)) throw contractorNotFound()
   return and(eq(contractors.id, id), eq(contractors.organisation, organisation), isNull(contractors.deletedAt))

@@ -5,68 +5,67 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor, violatedConstraint } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { foldEmail } from '#lib/text/plain-text.ts'
-import { inviteEnd } from '../invites/token.ts'
+import type { EmployerContext } from '../context.ts'
 import { refuseDissolved, requireMember } from '../organisations.ts'
-import type { Employer, EmployerContext } from '../user.ts'
-import { findViewingKeys, type LedgerContext, type ViewingKeys } from './registration.ts'
+import type { Employer } from '../users.ts'
+import { inviteExpiry } from './invite-token.ts'
+import { findViewingKeys, type ViewingKeys } from './registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, type NewContractor, presentContractor } from './schema.ts'
 
-/** How many contractors an organisation has at most. */
+/** The most contractors that an organisation may have. */
 const CAPACITY = 50_000
 
-/** Why a contractor cannot be added: messages for a refusal, and for a row of an import. */
+/** Why a contractor cannot be added, as the message of a refusal or of an import's row. */
 export const FULL = 'an organisation has at most 50,000 contractors; remove some first'
 export const SAME_EMAIL = 'another contractor has this email'
 export const SAME_ADDRESS = 'another contractor has this address'
 
 /**
- * Makes a contractor: `ready` if the address is registered with the confidential token, else `invited`. It is `invited`
- * also while the ledger cannot be asked.
+ * Creates a contractor: `ready` if its address is registered with the confidential token, else `invited`. It is also
+ * `invited` while the ledger cannot be reached.
  * @throws Refusal `email-taken`, `address-taken`, `contractors-full`, `organisation-dissolved`
  */
 export async function createContractor(
-  { db, accounts, employer, now }: EmployerContext & LedgerContext,
-  given: NewContractor,
+  { db, accounts, employer, now }: EmployerContext,
+  input: NewContractor,
 ): Promise<Contractor> {
-  const found = await findViewingKeys(accounts, [given.address])
-  const adding = transactFor(db, employer.organisation, async (tx) => {
-    if ((await roomFor(tx, employer)) === 0) throw new Refusal('contractors-full', FULL)
+  const viewingKeys = await findViewingKeys(accounts, [input.address])
+  const creating = transactFor(db, employer.organisation, async (tx) => {
+    if ((await remainingCapacity(tx, employer)) === 0) throw new Refusal('contractors-full', FULL)
     const [row] = await tx
       .insert(contractors)
-      .values(contractorRowOf(employer, given, found, now))
+      .values(contractorRowOf(employer, input, viewingKeys, now))
       .returning(CONTRACTOR_COLUMNS)
-    if (!row) throw new Error('an insert returned nothing')
-    await recordAudit(tx, now, creationOf(employer, row))
+    if (!row) throw new Error('the insert returned no row')
+    await recordAudit(tx, now, creationEntry(employer, row))
     return presentContractor(row)
   })
-  return await adding.catch(refuseConflict)
+  return await creating.catch(refuseConflict)
 }
 
 /**
- * How many more contractors an organisation may have. Locks the organisation, so that simultaneous requests take turns
- * and cannot exceed the capacity together.
+ * Returns how many more contractors an organisation may have. Locks the organisation, so that concurrent requests
+ * cannot exceed the capacity together.
  * @throws Refusal `organisation-dissolved`
  */
-export async function roomFor(tx: Database, employer: Employer): Promise<number> {
-  const [there] = await tx
+export async function remainingCapacity(tx: Database, employer: Employer): Promise<number> {
+  const [organisation] = await tx
     .select({ contractors: organisations.contractorCount })
     .from(organisations)
     .where(eq(organisations.id, employer.organisation))
     .for('no key update')
   await requireMember(tx, employer)
-  return Math.max(0, CAPACITY - (there?.contractors ?? 0))
+  return Math.max(0, CAPACITY - (organisation?.contractors ?? 0))
 }
 
-/**
- * The row of a new contractor. Its invite is open from the start, for the user who signs in with its email or address.
- */
+/** A new contractor's invite is open at once, to a user who signs in with its email or address. */
 export function contractorRowOf(
   { organisation }: Employer,
   { name, email, address, rate }: NewContractor,
-  found: ViewingKeys,
+  viewingKeys: ViewingKeys,
   now: Date,
 ) {
-  const pvk = found.get(address ?? '')
+  const pvk = viewingKeys.get(address ?? '')
   return {
     id: randomUUID(),
     organisation,
@@ -78,20 +77,17 @@ export function contractorRowOf(
     pvk,
     rateAmount: rate?.amount,
     rateCurrency: rate?.currency,
-    inviteExpiresAt: inviteEnd(now),
+    inviteExpiresAt: inviteExpiry(now),
     createdAt: now,
   }
 }
 
-/** The entry of the audit log for a new contractor. */
-export function creationOf(employer: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
+/** The audit log's entry for a new contractor. */
+export function creationEntry(employer: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
   return { ...employer, action: 'contractor.created', subject: id, detail: { status } } as const
 }
 
-/**
- * Turns a failed write into its refusal: another contractor has the email or the address, or the organisation was
- * dissolved a moment ago. Any other error is thrown again.
- */
+/** Throws the refusal for a write that violates a unique constraint or a dissolved organisation, else `error`. */
 export function refuseConflict(error: unknown): never {
   const constraint = violatedConstraint(error)
   if (constraint === 'contractors_unique_email') throw new Refusal('email-taken', SAME_EMAIL)

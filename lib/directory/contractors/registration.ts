@@ -4,39 +4,34 @@ import { findAccounts, readAccountEntry } from '#lib/stellar/confidential-token.
 import type { EntryReader } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 
-/** Looks up confidential accounts. Without a token no address counts as registered. */
+/** Where to look up confidential accounts. Without a token no address is registered. */
 export interface ConfidentialAccounts {
   network: { server: EntryReader }
   token: string | undefined
 }
 
-/** The context of a verb that looks up confidential accounts. */
-export interface LedgerContext {
-  accounts: ConfidentialAccounts
-}
-
 /**
- * The public viewing key (128 hex digits) of each address that is registered. An archived registration counts: the next
- * call that touches it restores it (CAP-66). Null: there is an entry, but not one that a confidential token writes.
+ * The public viewing key (128 hex digits) of each registered address. Archived entries count: the next call that
+ * touches one restores it (CAP-66). Null: the entry is not one that a confidential token writes.
  */
 export type ViewingKeys = ReadonlyMap<string, string | null>
 
 /**
- * Looks up the registrations of `addresses` (G… or C…), one request per 200 different ones.
- * @throws LedgerError `unavailable` while the ledger cannot be asked
+ * Looks up the registrations of `addresses` (G… or C…), one request per 200 distinct ones.
+ * @throws LedgerError `unavailable` while the ledger cannot be reached
  */
 export async function lookUpViewingKeys(
   { network, token }: ConfidentialAccounts,
   addresses: Iterable<string>,
 ): Promise<ViewingKeys> {
   if (token === undefined) return new Map()
-  const found = await findAccounts(network.server, token, [...new Set(addresses)])
-  return new Map([...found].map(([address, data]) => [address, viewingKeyOf(data)]))
+  const entries = await findAccounts(network.server, token, [...new Set(addresses)])
+  return new Map([...entries].map(([address, data]) => [address, viewingKeyOf(data)]))
 }
 
 /**
- * Looks up registrations for a caller that goes on without the ledger: while it cannot be asked, no address counts as
- * registered, and a later look-up finds the registration.
+ * Looks up registrations for a caller that can continue without the ledger. While the ledger cannot be reached, returns
+ * no registrations; a later look-up finds them.
  */
 export async function findViewingKeys(
   accounts: ConfidentialAccounts,

@@ -5,7 +5,7 @@ import { absentOr, emailField, plainText } from '#lib/text/plain-text.ts'
 
 const nameField = plainText('name', 200)
 
-/** An account or a contract of the ledger. A muxed address (M…) names an account and something else besides. */
+/** An account or a contract. Muxed addresses (M…) are rejected: they name more than an account. */
 const addressField = z
   .string('address must be a string')
   .refine(
@@ -14,7 +14,7 @@ const addressField = z
   )
   .meta({ description: 'ledger address (G… or C…)' })
 
-/** Plain decimals: no sign, no exponent, no leading zeros. Twelve digits before the point fit 64 bits of base units. */
+/** Plain decimals without sign, exponent or leading zeros. Twelve integer digits fit 64 bits of base units. */
 const POSITIVE_DECIMAL = /^(?=.*[1-9])(0|[1-9]\d{0,11})(\.\d{1,7})?$/
 const RATE_AMOUNT = 'must be a positive decimal with at most 7 decimals'
 
@@ -29,10 +29,10 @@ const rateField = z.object(
   'rate must be an object of amount and currency',
 )
 
-/** A field that may be left out. An empty string and null count as absent, because CSV files and forms send them. */
+/** An optional field. An empty string and null count as absent, because CSV files and forms send them. */
 function optional<Field extends z.ZodType>(field: Field) {
-  const orNothing = (given: unknown) => (given === '' || given === null ? undefined : given)
-  return z.preprocess(orNothing, field.optional()).optional()
+  const orAbsent = (value: unknown) => (value === '' || value === null ? undefined : value)
+  return z.preprocess(orAbsent, field.optional()).optional()
 }
 
 /** The body of POST /contractors. */
@@ -44,7 +44,7 @@ export const newContractor = z.object({
 })
 export type NewContractor = z.output<typeof newContractor>
 
-/** The body of PATCH /contractors/{id}: null clears. */
+/** The body of PATCH /contractors/{id}. Null clears a field. */
 export const contractorChanges = z.object({
   name: nameField.optional(),
   email: emailField.nullable().optional(),
@@ -56,13 +56,13 @@ export type ContractorChanges = z.output<typeof contractorChanges>
 
 const MOST_ROWS = 2_000
 
-/** The body of POST /contractors/bulk. Rows are parsed one by one, so that a bad one is an error of its own. */
+/** The body of POST /contractors/bulk. Rows are parsed one by one, so an invalid row fails alone. */
 export const contractorRows = z.object({
   rows: z
     .array(z.unknown(), { error: absentOr('rows', 'must be an array') })
     .max(
       MOST_ROWS,
-      `rows must have at most ${MOST_ROWS.toLocaleString('en')} rows; send the others in a further import`,
+      `rows must have at most ${MOST_ROWS.toLocaleString('en')} rows; send the others in another request`,
     ),
 })
 
@@ -81,12 +81,12 @@ export const contractorRow = z.object(
   'row must be an object',
 )
 
-/** A number without exponent, rounded to seven decimals; a text as it is. */
+/** Writes a number without exponent, rounded to seven decimals. Returns a string unchanged. */
 function plainDecimal(amount: number | string): string {
   return typeof amount === 'string' ? amount : amount.toFixed(7).replace(/\.?0+$/, '')
 }
 
-/** A contractor as the interface shows it. Unknown fields are left out. */
+/** A contractor in a response. Fields without a value are left out. */
 export const contractorShape = z.object({
   id: z.string(),
   name: z.string(),
@@ -94,7 +94,7 @@ export const contractorShape = z.object({
   createdAt: z.iso.datetime(),
   email: z.string().optional(),
   address: z.string().optional().meta({ description: 'ledger address (G… or C…), once known' }),
-  pvk: z.string().optional().meta({ description: 'public viewing key as the ledger has it, 128 hex digits' }),
+  pvk: z.string().optional().meta({ description: 'public viewing key from the ledger, 128 hex digits' }),
   rate: z.object({ amount: z.string(), currency: z.enum(CURRENCIES) }).optional(),
   lastPaidAt: z.iso.datetime().optional(),
 })
@@ -133,10 +133,9 @@ export function presentContractor(row: ContractorRow): Contractor {
   }
 }
 
-/** `row` counts from 1. */
 export const importShape = z.object({
   imported: z.array(contractorShape),
-  errors: z.array(z.object({ row: z.int(), reason: z.string() })),
+  errors: z.array(z.object({ row: z.int().meta({ description: 'counts from 1' }), reason: z.string() })),
 })
 export type Import = z.output<typeof importShape>
 

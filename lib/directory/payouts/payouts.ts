@@ -1,10 +1,11 @@
 import { and, eq, gte, inArray, lt } from 'drizzle-orm'
 import { z } from 'zod'
 import { PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
-import type { Database } from '#lib/db/connection.ts'
 import { cutPage, type Page, type Position, pageQuery, pageRequest, rowsToRead } from '#lib/db/paging.ts'
+import type { UserContext } from '../context.ts'
 import { isId } from '../ids.ts'
-import { openList } from '../lists.ts'
+import { defineList } from '../lists.ts'
+import type { User } from '../users.ts'
 
 export const payoutShape = z.object({
   id: z.string(),
@@ -12,20 +13,19 @@ export const payoutShape = z.object({
   contractorId: z.string(),
   status: z.enum(PAYOUT_STATUSES),
   createdAt: z.iso.datetime(),
-  address: z.string().optional().meta({ description: 'the contractor’s address when it was instructed' }),
-  txHash: z.string().optional().meta({ description: 'hash of the transaction that pays it, once paid' }),
-  error: z
-    .string()
-    .optional()
-    .meta({ description: 'why it failed, or, of one that is pending, that nothing can be learned of its transfer' }),
-  encryptedAmount: z.string().optional().meta({ description: 'as it came: opaque to the service' }),
+  address: z.string().optional().meta({ description: 'the contractor’s address when the payout was created' }),
+  txHash: z.string().optional().meta({ description: 'hash of the paying transaction, once paid' }),
+  error: z.string().optional().meta({
+    description: 'why it failed; on a pending payout, that its transfer’s outcome can no longer be determined',
+  }),
+  encryptedAmount: z.string().optional().meta({ description: 'returned as it was sent; opaque to the service' }),
   paidAt: z.iso.datetime().optional(),
 })
 export type Payout = z.output<typeof payoutShape>
 
 export const payoutsShape = z.object({ payouts: z.array(payoutShape) })
 
-/** The years that both PostgreSQL and ISO 8601 write with four digits. */
+/** PostgreSQL and ISO 8601 both write these years with four digits. */
 const YEARS = { first: 1, last: 9999 }
 
 const moment = (name: string) =>
@@ -40,24 +40,18 @@ const moment = (name: string) =>
 
 /** `from` is inclusive, `to` exclusive; both limit `createdAt`. */
 export const payoutsQuery = pageQuery.extend({
-  batchId: z.string().optional().meta({ description: 'those of this batch' }),
-  contractorId: z.string().optional().meta({ description: 'those of this contractor' }),
+  batchId: z.string().optional().meta({ description: 'only payouts of this batch' }),
+  contractorId: z.string().optional().meta({ description: 'only payouts to this contractor' }),
   status: z
     .enum(PAYOUT_STATUSES, `status must be one of ${PAYOUT_STATUSES.join(', ')}`)
     .optional()
-    .meta({ description: 'those in this status' }),
-  from: moment('from').optional().meta({ description: 'those made at this moment or later' }),
-  to: moment('to').optional().meta({ description: 'those made before this moment' }),
+    .meta({ description: 'only payouts with this status' }),
+  from: moment('from').optional().meta({ description: 'only payouts created at or after this time' }),
+  to: moment('to').optional().meta({ description: 'only payouts created before this time' }),
 })
 
-/** The reader of payouts: as the employer of an organisation, and as the payee of contractor records. */
-interface Viewer {
-  organisation: { id: string } | undefined
-  records: readonly { id: string; organisation: string }[]
-}
-
-/** All organisations whose payouts a user may see. */
-export function organisationsSeenBy({ organisation, records }: Viewer): string[] {
+/** The organisations whose payouts a user may see. */
+export function organisationsSeenBy({ organisation, records }: User): string[] {
   return [...new Set([...(organisation ? [organisation.id] : []), ...records.map((record) => record.organisation)])]
 }
 
@@ -76,13 +70,13 @@ export const PAYOUT_COLUMNS = {
 
 type PayoutRow = Pick<typeof payouts.$inferSelect, keyof typeof PAYOUT_COLUMNS>
 
-const LIST = openList(payouts, { ...PAYOUT_COLUMNS, sequence: payouts.sequence }, (organisation) =>
+const LIST = defineList(payouts, { ...PAYOUT_COLUMNS, sequence: payouts.sequence }, (organisation) =>
   eq(payouts.organisation, organisation),
 )
 
-/** The payouts that a user makes and those made out to it, newest first. An unknown id gives an empty list. */
+/** Lists the payouts that a user makes and receives, newest first. An unknown id gives an empty list. */
 export async function listPayouts(
-  { db, user: { organisation, records } }: { db: Database; user: Viewer },
+  { db, user: { organisation, records } }: UserContext,
   query: z.output<typeof payoutsQuery>,
 ): Promise<Page<Payout>> {
   const { batchId, contractorId, status, from, to } = query
@@ -96,25 +90,25 @@ export async function listPayouts(
     from && gte(payouts.createdAt, from),
     to && lt(payouts.createdAt, to),
   )
-  const isTheirs = inArray(payouts.contractor, contractors)
-  // The organisation's payouts and the records' payouts are two queries, so that each can use an index.
+  const isReceived = inArray(payouts.contractor, contractors)
+  // One query for each role, so that each can use an index.
   const lists = await Promise.all([
     organisation ? LIST.readOwn(db, organisation.id, filter, page) : [],
-    contractors[0] ? LIST.readMatching(db, organisation?.id ?? contractors[0], and(isTheirs, filter), page) : [],
+    contractors[0] ? LIST.readWhere(db, organisation?.id ?? contractors[0], and(isReceived, filter), page) : [],
   ])
   const rows = lists.every(({ length }) => length > 0) ? merge(lists.flat()) : lists.flat()
   const { items, next } = cutPage(rows.slice(0, rowsToRead(page)), page)
   return { items: items.map(presentPayout), next }
 }
 
-/** Merges lists, newest first. A payout may be in both, if the employer is also the contractor. */
+/** Merges lists, newest first. A payout is in both if the employer is also the contractor. */
 function merge<Row extends Position & { id: string }>(rows: readonly Row[]): Row[] {
   return [...new Map(rows.map((row) => [row.id, row])).values()].sort(
     (one, other) => other.createdAt.getTime() - one.createdAt.getTime() || other.sequence - one.sequence,
   )
 }
 
-/** A payout as its viewers see it. Fields without a value are left out. */
+/** Leaves out fields without a value. */
 export function presentPayout(row: PayoutRow): Payout {
   const { id, batch, contractor, status, createdAt, address, txHash, error, encryptedAmount, paidAt } = row
   return {

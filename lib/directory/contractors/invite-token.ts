@@ -1,13 +1,22 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-const DAYS = 14
-
-/** When an invite that is issued at `now` expires. */
-export function inviteEnd(now: Date): Date {
-  return new Date(now.getTime() + DAYS * 24 * 60 * 60 * 1000)
+export interface InviteSettings {
+  /** the key of the tokens, 32 bytes */
+  secret: Uint8Array
+  /** the address of an invite, without the token at its end */
+  page: string
+  /** the most invites to mail for one organisation in 24 hours */
+  daily: number
 }
 
-/** The invite that a token stands for: its contractor, and the number of its issue. */
+const VALID_DAYS = 14
+
+/** Returns when an invite issued at `now` expires. */
+export function inviteExpiry(now: Date): Date {
+  return new Date(now.getTime() + VALID_DAYS * 24 * 60 * 60 * 1000)
+}
+
+/** The invite that a token names: the contractor's id, and a number that each new invite increments. */
 export interface InviteName {
   contractor: string
   version: number
@@ -18,8 +27,8 @@ const NAME_BYTES = ID_BYTES + 4
 const SEAL_BYTES = 32
 
 /**
- * The token of an invite: contractor id, version, and the HMAC-SHA-256 of both under `secret` (32 bytes), base64url.
- * The token is derived whenever it is needed, and stored nowhere.
+ * Returns the token of an invite: contractor id, version, and the HMAC-SHA-256 of both, base64url. Tokens are derived
+ * when they are needed and never stored.
  */
 export function inviteToken(secret: Uint8Array, { contractor, version }: InviteName): string {
   const name = Buffer.alloc(NAME_BYTES)
@@ -28,10 +37,10 @@ export function inviteToken(secret: Uint8Array, { contractor, version }: InviteN
   return Buffer.concat([name, seal(secret, name)]).toString('base64url')
 }
 
-/** The invite that `token` names; undefined if this service did not sign it. The invite may be void or expired. */
+/** Returns the invite that `token` names, or undefined if its HMAC is wrong. The invite may be void or expired. */
 export function readInviteToken(secret: Uint8Array, token: string): InviteName | undefined {
   const bytes = Buffer.from(token, 'base64url')
-  // Only one spelling is accepted: decoding ignores foreign characters and the last bits of the last one.
+  // Decoding skips invalid characters and trailing bits. Encoding again makes sure that a token has only one spelling.
   if (bytes.length !== NAME_BYTES + SEAL_BYTES || bytes.toString('base64url') !== token) return undefined
   const name = bytes.subarray(0, NAME_BYTES)
   if (!timingSafeEqual(bytes.subarray(NAME_BYTES), seal(secret, name))) return undefined

@@ -1,20 +1,21 @@
-import { and, eq, gt, inArray, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transactFor } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { cutPage, type Page, type pageQuery, pageRequest, rowsToRead } from '#lib/db/paging.ts'
-import { preparedOnce } from '#lib/db/prepared.ts'
 import { rowsOf } from '#lib/db/rows.ts'
+import { contains } from '#lib/db/search.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
-import { BATCH_MOVES, holdBatches, PAYOUT_MOVES } from './batch-progress.ts'
-import { isId } from './ids.ts'
-import { contains, listQuery, openList } from './lists.ts'
-import { refuseDissolved, requireMember } from './organisations.ts'
-import { PAYOUT_COLUMNS, type Payout, payoutShape, presentPayout } from './payouts/payouts.ts'
-import type { Employer, EmployerContext } from './user.ts'
+import type { EmployerContext } from '../context.ts'
+import { isId } from '../ids.ts'
+import { defineList, listQuery } from '../lists.ts'
+import { refuseDissolved, requireMember } from '../organisations.ts'
+import { PAYOUT_COLUMNS, type Payout, payoutShape, presentPayout } from '../payouts/payouts.ts'
+import type { Employer } from '../users.ts'
+import { BATCH_MOVES, lockBatches, PAYOUT_MOVES } from './progress.ts'
 
 export const newBatch = z.object({ name: plainText('name', 200) })
 
@@ -23,8 +24,8 @@ export const batchShape = z.object({
   name: z.string(),
   status: z.enum(BATCH_STATUSES),
   payoutCount: z.int().meta({ description: 'payouts that are not canceled' }),
-  settledCount: z.int().meta({ description: 'those of them that are paid' }),
-  failedCount: z.int().meta({ description: 'those of them that failed; they can be sent again' }),
+  settledCount: z.int().meta({ description: 'payouts that are paid' }),
+  failedCount: z.int().meta({ description: 'payouts that failed; they can be sent again' }),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),
   completedAt: z.iso.datetime().optional(),
@@ -35,14 +36,6 @@ export const batchesShape = z.object({ batches: z.array(batchShape) })
 
 export const batchWithPayoutsShape = batchShape.extend({ payouts: z.array(payoutShape) })
 export type BatchWithPayouts = z.output<typeof batchWithPayoutsShape>
-
-export const batchProgressShape = batchShape.pick({
-  status: true,
-  settledCount: true,
-  failedCount: true,
-  payoutCount: true,
-})
-export type BatchProgress = z.output<typeof batchProgressShape>
 
 export const BATCH_COLUMNS = {
   id: batches.id,
@@ -57,8 +50,8 @@ export const BATCH_COLUMNS = {
 }
 
 /**
- * Makes a batch, still empty and open for instructions.
- * @throws Refusal `organisation-dissolved` when the organisation has just been dissolved
+ * Creates an empty batch that accepts instructions.
+ * @throws Refusal `organisation-dissolved`
  */
 export async function createBatch(
   { db, employer, now }: EmployerContext,
@@ -67,7 +60,7 @@ export async function createBatch(
   const creating = transactFor(db, employer.organisation, async (tx) => {
     const { organisation } = employer
     const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
-    if (!batch) throw new Error('an insert without a row')
+    if (!batch) throw new Error('the insert returned no row')
     await requireMember(tx, employer)
     await recordAudit(tx, now, { ...employer, action: 'batch.created', subject: batch.id })
     return presentBatch(batch)
@@ -78,70 +71,52 @@ export async function createBatch(
 /** The query of GET /batches. */
 export const batchesQuery = listQuery(BATCH_STATUSES, 'name')
 
-const LIST = openList(batches, { ...BATCH_COLUMNS, sequence: batches.sequence }, (organisation) =>
+const LIST = defineList(batches, { ...BATCH_COLUMNS, sequence: batches.sequence }, (organisation) =>
   eq(batches.organisation, organisation),
 )
 
-/** The batches of an employer, newest first. */
+/** Lists an employer's batches, newest first. */
 export async function listBatches(
-  { db, employer: { organisation } }: ReadContext,
+  { db, employer: { organisation } }: EmployerContext,
   query: z.output<typeof batchesQuery>,
 ): Promise<Page<Batch>> {
   const { status, q } = query
-  const filter = and(status && eq(batches.status, status), contains(q, [batches.name]))
-  const asked = { filter, page: pageRequest(query), counter: 'batchCount' as const }
-  const { items, ...page } = await LIST.readCounted(db, organisation, asked)
+  const filter = and(status && eq(batches.status, status), contains(q, batches.name))
+  const { items, ...page } = await LIST.readPage(db, organisation, {
+    filter,
+    page: pageRequest(query),
+    counter: 'batchCount',
+  })
   return { items: items.map(presentBatch), ...page }
 }
 
-/** The context of the verbs that read an employer's batches. */
-type ReadContext = Pick<EmployerContext, 'db'> & { employer: Pick<Employer, 'organisation'> }
-
-const IN_ORDER = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
+const ORDERED_COLUMNS = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
 
 /**
- * A batch and a page of its payouts, in the order of their instructions. A batch can have as many as there are
- * contractors.
+ * Returns a batch and a page of its payouts, in the order of their instructions.
  * @throws Refusal `batch-not-found`
  */
 export async function findBatch(
-  { db, employer }: ReadContext,
+  { db, employer }: EmployerContext,
   { id, ...query }: z.output<typeof pageQuery> & { id: string },
 ): Promise<{ batch: Batch; payouts: Page<Payout> }> {
-  const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id)) : []
+  const [batch] = isId(id) ? await db.select(BATCH_COLUMNS).from(batches).where(isOwnBatch(employer, id)) : []
   if (!batch) throw batchNotFound()
   const page = pageRequest(query)
-  const isListed = and(eq(payouts.batch, id), page.after && gt(payouts.sequence, page.after.sequence))
-  const inOrder = db.select(IN_ORDER).from(payouts).where(isListed).orderBy(payouts.sequence).limit(rowsToRead(page))
-  const { items, next } = cutPage(await rowsOf(db, IN_ORDER, inOrder).execute(employer.organisation), page)
+  const isOnPage = and(eq(payouts.batch, id), page.after && gt(payouts.sequence, page.after.sequence))
+  const select = db
+    .select(ORDERED_COLUMNS)
+    .from(payouts)
+    .where(isOnPage)
+    .orderBy(payouts.sequence)
+    .limit(rowsToRead(page))
+  const { items, next } = cutPage(await rowsOf(db, ORDERED_COLUMNS, select).execute(employer.organisation), page)
   return { batch: presentBatch(batch), payouts: { items: items.map(presentPayout), next } }
 }
 
 /**
- * How far a batch has come. It is one row, however many payouts there are: the counters move with them.
- * @throws Refusal `batch-not-found`
- */
-export async function readBatchProgress(
-  { db, employer: { organisation } }: ReadContext,
-  id: string,
-): Promise<BatchProgress> {
-  const [progress] = isId(id) ? await progressOf(db).execute({ id, organisation }) : []
-  if (!progress) throw batchNotFound()
-  return progress
-}
-
-const progressOf = preparedOnce((db) => {
-  const { status, settledCount, failedCount, payoutCount } = BATCH_COLUMNS
-  return db
-    .select({ status, settledCount, failedCount, payoutCount })
-    .from(batches)
-    .where(and(eq(batches.id, sql.placeholder('id')), eq(batches.organisation, sql.placeholder('organisation'))))
-    .prepare('batch_progress')
-})
-
-/**
- * Closes a batch to instructions: it and its payouts become `ready` to be sent. A batch that is `ready` already is
- * returned unchanged, so that the call may be repeated.
+ * Closes a batch to instructions: the batch and its payouts become `ready` to be paid. Idempotent until the batch
+ * starts.
  * @throws Refusal `batch-not-found`; `batch-locked` once it has started
  */
 export async function lockBatch({ db, employer, now }: EmployerContext, id: string): Promise<Batch> {
@@ -150,10 +125,10 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
     const [locked] = await tx
       .update(batches)
       .set({ status: 'ready' })
-      .where(and(ownBatch(employer, id), inArray(batches.status, statusesBefore(BATCH_MOVES, 'ready'))))
+      .where(and(isOwnBatch(employer, id), inArray(batches.status, statusesBefore(BATCH_MOVES, 'ready'))))
       .returning(BATCH_COLUMNS)
     if (!locked) {
-      const [batch] = await tx.select(BATCH_COLUMNS).from(batches).where(ownBatch(employer, id))
+      const [batch] = await tx.select(BATCH_COLUMNS).from(batches).where(isOwnBatch(employer, id))
       if (!batch) throw batchNotFound()
       if (batch.status !== 'ready') throw new Refusal('batch-locked', `batch is ${batch.status}`)
       return presentBatch(batch)
@@ -167,30 +142,30 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
   })
 }
 
-/** A batch leaves these two statuses when its first payout is sent, and never returns to them. */
+/** A batch leaves these statuses when its first payout is sent, and never returns to them. */
 const isUnsent = (status: BatchStatus) => status === 'draft' || status === 'ready'
 
 /**
- * Removes a batch and its payouts, none of which was ever sent.
- * @throws Refusal `batch-not-found`; `batch-sent` once a payout of it has been sent
+ * Deletes a batch and its payouts, provided that none was ever sent.
+ * @throws Refusal `batch-not-found`; `batch-sent`
  */
 export async function removeBatch({ db, employer, now }: EmployerContext, id: string): Promise<{ id: string }> {
   if (!isId(id)) throw batchNotFound()
   return await transactFor(db, employer.organisation, async (tx) => {
     // While this lock is held, no transfer can claim a payout of the batch.
-    const [held] = await holdBatches(tx, ownBatch(employer, id))
-    if (!held) throw batchNotFound()
-    if (!isUnsent(held.status)) throw new Refusal('batch-sent', 'a payout of this batch has been sent')
-    const gone = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
+    const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
+    if (!batch) throw batchNotFound()
+    if (!isUnsent(batch.status)) throw new Refusal('batch-sent', 'a payout of this batch has been sent')
+    const deleted = await tx.delete(payouts).where(eq(payouts.batch, id)).returning({ id: payouts.id })
     await tx.delete(batches).where(eq(batches.id, id))
-    const detail = { payouts: gone.length }
+    const detail = { payouts: deleted.length }
     await recordAudit(tx, now, { ...employer, action: 'batch.removed', subject: id, detail })
     return { id }
   })
 }
 
-/** The condition for the batch `id`, if it is the employer's own. */
-export const ownBatch = ({ organisation }: Pick<Employer, 'organisation'>, id: string) =>
+/** The condition for the batch `id` of this employer. */
+export const isOwnBatch = ({ organisation }: Employer, id: string) =>
   and(eq(batches.id, id), eq(batches.organisation, organisation))
 
 export const batchNotFound = () => new Refusal('batch-not-found', 'batch not found')

@@ -1,0 +1,18 @@
+import type { MailSettings } from './contractors/invite-mail.ts'
+import type { InviteSettings } from './contractors/invite-token.ts'
+import type { ConfidentialAccounts } from './contractors/registration.ts'
+import type { Context, Employer, User } from './users.ts'
+
+/** The context of every verb of the directory. */
+export interface DirectoryContext extends Context {
+  accounts: ConfidentialAccounts
+  settings: { invites: InviteSettings; mail: MailSettings | undefined }
+}
+
+export interface UserContext extends DirectoryContext {
+  user: User
+}
+
+export interface EmployerContext extends DirectoryContext {
+  employer: Employer
+}

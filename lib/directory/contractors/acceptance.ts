@@ -1,0 +1,76 @@
+import { eq } from 'drizzle-orm'
+import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { transactFor } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import type { UserContext } from '../context.ts'
+import { leaveEmptyOrganisation, lockIdentities } from '../organisations.ts'
+import { actorOf, emailOf, type User } from '../users.ts'
+import { refuseConflict } from './creation.ts'
+import { readInviteToken } from './invite-token.ts'
+import { isValidInvite } from './invites.ts'
+import { findViewingKeys } from './registration.ts'
+import { type Contractor, presentContractor } from './schema.ts'
+
+/**
+ * Links the user to the contractor record of an invite. The record takes the account of a wallet user as its address if
+ * it has none. The user leaves its own organisation if that is empty. Of several concurrent users, one is linked.
+ * @throws Refusal `invite-not-found` for a void or expired invite; `invite-for-other`, `own-invite`, `invite-accepted`,
+ *   `address-taken`
+ */
+export async function acceptInvite(
+  { db, user, now, accounts, settings }: UserContext,
+  token: string,
+): Promise<Contractor> {
+  const name = readInviteToken(settings.invites.secret, token)
+  if (!name) throw inviteNotFound()
+  const actor = actorOf(user.identity)
+  const [unlocked] = await db.select().from(contractors).where(isValidInvite(name, now))
+  if (!unlocked) throw inviteNotFound()
+  const viewingKeys = await findViewingKeys(accounts, [requireInvitee(user, unlocked)])
+  const accepting = transactFor(db, unlocked.organisation, async (tx) => {
+    await lockIdentities(tx, user.identity)
+    const [record] = await tx.select().from(contractors).where(isValidInvite(name, now)).for('update')
+    if (!record) throw inviteNotFound()
+    // Checked again under the lock. If the address has changed, a later look-up finds the new one's registration.
+    const address = requireInvitee(user, record)
+    const pvk = viewingKeys.get(address ?? '')
+    const { kind, sub } = user.identity
+    const status = statusAfter(record.status, Boolean(pvk))
+    const fields = { linkedKind: kind, linkedSub: sub, inviteAcceptedAt: now, status, address, ...(pvk && { pvk }) }
+    const [linked] = await tx.update(contractors).set(fields).where(eq(contractors.id, record.id)).returning()
+    if (!linked) throw inviteNotFound()
+    const { organisation, id } = linked
+    const detail = { status: linked.status }
+    await recordAudit(tx, now, { organisation, actor, action: 'contractor.linked', subject: id, detail })
+    await leaveEmptyOrganisation(tx, user.identity, now)
+    return presentContractor(linked)
+  })
+  return await accepting.catch(refuseConflict)
+}
+
+type Row = typeof contractors.$inferSelect
+
+/** Requires an open invite that `user` may accept. Returns the address that the record then has. */
+function requireInvitee({ identity, organisation }: User, record: Row): string | null {
+  if (record.organisation === organisation?.id) {
+    throw new Refusal('own-invite', 'this is an invite of your own organisation')
+  }
+  if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted', 'invite already accepted')
+  const account = identity.kind === 'ledger' ? identity.sub : null
+  const email = emailOf(identity)
+  const isUnaddressed = record.address === null && record.emailFolded === null
+  const matches = (recorded: string | null, shown: string | null | undefined) => recorded !== null && recorded === shown
+  const isInvitee = matches(record.address, account) || matches(record.emailFolded, email)
+  if (!isUnaddressed && !isInvitee) throw new Refusal('invite-for-other', 'this invite is for someone else')
+  return record.address ?? account
+}
+
+function statusAfter(status: ContractorStatus, isRegistered: boolean): ContractorStatus {
+  if (isRegistered) return 'ready'
+  return status === 'invited' ? 'onboarding' : status
+}
+
+function inviteNotFound(): Refusal {
+  return new Refusal('invite-not-found', 'invite not found')
+}

@@ -1,0 +1,132 @@
+import { and, eq, gt, isNull, ne, sql } from 'drizzle-orm'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import { contractors, organisations } from '#drizzle/schema/directory.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import type { DirectoryContext, EmployerContext } from '../context.ts'
+import { chosenName } from '../organisations.ts'
+import type { Employer } from '../users.ts'
+import { contractorNotFound, ownContractor } from './contractors.ts'
+import { composeInvite, sendMail } from './invite-mail.ts'
+import { type InviteName, inviteExpiry, inviteToken, readInviteToken } from './invite-token.ts'
+
+/**
+ * Issues a link, which voids earlier ones, and mails it if SMTP is configured and the contractor has an email.
+ * @throws Refusal `contractor-not-found`, `contractor-inactive`, `contractor-accepted`, `invite-limit`;
+ *   `mail-unavailable`: the next attempt issues a new link
+ */
+export async function inviteContractor(context: EmployerContext, id: string): Promise<{ inviteUrl: string }> {
+  const { db, settings, employer, now } = context
+  const invite = await transactFor(db, employer.organisation, (tx) => issueInvite({ ...context, db: tx }, id))
+  const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, invite)}`
+  if (settings.mail && invite.email !== null) {
+    try {
+      await sendMail(settings.mail, composeInvite({ ...invite, to: invite.email, link: inviteUrl }))
+    } catch (error) {
+      await recordAudit(db, now, { ...entryOf(employer, id, invite.version), action: 'contractor.mail-failed' })
+      throw error
+    }
+  }
+  return { inviteUrl }
+}
+
+async function issueInvite({ db: tx, settings: { invites, mail }, employer, now }: EmployerContext, id: string) {
+  const [invite] = await tx
+    .update(contractors)
+    .set({ inviteVersion: sql`${contractors.inviteVersion} + 1`, inviteExpiresAt: inviteExpiry(now) })
+    // A link to a record that is already linked would let its holder take the record over.
+    .where(and(ownContractor(employer, id), ne(contractors.status, 'inactive'), isNull(contractors.linkedKind)))
+    .returning({ name: contractors.name, email: contractors.email, version: contractors.inviteVersion })
+  if (!invite) throw await whyNotInvited(tx, employer, id)
+  const { organisation } = employer
+  const mailed = mail !== undefined && invite.email !== null
+  if (mailed) await requireMailQuota(tx, organisation, invites.daily, now)
+  const company = await chosenName(tx, organisation)
+  const { detail, ...entry } = entryOf(employer, id, invite.version)
+  await recordAudit(tx, now, {
+    ...entry,
+    action: 'contractor.invited',
+    detail: { ...detail, ...(mailed && { mailed }) },
+  })
+  return { ...invite, contractor: id, company }
+}
+
+async function whyNotInvited(tx: Database, employer: Employer, id: string): Promise<Refusal> {
+  const [row] = await tx.select({ status: contractors.status }).from(contractors).where(ownContractor(employer, id))
+  if (!row) return contractorNotFound()
+  if (row.status === 'inactive') return new Refusal('contractor-inactive', 'contractor is inactive')
+  return new Refusal('contractor-accepted', 'contractor has accepted already')
+}
+
+function entryOf(employer: Employer, id: string, version: number) {
+  return { ...employer, subject: id, detail: { version } }
+}
+
+/** What the holder of an invite's token may see of it. */
+interface OpenInvite {
+  /** the employer's name; undefined until it has set one */
+  company: string | undefined
+  expiresAt: Date
+}
+
+/** Returns the invite that `token` opens, or undefined if it is void, expired or accepted. */
+export async function findOpenInvite(
+  { db, settings, now }: DirectoryContext,
+  token: string,
+): Promise<OpenInvite | undefined> {
+  const name = readInviteToken(settings.invites.secret, token)
+  if (!name) return undefined
+  const [invite] = await db
+    .select({ organisation: contractors.organisation, expiresAt: contractors.inviteExpiresAt })
+    .from(contractors)
+    .where(and(isValidInvite(name, now), isNull(contractors.inviteAcceptedAt)))
+  return invite && { company: await chosenName(db, invite.organisation), expiresAt: invite.expiresAt }
+}
+
+/** The condition for the record of an invite that is neither void nor expired. It may be accepted. */
+export function isValidInvite({ contractor, version }: InviteName, now: Date) {
+  return and(
+    eq(contractors.id, contractor),
+    eq(contractors.inviteVersion, version),
+    gt(contractors.inviteExpiresAt, now),
+    ne(contractors.status, 'inactive'),
+    isNull(contractors.deletedAt),
+  )
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * Limits the invites that are mailed for an organisation in 24 hours: anyone with a wallet can be an employer and have
+ * mail sent to any address in the service's name. An invite counts when it is issued, and stops counting if mailing
+ * fails. Locks the organisation, so that concurrent requests cannot exceed the limit together.
+ * @throws Refusal `invite-limit`, with the seconds until the oldest invite leaves the window
+ */
+async function requireMailQuota(tx: Database, organisation: string, limit: number, now: Date): Promise<void> {
+  await tx
+    .select({ id: organisations.id })
+    .from(organisations)
+    .where(eq(organisations.id, organisation))
+    .for('no key update')
+  const isMailed = sql`${auditLog.action} = 'contractor.invited' and (${auditLog.detail} ->> 'mailed')::boolean`
+  const hasFailed = sql`${auditLog.action} = 'contractor.mail-failed'`
+  const [day] = await tx
+    .select({
+      mailed: sql<number>`(count(*) filter (where ${isMailed}) - count(*) filter (where ${hasFailed}))::int`,
+      oldest: sql`min(${auditLog.at}) filter (where ${isMailed})`.mapWith(auditLog.at),
+    })
+    .from(auditLog)
+    .where(
+      and(
+        eq(auditLog.organisation, organisation),
+        gt(auditLog.at, new Date(now.getTime() - DAY_MS)),
+        // Worded exactly as in the partial index, so that PostgreSQL uses the index.
+        sql`${auditLog.action} in ('contractor.invited', 'contractor.mail-failed')`,
+      ),
+    )
+  if (!day || day.mailed < limit) return
+  const message = `at most ${limit} invites are mailed for an organisation in 24 hours`
+  const waitMs = day.oldest.getTime() + DAY_MS - now.getTime()
+  throw new Refusal('invite-limit', message, { retryAfter: Math.ceil(waitMs / 1000) })
+}
