@@ -77,7 +77,7 @@ export const emailField = z
   .refine(isEmail, { error: 'email must be an email address', abort: true })
   .refine((text) => !containsSecretSeed(text), 'email must not contain a secret seed')
 
-/** The form in which two spellings of an address are one. */
+/** The form under which an address is unique. */
 export function foldEmail(email: string): string {
-  return email.normalize('NFC').toLowerCase()
+  return email.toLowerCase()
 }

@@ -210,9 +210,9 @@ describe('POST /invite/email', () => {
       }),
   )
 
-  test('knows two spellings of an email as one user', () =>
+  test('admits an email in another case as the same user', () =>
     withTestIssuer(async (sessions) => {
-      const users = ['jörg@example.com', 'Jo\u0308rg@Example.com'].map(async (address) => {
+      const users = ['jörg@example.com', 'JÖRG@Example.com'].map(async (address) => {
         const { session } = (await (await signIn(address)).json()) as { session: string }
         return (await verifySession(sessions, session, new Date())).sub
       })
@@ -220,8 +220,13 @@ describe('POST /invite/email', () => {
       expect(one).toBe(other)
     }))
 
-  test.each([undefined, '', 7, 'ada', 'Ada <ada@example.com>', 'ada@example.com, bob@example.com'])(
-    'refuses %j',
-    (address) => withTestIssuer(async () => expect((await signIn(address)).status).toBe(400)),
-  )
+  test.each([
+    undefined,
+    '',
+    7,
+    'ada',
+    'Ada <ada@example.com>',
+    'ada@example.com, bob@example.com',
+    'jo\u0308rg@example.com',
+  ])('refuses %j', (address) => withTestIssuer(async () => expect((await signIn(address)).status).toBe(400)))
 })

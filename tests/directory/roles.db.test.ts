@@ -485,7 +485,7 @@ describe('POST /me/identities', () => {
 
   test.each([
     [undefined, 'session required'],
-    ['', 'session required'],
+    ['', 'session must be a valid session'],
     [7, 'session must be a valid session'],
     ['a.b.c', 'session must be a valid session'],
   ])('%j is not a valid session', async (other, error) => {
