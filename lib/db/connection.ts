@@ -10,7 +10,7 @@ export type { Database } from './schema.ts'
 
 /** The way to the database: connects and migrates at first use, and again after a failure. */
 export interface Store {
-  /** @throws Refusal `unavailable` while the database cannot be reached, or is one that a newer version has migrated */
+  /** @throws Refusal `unavailable` while the database cannot be reached, or has the schema of another version */
   database(): Promise<Database>
   close(): Promise<void>
 }
@@ -64,7 +64,7 @@ export function openStore(location: StoreLocation): Store {
 
 /**
  * Migrates the database, without a time limit.
- * @throws NewerDatabase, and the errors of the driver
+ * @throws OtherSchema, and the errors of the driver
  */
 export async function migrateStore(location: StoreLocation): Promise<void> {
   const { close } = await connect(location)

@@ -7,7 +7,7 @@ import { type Database, READ_COMMITTED } from './schema.ts'
 
 /**
  * The folder of the migrations, and the table that records the applied ones. drizzle's default table is left to other
- * programs: one that shares the database would leave rows there that pass for those of a newer version of this service.
+ * programs: the rows of one that shares the database would look like those of another version of this service.
  */
 export const MIGRATIONS = {
   // Written out literally so that the files are traced into a standalone build.
@@ -23,17 +23,24 @@ const applied = pgTable(MIGRATIONS.migrationsTable, {
 /** A 64-bit number that only this service locks: two instances that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_220_130_419_663_201n
 
-/** The database has a migration that this version does not know: a newer version made it. */
-export class NewerDatabase extends Error {
-  constructor() {
-    super('the database was migrated by a newer version of this service')
-    this.name = 'NewerDatabase'
+/** The database has a schema that this version neither made nor can migrate. */
+export class OtherSchema extends Error {
+  constructor(options: ErrorOptions = {}) {
+    super(
+      'this database belongs to another version of the service; until the first release there is no migration: ' +
+        'remove DATA_DIR, or name an empty database',
+      options,
+    )
+    this.name = 'OtherSchema'
   }
 }
 
+/** SQLSTATEs of a CREATE whose schema, table or type exists already. */
+const DUPLICATES = ['42P06', '42P07', '42710']
+
 /**
  * Whether every migration of this version is applied. It costs one query.
- * @throws NewerDatabase
+ * @throws OtherSchema
  */
 export async function isMigrated(db: Database): Promise<boolean> {
   const ours = new Set(readMigrationFiles(MIGRATIONS).map(({ hash }) => hash))
@@ -45,13 +52,13 @@ export async function isMigrated(db: Database): Promise<boolean> {
       if (['42P01', '3F000'].includes(sqlState(error) ?? '')) return []
       throw error
     })
-  if (known.some(({ hash }) => !ours.has(hash))) throw new NewerDatabase()
+  if (known.some(({ hash }) => !ours.has(hash))) throw new OtherSchema()
   return known.length === ours.size
 }
 
 /**
  * Applies the missing migrations in one transaction: all of them or none.
- * @throws the error of the statement that failed
+ * @throws OtherSchema if the tables exist without a record of this version's migrations; any other error of a statement
  */
 export async function migrate(db: Database): Promise<void> {
   let failure: unknown
@@ -64,8 +71,9 @@ export async function migrate(db: Database): Promise<void> {
     READ_COMMITTED,
   )
   await applying.catch((error: unknown) => {
-    // On a connection that has gone the ROLLBACK fails, too, and says less.
-    throw failure ?? error
+    // On a lost connection the ROLLBACK fails as well, with an error that says less.
+    const cause = failure ?? error
+    throw DUPLICATES.includes(sqlState(cause) ?? '') ? new OtherSchema({ cause }) : cause
   })
 }
 

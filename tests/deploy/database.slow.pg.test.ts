@@ -83,8 +83,8 @@ test.each<[string, StoreLocation]>([
   await store.close()
 })
 
-describe('a database that a newer version has migrated', () => {
-  const unknown = sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of tomorrow', 9999999999999)`
+describe('a database of another version', () => {
+  const unknown = sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of another version', 9999999999999)`
   const places: Record<string, () => Promise<StoreLocation>> = {
     pg: async () => ({ url: (await spare()).url }),
     Vercel: async () => {
@@ -105,8 +105,18 @@ describe('a database that a newer version has migrated', () => {
     return made
   }
 
+  test.each(Object.entries(places))('is refused by %s if its migrations are not recorded', async (_, choose) => {
+    const location = await choose()
+    const unrecorded = openStore(location)
+    await (await unrecorded.database()).execute(sql`DROP TABLE confidential_payroll_migrations`)
+    await unrecorded.close()
+    const store = openStore(location)
+    await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'OtherSchema' } })
+    await store.close()
+  })
+
   test.each(Object.entries(places))(
-    'is refused by %s with the error NewerDatabase, at every attempt',
+    'is refused by %s with the error OtherSchema, at every attempt',
     async (_, choose) => {
       const location = await choose()
       const older = openStore(location)
@@ -114,7 +124,7 @@ describe('a database that a newer version has migrated', () => {
       await older.close()
       const store = openStore(location)
       for (let attempt = 0; attempt < 2; attempt += 1) {
-        await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'NewerDatabase' } })
+        await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'OtherSchema' } })
       }
       await store.close()
     },

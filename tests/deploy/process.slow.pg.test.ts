@@ -352,15 +352,19 @@ describe('programs that must not start', () => {
   const serve = [nextProgram(), 'start']
   const migrate = ['lib/cli/migrate.ts']
 
-  test('a database of tomorrow ends the service and the migration, and a build on an empty one is migrated', async () => {
+  test('a database of another version ends the service and the migration, and a build on an empty one is migrated', async () => {
     const clone = await cloneDatabase()
     const db = await clone.store.database()
-    await db.execute(sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of tomorrow', 1)`)
+    await db.execute(
+      sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of another version', 1)`,
+    )
     const variables = { ...service.variables, PORT: String(await freePort()), DATABASE_URL: clone.url }
     for (const program of [serve, migrate]) {
       const { code, said } = await run(program, variables)
       expect(code).toBe(1)
-      expect(said).toContain('migrated by a newer version')
+      expect(said).toContain(
+        'this database belongs to another version of the service; until the first release there is no migration',
+      )
     }
     for (const statement of ['DROP SCHEMA public CASCADE', 'CREATE SCHEMA public']) {
       await db.execute(sql.raw(statement))
