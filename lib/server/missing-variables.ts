@@ -2,7 +2,7 @@ import { isConfigurationError, isSet } from '#lib/config/environment.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { type Service, service } from './services.ts'
 
-/** A variable without which a payroll cannot be run, and how to come by it. */
+/** A variable that a payroll needs, and how to set it. */
 interface MissingVariable {
   variable: string
   purpose: string
@@ -10,6 +10,11 @@ interface MissingVariable {
 }
 
 const NEEDED: readonly MissingVariable[] = [
+  {
+    variable: 'DATABASE_URL',
+    purpose: 'The PostgreSQL that holds every record. Without it the service does not start on Vercel.',
+    remedy: 'Connect a database to the project, such as Neon, which sets it.',
+  },
   {
     variable: 'SESSION_SECRET',
     purpose: 'Signs the sessions. Without it the service does not start here.',
@@ -32,12 +37,12 @@ const NEEDED: readonly MissingVariable[] = [
   },
 ]
 
-/** Setting a variable takes the operator a minute at least (seconds). */
+/** Seconds: the operator needs at least a minute to set a variable. */
 const RETRY_AFTER = 60
 
 /**
- * The service of this process, for a request of the interface.
- * @throws Refusal `not-configured` where a variable has kept it from starting
+ * The service of this process, for an API request.
+ * @throws Refusal `not-configured` if a variable kept it from starting
  */
 export async function configuredService(): Promise<Service> {
   return await service().catch((error: unknown) => {
@@ -50,17 +55,26 @@ export async function configuredService(): Promise<Service> {
   })
 }
 
-const unsetVariables = () => NEEDED.filter(({ variable }) => !isSet(variable))
+const unsetVariables = () =>
+  NEEDED.filter(({ variable }) => (variable === 'DATABASE_URL' ? !hasDatabase() : !isSet(variable)))
 
-/** Why the service of this process did not start, if it did not; and what is missing before a payroll can be run. */
+/** Everywhere but on Vercel, PGlite is the default. */
+const hasDatabase = () => !isSet('VERCEL') || isSet('DATABASE_URL') || isSet('POSTGRES_URL')
+
+/** Why the service of this process did not start, if it did not, and the variables that a payroll still needs. */
 export async function findMissingVariables(): Promise<{ problem: string | undefined; missing: MissingVariable[] }> {
   const unset = unsetVariables()
   try {
     const { settings } = await service()
-    // The embedded default brings keys of its own.
-    const own = { SESSION_SECRET: true, OPERATOR_PASSWORD: settings.operator, CONFIDENTIAL_TOKEN: settings.token }
-    const has: Record<string, unknown> = { ...own, SPONSOR_SEED: settings.sponsor }
-    return { problem: undefined, missing: unset.filter(({ variable }) => !has[variable]) }
+    // The embedded default makes its own keys.
+    const configured: Record<string, unknown> = {
+      DATABASE_URL: true,
+      SESSION_SECRET: true,
+      OPERATOR_PASSWORD: settings.operator,
+      CONFIDENTIAL_TOKEN: settings.token,
+      SPONSOR_SEED: settings.sponsor,
+    }
+    return { problem: undefined, missing: unset.filter(({ variable }) => !configured[variable]) }
   } catch (error) {
     if (!isConfigurationError(error)) throw error
     return { problem: error.message, missing: unset }

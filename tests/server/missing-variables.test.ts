@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { ConfigurationError, readEnvironment } from '#lib/config/environment.ts'
 import { findMissingVariables } from '#lib/server/missing-variables.ts'
 import { provideService, type Service } from '#lib/server/services.ts'
 import { composeSettings } from '#lib/server/settings.ts'
+
+afterEach(() => vi.unstubAllEnvs())
 
 const PREVIEW = {
   VERCEL: '1',
@@ -31,6 +33,20 @@ test('a preview with nothing but a database says what keeps it from starting, an
     'SPONSOR_SEED',
   ])
   expect(missing.every(({ remedy }) => /openssl|Set|npm run setup/.test(remedy))).toBe(true)
+})
+
+test('DATABASE_URL is missing on Vercel, where there is no embedded database', async () => {
+  const starting = Promise.reject(new ConfigurationError('DATABASE_URL', 'is needed'))
+  starting.catch(() => undefined)
+  provideService(starting)
+  const names = async () => (await findMissingVariables()).missing.map(({ variable }) => variable)
+  vi.stubEnv('DATABASE_URL', '')
+  vi.stubEnv('POSTGRES_URL', '')
+  expect(await names()).not.toContain('DATABASE_URL')
+  vi.stubEnv('VERCEL', '1')
+  expect((await names())[0]).toBe('DATABASE_URL')
+  vi.stubEnv('POSTGRES_URL', 'postgres://h/d')
+  expect(await names()).not.toContain('DATABASE_URL')
 })
 
 test('once it has started it names what a payroll still lacks', async () => {
