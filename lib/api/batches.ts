@@ -40,7 +40,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: batchesShape,
       example: { batches: [completed] },
-      paged: true,
+      paged: 'link and total',
     },
     handle: async (context) => {
       const page = await listBatches(context, context.query)
@@ -70,7 +70,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
       description: 'The batch with up to 1,000 of its payouts, or as many as `limit` says',
       schema: batchWithPayoutsShape,
       example: { ...completed, payouts: [PAYOUT_EXAMPLE] },
-      paged: true,
+      paged: 'link',
     },
     refusals: ['batch-not-found'],
     handle: async (context) => {

@@ -30,7 +30,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: contractorsShape,
       example: { contractors: [CONTRACTOR_EXAMPLE] },
-      paged: true,
+      paged: 'link and total',
     },
     handle: async (context) => {
       const page = await listContractors(context, context.query)

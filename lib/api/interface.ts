@@ -26,6 +26,7 @@ const getDocument = operation({
   answer: {
     description: 'OpenAPI 3.1',
     schema: z.looseObject({ openapi: z.string(), info: z.looseObject({ version: z.string() }) }),
+    cached: true,
     example: { openapi: '3.1.0', info: { title: 'Confidential payroll', version: '1.0.0' } },
   },
   handle: async ({ service, request }) => {

@@ -13,7 +13,8 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
     ...(body ? fieldCodes(body) : []),
     ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media', 'busy'] as const) : []),
     ...refusals,
-    'too-large',
+    // An operation without an answer refuses every request before its body is read.
+    ...(operation.answer ? (['too-large'] as const) : []),
     'internal',
     'not-configured',
     ...(selfContained ? [] : (['unavailable'] as const)),

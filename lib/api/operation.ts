@@ -44,8 +44,10 @@ export interface Answered<Shape extends z.ZodType> {
   /** for an answer that is text, and not JSON */
   contentType?: string
   example: unknown
-  /** whether Link and X-Total-Count may go with it */
-  paged?: true
+  /** whether it may have a Link to the next page, and X-Total-Count as well */
+  paged?: 'link' | 'link and total'
+  /** whether it has an ETag, and a request with If-None-Match may get a 304 */
+  cached?: true
 }
 
 /** An answer with a status or headers of its own. */

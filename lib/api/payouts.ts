@@ -42,7 +42,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: payoutsShape,
       example: { payouts: [PAYOUT_EXAMPLE] },
-      paged: true,
+      paged: 'link',
     },
     handle: async (context) => {
       await refreshTransfersOf(context)

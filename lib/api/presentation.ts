@@ -41,13 +41,20 @@ const HEADERS: Record<number, ZodOpenApiResponseObject['headers']> = {
   503: RETRY,
 }
 
-const PAGE_HEADERS = {
+const LINK = {
   Link: {
     description: 'The next page, if there is one (RFC 8288)',
     schema: { type: 'string', example: '<?limit=100&cursor=MTc2…>; rel="next"' },
   },
-  'X-Total-Count': { description: 'How many there are in all, when `limit` is given', schema: { type: 'integer' } },
 } as const
+const PAGE_HEADERS = {
+  link: LINK,
+  'link and total': {
+    ...LINK,
+    'X-Total-Count': { description: 'The number of records, if `limit` is given', schema: { type: 'integer' } },
+  },
+} as const
+const ETAG = { ETag: { description: 'The version of the content (RFC 9110)', schema: { type: 'string' } } } as const
 
 /** An operation as OpenAPI has it. */
 export function presentOperation(operation: Operation): ZodOpenApiOperationObject {
@@ -106,6 +113,7 @@ function presentResponses(operation: Operation) {
   const { answer, otherAnswers = {} } = operation
   return Object.fromEntries([
     answer ? ['200', presentAnswer(answer)] : ['default', NEVER_DONE],
+    ...(answer?.cached ? [['304', { description: 'The content has not changed', headers: ETAG }] as const] : []),
     ...[...refusalsOf(operation)].map(([status, codes]) => [String(status), presentRefusals(status, codes)]),
     ...Object.entries(otherAnswers).map(([status, other]) => {
       const codes = refusalsOf(operation).get(Number(status)) ?? []
@@ -122,10 +130,10 @@ function orRefusal(other: Answered<z.ZodType>, codes: readonly RefusalCode[]): A
 }
 
 function presentAnswer(answer: Answered<z.ZodType>): ZodOpenApiResponseObject {
-  const { description, schema, contentType = 'application/json', example, paged } = answer
+  const { description, schema, contentType = 'application/json', example, paged, cached } = answer
   return {
     description,
-    ...(paged && { headers: PAGE_HEADERS }),
+    ...((paged || cached) && { headers: { ...(paged && PAGE_HEADERS[paged]), ...(cached && ETAG) } }),
     content: { [contentType]: { schema, example } },
   }
 }

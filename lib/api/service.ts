@@ -3,6 +3,7 @@ import { scrape } from '#lib/dashboard/scrape.ts'
 import { METRICS_TYPE } from '#lib/observability/metrics.ts'
 import { type ChoreReport, runChores } from '#lib/server/maintenance.ts'
 import { readiness, readinessShape } from '#lib/server/readiness.ts'
+import { paysForAnything } from '#lib/transfers/policy.ts'
 import { EXAMPLE } from './examples.ts'
 import { Answer, inGroup, operation } from './operation.ts'
 
@@ -61,12 +62,13 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
       schema: healthShape,
       example: { ok: true, network: 'testnet', idp: true, relay: true, sponsor: true },
     },
-    handle: async ({ service: { settings } }) => ({
+    handle: async ({ service: { settings, sponsor } }) => ({
       ok: true as const,
       network: settings.network.name,
       idp: settings.provider !== undefined,
       relay: settings.batch !== undefined,
-      sponsor: settings.sponsor !== undefined,
+      // A missing token is the problem of GET /ready: the sponsor is configured all the same.
+      sponsor: sponsor !== undefined && (settings.token === undefined || paysForAnything(sponsor.rules)),
     }),
   }),
   operation({

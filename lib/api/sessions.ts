@@ -19,7 +19,7 @@ const challenge = {
   query: {
     schema: challengeQuery,
     documented: challengeQuery.required({ account: true }),
-    example: { account: EXAMPLE.employer, memo: '', home_domain: 'localhost:3000' },
+    example: { account: EXAMPLE.employer, memo: '', home_domain: '' },
   },
   answer: {
     description: 'The challenge',

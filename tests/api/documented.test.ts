@@ -13,11 +13,12 @@ const good: Exchange = {
 const refused = (status: number, code: string): Exchange => ({ ...good, status, body: { error: 'why', code } })
 const withHeader = (name: string) => new Headers({ ...JSON_HEADERS, [name]: 'x' })
 
-test('an exchange that the document describes passes, and gets the name of its answer', () => {
-  expect(requireDocumented(good)).toBe('POST /batches/{id}/ready 200')
-  expect(requireDocumented(refused(409, 'batch-locked'))).toBe('POST /batches/{id}/ready 409')
+test('names the response and headers of an exchange that the document describes', () => {
+  expect(requireDocumented(good)).toEqual(['POST /batches/{id}/ready 200'])
+  expect(requireDocumented(refused(409, 'batch-locked'))).toEqual(['POST /batches/{id}/ready 409'])
   const unauthenticated = { ...refused(401, 'session-expired'), headers: withHeader('www-authenticate') }
-  expect(requireDocumented(unauthenticated)).toBe('POST /batches/{id}/ready 401')
+  const names = ['POST /batches/{id}/ready 401', 'POST /batches/{id}/ready 401 WWW-Authenticate']
+  expect(requireDocumented(unauthenticated)).toEqual(names)
 })
 
 const { name: _, ...nameless } = BATCH_EXAMPLE
@@ -36,6 +37,6 @@ test.each<[what: string, exchange: Exchange, complaint: string]>([
   ['a code of another status', refused(404, 'batch-locked'), 'must be equal to one of the allowed values'],
   ['an error without a code', { ...good, status: 404, body: { error: 'why' } }, "must have required property 'code'"],
   ['a header too few', { ...good, headers: new Headers({ 'content-type': 'application/json' }) }, 'no X-Request-Id'],
-])('an exchange that differs from the document in %s is an error', (_, exchange, complaint) => {
+])('throws for an exchange that differs from the document in %s', (_, exchange, complaint) => {
   expect(() => requireDocumented(exchange)).toThrow(complaint)
 })

@@ -89,6 +89,12 @@ describe('GET /health', () => {
     })
   })
 
+  test.each(['none', ''])('has no sponsor if SPONSOR_CONTRACTS is %j', async (SPONSOR_CONTRACTS) => {
+    await withVariables({ SPONSOR_CONTRACTS }, async () => {
+      expect((await get()).body).toMatchObject({ ok: true, sponsor: false })
+    })
+  })
+
   test('asks neither database nor ledger', async () => {
     const database = vi.fn(service.running.database)
     provide(service.running, { database })

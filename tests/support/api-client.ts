@@ -26,7 +26,7 @@ export interface Answer<Body = Record<string, unknown>> {
 /** Asks a service, and holds each of its answers to the OpenAPI document. Paths are below `/api`. */
 export interface ApiClient {
   ask<Body = Record<string, unknown>>(method: Method, path: string, sent?: Sent): Promise<Answer<Body>>
-  /** every answer that there was, by its name in the document */
+  /** the name in the document of every response and header so far */
   seen: ReadonlySet<string>
 }
 
@@ -49,7 +49,7 @@ export async function openApiClient(options: ApiClientOptions = {}): Promise<Api
       const text = await response.text()
       const isJson = headers.get('content-type')?.startsWith('application/json')
       const body = isJson ? JSON.parse(text) : text
-      seen.add(requireDocumented({ method, path, status, headers, body }))
+      for (const name of requireDocumented({ method, path, status, headers, body })) seen.add(name)
       return { status, headers, body, link: /^<(.*)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] }
     },
   }

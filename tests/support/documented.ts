@@ -12,8 +12,8 @@ export interface Exchange {
   body: unknown
 }
 
-/** An operation and one of its answers, as the document names them: `POST /batches 200`. */
-type DocumentedAnswer = string
+/** An operation and one of its responses, such as `POST /batches 200`, or a header of it: `GET /batches 200 Link`. */
+type Documented = string
 
 interface Response {
   headers?: Record<string, unknown>
@@ -22,6 +22,9 @@ interface Response {
 interface Described {
   responses: Record<string, Response>
 }
+
+/** The headers that a response must not have unless the document declares them. */
+const HEADERS = ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate', 'X-Total-Count']
 
 const DOCUMENT = interfaceDocument('http://localhost:3000/api')
 const PATHS = Object.entries(DOCUMENT.paths ?? {}).map(([path, item]) => ({ path, item }))
@@ -41,11 +44,11 @@ export function validatorAt(...pointer: string[]): ValidateFunction {
 }
 
 /**
- * Holds an exchange to the document: operation, status, headers and body, the code of a refusal included.
- * @returns the answer's name
- * @throws Error that says what the document does not have
+ * Compares an exchange with the document: operation, status, headers and body, the code of a refusal included.
+ * @returns the names of the response and its headers
+ * @throws Error that says what the document does not declare
  */
-export function requireDocumented({ method, path, status, headers, body }: Exchange): DocumentedAnswer {
+export function requireDocumented({ method, path, status, headers, body }: Exchange): Documented[] {
   const [pathname = ''] = path.split('?', 1)
   const match = matchPath(PATHS, pathname)
   if (!match) throw new Error(`the document has no path for ${pathname}`)
@@ -56,23 +59,29 @@ export function requireDocumented({ method, path, status, headers, body }: Excha
   const response = operation?.responses[status]
   if (!response) throw new Error(`the document has no ${name}: ${JSON.stringify(body)}`)
   const type = headers.get('content-type') ?? ''
-  const known = Object.keys(response.content ?? {})
-  const media = known.find((content) => type.startsWith(content))
-  if (!media) throw new Error(`${name} is ${type}, in the document ${known.join(' or ')}`)
-  const validate = validatorAt('paths', candidate.path, verb, 'responses', String(status), 'content', media, 'schema')
-  if (!validate(body)) throw new Error(`${name} is not as documented: ${ajv.errorsText(validate.errors)}`)
+  const documented = Object.keys(response.content ?? {})
+  const media = documented.find((content) => type.startsWith(content))
+  if (documented.length === 0 && body) throw new Error(`${name} has a body, in the document none`)
+  if (documented.length > 0 && !media) throw new Error(`${name} is ${type}, in the document ${documented.join(' or ')}`)
+  const pointer = ['paths', candidate.path, verb, 'responses', String(status), 'content']
+  const validate = media === undefined ? undefined : validatorAt(...pointer, media, 'schema')
+  if (validate && !validate(body)) throw new Error(`${name} is not as documented: ${ajv.errorsText(validate.errors)}`)
   if (!headers.has('X-Request-Id')) throw new Error(`${name} has no X-Request-Id`)
-  for (const header of ['WWW-Authenticate', 'Retry-After', 'Link', 'X-Total-Count']) {
-    if (headers.has(header) && !response.headers?.[header]) throw new Error(`${name} has a ${header} undocumented`)
+  const sent = HEADERS.filter((header) => headers.has(header))
+  for (const header of sent) {
+    if (!response.headers?.[header]) throw new Error(`${name} has a ${header} undocumented`)
   }
-  return name
+  return [name, ...sent.map((header) => `${name} ${header}`)]
 }
 
-/** The name of every answer in the document. */
-export const DOCUMENTED_ANSWERS: DocumentedAnswer[] = PATHS.flatMap(({ path, item }) =>
+/** The name of every response in the document, and of every header of one. */
+export const DOCUMENTED: Documented[] = PATHS.flatMap(({ path, item }) =>
   Object.entries(item as Record<string, Described>).flatMap(([method, { responses }]) =>
-    Object.keys(responses)
-      .filter((status) => status !== 'default')
-      .map((status) => `${method.toUpperCase()} ${path} ${status}`),
+    Object.entries(responses)
+      .filter(([status]) => status !== 'default')
+      .flatMap(([status, { headers = {} }]) => {
+        const name = `${method.toUpperCase()} ${path} ${status}`
+        return [name, ...Object.keys(headers).map((header) => `${name} ${header}`)]
+      }),
   ),
 )
