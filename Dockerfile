@@ -16,7 +16,7 @@ RUN npm ci --omit=dev
 
 # Pays batch jobs. Runs from the sources, as Node 24 does.
 FROM base AS relay
-ENV NODE_ENV=production RELAY_PORT=3100
+ENV NODE_ENV=production LISTEN_HOST=0.0.0.0 RELAY_PORT=3100
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
 COPY drizzle ./drizzle
@@ -29,7 +29,7 @@ CMD ["node", "lib/cli/relay.ts"]
 
 # The service: what is built without a target.
 FROM base AS web
-ENV NODE_ENV=production HOSTNAME=0.0.0.0 PORT=3000 DATA_DIR=/data
+ENV NODE_ENV=production HOSTNAME=0.0.0.0 LISTEN_HOST=0.0.0.0 PORT=3000 DATA_DIR=/data
 # The C library gives memory back that the embedded database took to start.
 ENV MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072
 COPY --from=build /app/.next/standalone ./

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { buildIfStale, nextProgram } from './build.ts'
+import { fileURLToPath } from 'node:url'
+import { buildIfStale } from './build.ts'
 
 /** A service that answers, and the way to end it if it was started here. */
 export interface Serving {
@@ -40,7 +41,7 @@ export async function startServing(
   output: 'inherit' | 'ignore' | number | ((line: string) => void) = 'ignore',
 ): Promise<Serving> {
   buildIfStale()
-  const child = spawn(process.execPath, [nextProgram(), 'start'], {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.resolve('./start.ts'))], {
     stdio: ['ignore', typeof output === 'function' ? 'pipe' : output, 'inherit'],
     env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1', ...MEMORY, ...variables },
   })

@@ -3,6 +3,7 @@ import {
   count,
   databaseUrl,
   host,
+  ip,
   list,
   origin,
   page,
@@ -34,6 +35,12 @@ export const PLACE = {
     example: 'https://pay.example.com,http://localhost:5173',
   }),
   PORT: count(0, 65_535).default(3000).meta({ about: 'The port of `npm start`.' }),
+  LISTEN_HOST: ip.optional().meta({
+    about:
+      'The address on which the service and the relay listen. `127.0.0.1` includes `[::1]`. Beside an embedded ledger, anyone who reaches the service can get a session for any email. A standalone `server.js` takes its address from `HOSTNAME` instead.',
+    unset: '`127.0.0.1` with an embedded ledger, otherwise all addresses; the images set `0.0.0.0`',
+    example: '0.0.0.0',
+  }),
   TRUST_PROXY: count(0, 10).optional().meta({
     about:
       'How many proxies of yours stand in front of the service. Each adds the address of its own client to `X-Forwarded-For`, so the address that this many places from the end is the client’s. Requests without a session are limited by this address.',

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { parseUnits } from '#lib/text/money.ts'
@@ -34,6 +35,7 @@ export const origin = webUrl
   .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'more than an origin (https://host:port)')
   .transform((value) => new URL(value).origin)
 export const host = text.regex(/^[a-z\d.-]+(:\d{1,5})?$/i, 'not a host name')
+export const ip = text.refine((value) => isIP(value) !== 0, 'not an IP address')
 export const page = webUrl.refine((value) => !/[?#]/.test(value), 'more than an address of pages (https://host/path)')
 export const databaseUrl = text.refine(
   (value) => /^postgres(ql)?:\/\//.test(value) && URL.parse(value)?.hostname,

@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type IncomingMessage, Server, type ServerResponse } from 'node:http'
 import type { Server as NetServer, Socket } from 'node:net'
+import { withLogFields } from '#lib/observability/log.ts'
 import { allowReaders } from './cors.ts'
 import { requestIdOf } from './request-id.ts'
 import { isRouterState } from './router-state.ts'
@@ -27,8 +28,7 @@ export function standInFront(port: number): () => void {
   const prepare = (server: unknown) => {
     if (!(server instanceof Server) || seen.has(server)) return
     seen.add(server)
-    // Next leaves an upgrade of an unknown path open for good. Node treats the request as if it had no Upgrade header.
-    Object.assign(server, { shouldUpgradeCallback: () => false })
+    ignoreUpgrades(server)
     const address = server.address()
     if (typeof address === 'object' && address?.port === port) intercept(server)
   }
@@ -43,6 +43,11 @@ export function standInFront(port: number): () => void {
   }
 }
 
+/** Next leaves an upgrade of an unknown path open for good. Node treats the request as if it had no Upgrade header. */
+export function ignoreUpgrades(server: Server): void {
+  Object.assign(server, { shouldUpgradeCallback: () => false })
+}
+
 /** Replaces the listeners for requests of `server` by one that calls them only with requests that they can answer. */
 export function intercept(server: Server): void {
   const listeners = server.listeners('request')
@@ -55,8 +60,10 @@ export function intercept(server: Server): void {
     // Node drops what a client has sent behind a request with Upgrade.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const reply = judge(request)
-    if (reply) void send(request, response, reply)
-    else for (const listener of listeners) Reflect.apply(listener, server, [request, response])
+    withLogFields({ requestId }, () => {
+      if (reply) void send(request, response, reply)
+      else for (const listener of listeners) Reflect.apply(listener, server, [request, response])
+    })
   })
 }
 

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { publicHalf } from '#lib/config/relay-key.ts'
+import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { announceChannels } from './channels.ts'
 import { checkChannels } from './diagnosis.ts'
@@ -29,6 +30,8 @@ export async function startHost(
   given: {
     prepare?: (channel: Channel) => Promise<void>
     end: () => void
+    /** the address to listen on; undefined for all */
+    host?: string | undefined
     port: number
     network: string
     /** whether the relay works without its pages when the port cannot be used */
@@ -43,7 +46,7 @@ export async function startHost(
     const body = page ?? { statusCode: 404, error: 'Not Found', message }
     response.writeHead(page ? 200 : 404, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
   })
-  const url = await listen(server, given.port).catch((error: unknown) => {
+  const url = await listen(server, given.port, given.host).catch((error: unknown) => {
     if (!given.mayBeMute) throw error
     log('error', 'relay', { problem: `RELAY_PORT ${given.port} cannot be used`, failure: describeFailure(error) })
     return undefined
@@ -113,8 +116,9 @@ function pages(relay: Relay, network: string): Record<string, unknown> {
   }
 }
 
-async function listen(server: Server, port: number): Promise<string> {
-  await once(server.listen(port), 'listening')
+async function listen(server: Server, port: number, host: string | undefined): Promise<string> {
+  await once(server.listen(port, host), 'listening')
+  if (host === '127.0.0.1') acceptIpv6Loopback(server)
   return `http://localhost:${(server.address() as AddressInfo).port}`
 }
 

@@ -28,6 +28,6 @@ export async function startLedger(
     identity: (request, response) => void answerIdentity?.(request, response),
   })
   const [issuer, audience] = [`${devnet.url}/idp`, 'confidential-payroll']
-  answerIdentity = identityIssuer({ issuer, audience, key: identityKey })
+  answerIdentity = identityIssuer({ issuer, audience, key: identityKey, publicUrl: configuration.PUBLIC_URL })
   return { devnet, issuer, audience }
 }

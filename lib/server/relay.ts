@@ -50,7 +50,7 @@ export async function composeRelay(
       intervals: { ...RELAY_TIMES, ...times },
     }),
     signers: relay.channels,
-    prover: prover ?? (await loadProver(relay.prover, console.error)),
+    prover: prover ?? (await loadProver(relay.prover, (message) => log('error', 'prover', { message }))),
     signal,
     now,
     ...(times && { times }),
@@ -60,7 +60,8 @@ export async function composeRelay(
 /** Runs a relay in this process. One that does not start leaves no prover behind, whose worker would keep the process. */
 export async function startRelay(service: Service, options: RelayOptions = {}): Promise<RelayHost> {
   const { relay } = service.settings
-  const prover = options.prover ?? (relay && (await loadProver(relay.prover, console.error)))
+  const prover =
+    options.prover ?? (relay && (await loadProver(relay.prover, (message) => log('error', 'prover', { message }))))
   try {
     const host = await runRelay(service, { ...options, ...(prover && { prover }) })
     return {
@@ -90,6 +91,7 @@ async function runRelay(service: Service, options: RelayOptions): Promise<RelayH
       prepare: (channel) => prepareChannel({ relay: announced, faucet, say: () => undefined }, channel),
     }),
     end: () => ending.abort(),
+    host: settings.relay?.host,
     port: settings.relay?.port ?? 0,
     network: settings.network.name,
     mayBeMute: options.mayBeMute ?? false,

@@ -5,6 +5,7 @@ import type { Sep10Settings } from '#lib/auth/sep10/challenge.ts'
 import type { SessionSettings } from '#lib/auth/session.ts'
 import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
+import { listenHostOf } from '#lib/config/listen-host.ts'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { MailSettings } from '#lib/directory/contractors/invite-mail.ts'
 import type { FaucetRules } from '#lib/faucet/faucet.ts'
@@ -54,7 +55,9 @@ export interface Settings {
   /** Whether batch jobs are accepted, and what their amounts are sealed to. */
   batch: { key: PublicRelayKey } | undefined
   /** The settings of a relay in this process: its key, its channels, its prover. */
-  relay: { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: ProverSettings; port: number } | undefined
+  relay:
+    | { key: PrivateRelayKey; channels: Keypair[]; token: string; prover: ProverSettings; host?: string; port: number }
+    | undefined
   /** The Bearer token of a scheduler. */
   cronSecret: string | undefined
   /** The Bearer token of Prometheus. */
@@ -201,7 +204,15 @@ function composeRelay(environment: Environment, embedded: Embedded, token: strin
   const key = environment.RELAY_PRIVATE_KEY ?? (environment.RELAY_PUBLIC_KEY ? undefined : embedded.relayKey)
   const channels = channelSeeds(environment, embedded).map((seed) => Keypair.fromSecret(seed))
   if (!key || !token || channels.length === 0) return undefined
-  return { key, channels, token, prover: proverSettings(environment), port: environment.RELAY_PORT }
+  const host = listenHostOf(environment)
+  return {
+    key,
+    channels,
+    token,
+    prover: proverSettings(environment),
+    ...(host && { host }),
+    port: environment.RELAY_PORT,
+  }
 }
 
 function channelSeeds(environment: Environment, embedded: Embedded): string[] {

@@ -1,13 +1,14 @@
 import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment, isConfigurationError, isSet } from '#lib/config/environment.ts'
+import { embedsLedger } from '#lib/config/listen-host.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
 import { openGranting } from '#lib/faucet/deposit.ts'
 import { bookGrant } from '#lib/faucet/grants.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { standInFront } from '#lib/http/front.ts'
-import { describeFailure, log } from '#lib/observability/log.ts'
+import { captureConsole, describeFailure, log } from '#lib/observability/log.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
 import { bookTransfer } from '#lib/transfers/record.ts'
@@ -45,6 +46,7 @@ export async function boot(): Promise<void> {
     const running = await starting
     closeAtExit(running)
     tellPassword(running.settings)
+    captureConsole()
   } catch (error) {
     // A database that does not open is a Refusal with a short message, so its cause is logged, too.
     const saysAll = error instanceof Error && error.cause === undefined
@@ -147,16 +149,15 @@ async function startEmbedded(
   configuration: Environment,
   closers: (() => unknown)[],
 ): Promise<Embedded & EmbeddedParts> {
-  const embedsLedger = configuration.STELLAR_NETWORK === 'local' && !configuration.STELLAR_RPC_URL
   const embedsDatabase = !configuration.DATABASE_URL
-  if (!embedsLedger && !embedsDatabase) return {}
+  if (!embedsLedger(configuration) && !embedsDatabase) return {}
   closers.push(lockDirectory(configuration.DATA_DIR))
   const { generateIdentityKey } = await import('#lib/devnet/devnet.ts')
   const keys = await keepKeys(configuration.DATA_DIR, generateIdentityKey)
   return {
     isAlone: true,
     ...(embedsDatabase && { sessionSecret: keys.sessionSecret }),
-    ...(embedsLedger && (await embedLedger(configuration, keys, closers))),
+    ...(embedsLedger(configuration) && (await embedLedger(configuration, keys, closers))),
   }
 }
 

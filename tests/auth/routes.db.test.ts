@@ -46,8 +46,8 @@ beforeEach(() => {
 const origin = 'https://elsewhere.example/api/auth'
 const ask = (query: string, headers: Record<string, string> = {}) =>
   challenge.GET(new Request(`${origin}/sep10/challenge${query}`, { headers }), {})
-const post = (handler: typeof verify.POST, path: string, body: string, type = 'application/json') =>
-  handler(new Request(`${origin}/${path}`, { method: 'POST', headers: { 'content-type': type }, body }), {})
+const post = (handler: typeof verify.POST, path: string, body: string, type = 'application/json', headers = {}) =>
+  handler(new Request(`${origin}/${path}`, { method: 'POST', headers: { 'content-type': type, ...headers }, body }), {})
 const present = (body: unknown, type?: string) =>
   post(verify.POST, 'sep10/verify', typeof body === 'string' ? body : JSON.stringify(body), type)
 const exchange = (body: unknown) => post(idp.POST, 'idp', JSON.stringify(body))
@@ -142,7 +142,8 @@ describe('POST /auth/sep10/verify', () => {
 
 describe('POST /auth/idp', () => {
   const tokenFor = async (request: object) => {
-    const response = await fetch(`${issuer}/token`, { method: 'POST', body: JSON.stringify(request) })
+    const headers = { 'Content-Type': 'application/json' }
+    const response = await fetch(`${issuer}/token`, { method: 'POST', headers, body: JSON.stringify(request) })
     return ((await response.json()) as { access_token: string }).access_token
   }
 
@@ -192,12 +193,21 @@ describe('POST /auth/idp', () => {
 })
 
 describe('POST /invite/email', () => {
-  const signIn = (address: unknown) => post(email.POST, 'email', JSON.stringify({ email: address }))
+  const signIn = (address: unknown, headers: object = { Origin: service.running.settings.publicUrl }) =>
+    post(email.POST, 'email', JSON.stringify({ email: address }), 'application/json', headers)
   const withTestIssuer = <Result>(work: (sessions: SessionSettings) => Promise<Result>) =>
     service.withVariables({}, async ({ settings }) => {
       settings.testIssuer = issuer
       return await work(settings.sessions)
     })
+
+  test.each<Record<string, string>>([{}, { Origin: 'https://evil.example' }, { Origin: 'null' }])(
+    'refuses a request that no page of the service has sent: %j',
+    (headers) =>
+      withTestIssuer(async () => {
+        expect((await signIn('ada@example.com', headers)).status).toBe(403)
+      }),
+  )
 
   test.each(['ada@example.com', 'jörg@bücher.example', `${'ж'.repeat(240)}@example.com`])(
     'gives a session to %s, whom a record may name',

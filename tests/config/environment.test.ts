@@ -62,6 +62,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     },
     bad: [...badOrigins, `https://${'a'.repeat(60)}`, `https://${'a'.repeat(55)}:8443`],
   },
+  LISTEN_HOST: { good: itself('127.0.0.1', '0.0.0.0', '::', '::1'), bad: ['localhost', '127.0.0.1:80', '*'] },
   VERCEL_PROJECT_PRODUCTION_URL: {
     field: 'PUBLIC_URL',
     good: { 'payroll.vercel.app': 'https://payroll.vercel.app' },

@@ -6,13 +6,17 @@ import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
 import { verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
 import { generateIdentityKey, identityIssuer } from '#lib/devnet/services/identity.ts'
 import { type LocalServer, serveLocally } from '../support/local-server.ts'
+import { rawRequest } from '../support/raw-request.ts'
 
 let key: JWK
 let listener: LocalServer
 let issuer: string
 
 async function serve(port: number): Promise<void> {
-  listener = await serveLocally((...asked) => identityIssuer({ issuer, audience: 'payroll', key })(...asked), port)
+  listener = await serveLocally(
+    (...asked) => identityIssuer({ issuer, audience: 'payroll', key, publicUrl: 'https://pay.example' })(...asked),
+    port,
+  )
   issuer = `${listener.url}/idp`
 }
 
@@ -32,7 +36,6 @@ describe('the test issuer', () => {
   test('gives a token that the service accepts by discovery', async () => {
     const response = await ask(JSON.stringify({ sub: 'ann', email: 'ann@example.com' }))
     expect(response.status).toBe(200)
-    expect(response.headers.get('access-control-allow-origin')).toBe('*')
     const body = (await response.json()) as { access_token: string }
     expect(body).toEqual({ access_token: expect.any(String), token_type: 'Bearer', expires_in: 3600 })
     const { identity, expiresAt } = await verifyAccessToken(provider(), body.access_token, new Date())
@@ -77,6 +80,45 @@ describe('the test issuer', () => {
     const response = await ask(body)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: 'invalid_request' })
+  })
+
+  const askAs = (headers: Record<string, string>) =>
+    rawRequest(issuer, '/idp/token', { method: 'POST', headers, body: '{"sub":"ann"}' })
+  const JSON_TYPE = { 'content-type': 'application/json' }
+
+  test.each([undefined, 'http://localhost:5173', 'http://127.0.0.1', 'http://[::1]:1', 'https://pay.example'])(
+    'gives a token to the origin %s, and no other origin may read it',
+    async (origin) => {
+      const { status, headers } = await askAs({ ...JSON_TYPE, ...(origin && { origin }) })
+      expect([status, headers['access-control-allow-origin']]).toEqual([200, origin])
+      expect(headers.vary).toBe('Origin')
+    },
+  )
+
+  test.each([
+    'https://evil.example',
+    'null',
+    'http://localhost.evil.example',
+    'http://pay.example',
+    'https://pay.example:1',
+  ])('refuses a page of %s', async (origin) => {
+    const { status, headers } = await askAs({ ...JSON_TYPE, origin })
+    expect([status, headers['access-control-allow-origin']]).toEqual([403, undefined])
+  })
+
+  test.each(['evil.example', 'evil.example:8000', '192.0.2.1', 'localhost.evil.example'])(
+    'refuses a request to the host %s, which may be a name that an attacker points here',
+    async (host) => {
+      expect((await askAs({ ...JSON_TYPE, host })).status).toBe(403)
+    },
+  )
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', ''])('refuses the content type "%s"', async (type) => {
+    expect((await askAs({ 'content-type': type })).status).toBe(415)
+  })
+
+  test('lets every origin read its keys', async () => {
+    expect((await fetch(`${issuer}/jwks`)).headers.get('access-control-allow-origin')).toBe('*')
   })
 
   test('answers preflight, and 404 to all else', async () => {

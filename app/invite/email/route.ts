@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { foreignForm } from '#app/(operator)/form-answers.ts'
 import { resource } from '#lib/api/resource.ts'
+import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { requireProvider, signInWithProvider } from '#lib/auth/oidc/sign-in.ts'
 import { askTestIssuer } from '#lib/auth/oidc/test-issuer.ts'
 import { admitSession } from '#lib/directory/users.ts'
@@ -19,6 +21,8 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       const running = await service()
       const { settings, now } = running
       if (!settings.testIssuer) throw new Refusal('idp-not-configured', 'this service has no test issuer')
+      // Otherwise any page in the user's browser could sign in as anyone.
+      if (!isOwnForm(request.headers, settings.publicUrl)) return foreignForm(settings.publicUrl)
       const { email } = await readJson(request, BODY, { isOpen: true })
       const given = { provider: requireProvider(settings.provider), sessions: settings.sessions }
       const token = await askTestIssuer(settings.testIssuer, email)

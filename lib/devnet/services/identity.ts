@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import { z } from 'zod'
+import { isLoopback } from '#lib/config/shapes.ts'
 import { isEmail } from '#lib/text/plain-text.ts'
 import { readBody } from './body.ts'
 
@@ -24,11 +25,13 @@ interface IdentityIssuerSettings {
   audience: string
   /** Private P-256 key. */
   key: JWK
+  /** the origin of the service, whose pages may request tokens */
+  publicUrl?: string
 }
 
 /**
- * A small OpenID Connect provider for test networks: it gives anybody the access token that they ask for.
- * `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub, email? }`, which answers
+ * A small OpenID Connect provider for test networks: it gives every program on this machine the access token that it
+ * requests. `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub, email? }`, which answers
  * `{ access_token, token_type, expires_in }`; all below the issuer's own path, which the handler expects to see.
  */
 export function identityIssuer(
@@ -39,6 +42,10 @@ export function identityIssuer(
   return async (request, response) => {
     const [path = ''] = (request.url ?? '').split('?', 1)
     const route = path.startsWith(`${root}/`) ? `${request.method} ${path.slice(root.length)}` : undefined
+    const isToken = path === `${root}/token`
+    response.setHeaders(
+      isToken ? readersOfTokens(settings, request) : new Headers({ 'access-control-allow-origin': '*' }),
+    )
     if (request.method === 'OPTIONS') answer(response, 204)
     else if (route === 'GET /.well-known/openid-configuration') answer(response, 200, discovery(settings.issuer))
     else if (route === 'GET /jwks') answer(response, 200, { keys: [publicPart(await signingKey)] })
@@ -53,6 +60,18 @@ async function answerToken(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  const { host = '', origin, 'content-type': type = '' } = request.headers
+  if (
+    !isLoopbackUrl(`http://${host}`) ||
+    (origin !== undefined && !response.hasHeader('access-control-allow-origin'))
+  ) {
+    answer(response, 403, { error: 'access_denied', error_description: 'only this machine may request tokens' })
+    return
+  }
+  if (type.split(';', 1)[0]?.trim().toLowerCase() !== 'application/json') {
+    answer(response, 415, { error: 'invalid_request', error_description: 'the body must be application/json' })
+    return
+  }
   const parsed = tokenRequest.safeParse(await readJson(request))
   if (!parsed.success) {
     const error_description = parsed.error.issues[0]?.message ?? 'not an object'
@@ -71,6 +90,18 @@ async function answerToken(
     .sign(await importJWK(key, 'ES256'))
   answer(response, 200, { access_token, token_type: 'Bearer', expires_in: TOKEN_TTL })
 }
+
+/**
+ * CORS of the tokens: pages of this machine and of the service. A token signs in as anyone, so no other page may have
+ * one.
+ */
+function readersOfTokens({ publicUrl }: IdentityIssuerSettings, { headers: { origin } }: IncomingMessage): Headers {
+  const headers = new Headers({ vary: 'Origin' })
+  if (origin && (isLoopbackUrl(origin) || origin === publicUrl)) headers.set('access-control-allow-origin', origin)
+  return headers
+}
+
+const isLoopbackUrl = (address: string): boolean => isLoopback(URL.parse(address)?.hostname ?? '')
 
 async function keyWithId(key: JWK): Promise<JWK> {
   return { ...key, kid: await calculateJwkThumbprint(key) }
@@ -103,7 +134,6 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 
 function answer(response: ServerResponse, status: number, body?: object): void {
   response.writeHead(status, {
-    'access-control-allow-origin': '*',
     'access-control-allow-methods': 'GET, POST, OPTIONS',
     'access-control-allow-headers': 'authorization, content-type',
     'cache-control': 'no-store',

@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildIfStale, nextProgram } from '#lib/cli/build.ts'
+import { buildIfStale } from '#lib/cli/build.ts'
 import { answers } from '#lib/cli/serve.ts'
 import { freePort } from '../support/port.ts'
 import { rawRequest, wired } from '../support/raw-request.ts'
 
 /** Programs that serve the build: what `npm start` runs, and what the image runs. */
 const PROGRAMS: Record<string, string[]> = {
-  'npm start': [nextProgram(), 'start'],
+  'npm start': ['lib/cli/start.ts'],
   'server.js': ['tests/support/standalone-server.ts'],
 }
 

@@ -1,0 +1,21 @@
+import { subscribe } from 'node:diagnostics_channel'
+import { Server } from 'node:http'
+import { listenHostOf } from '#lib/config/listen-host.ts'
+import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
+
+/** `next start` on the address that LISTEN_HOST names: Next takes one from its command line alone. */
+const variables: Record<string, string | undefined> = { ...process.env }
+const host = listenHostOf(variables)
+if (host === '127.0.0.1') {
+  const onListening = (message: unknown) => {
+    const { server } = message as { server: unknown }
+    if (!(server instanceof Server) || isNext) return
+    isNext = true
+    server.once('listening', () => acceptIpv6Loopback(server))
+  }
+  let isNext = false
+  // The first HTTP server of the process is Next's: everything else starts at boot, when Next listens already.
+  subscribe('tracing:net.server.listen:asyncStart', onListening)
+}
+process.argv.splice(2, Number.POSITIVE_INFINITY, 'start', ...(host ? ['-H', host] : []))
+await import('next/dist/bin/next')

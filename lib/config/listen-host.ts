@@ -1,0 +1,22 @@
+/** The variables that decide whether the ledger is embedded. */
+interface LedgerVariables {
+  STELLAR_NETWORK?: string | undefined
+  STELLAR_RPC_URL?: string | undefined
+}
+
+/** Whether this process runs its own ledger. */
+export function embedsLedger({ STELLAR_NETWORK, STELLAR_RPC_URL }: LedgerVariables): boolean {
+  return (STELLAR_NETWORK || 'local') === 'local' && !STELLAR_RPC_URL
+}
+
+/**
+ * The address on which the service and the relay listen; undefined for all. Beside an embedded ledger it is the loopback
+ * address, because the ledger's identity provider gives a session for any email to everybody who asks.
+ */
+export function listenHostOf({
+  LISTEN_HOST,
+  VERCEL,
+  ...ledger
+}: LedgerVariables & { LISTEN_HOST?: string | undefined; VERCEL?: string | undefined }): string | undefined {
+  return LISTEN_HOST || (embedsLedger(ledger) && !VERCEL ? '127.0.0.1' : undefined)
+}
