@@ -18,4 +18,4 @@ if (host === '127.0.0.1') {
   subscribe('tracing:net.server.listen:asyncStart', onListening)
 }
 process.argv.splice(2, Number.POSITIVE_INFINITY, 'start', ...(host ? ['-H', host] : []))
-await import('next/dist/bin/next')
+await import(import.meta.resolve('next/dist/bin/next'))

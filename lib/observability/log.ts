@@ -43,8 +43,8 @@ function serialize(entry: LogFields): string {
 const LEVELS = { log: 'info', info: 'info', debug: 'info', warn: 'error', error: 'error' } as const
 
 /**
- * Turns everything that Next, Node and libraries print from now on into log lines. Next prints an error of a page with
- * its cause before any hook of ours sees it, and the cause of a database error holds the query's parameters.
+ * Turns everything that Next, Node and libraries print from now on into log lines. Next prints the error of a page, causes
+ * included, before it calls `onRequestError`, and the cause of a database error contains the query's parameters.
  */
 export function captureConsole(): () => void {
   const { log: info, error } = console
