@@ -1,10 +1,11 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import { createPool, VercelClient } from '@vercel/postgres'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
+import { openDurablePglite, syncFolder } from './durable-files.ts'
 import { isMigrated, migrate } from './migration.ts'
 import { guardPool } from './pool.ts'
 import { type Database, schema } from './schema.ts'
@@ -37,14 +38,16 @@ const MIGRATION: Limits = { connections: 1, silenceMs: 60 * 60_000 }
 
 /** PGlite in a folder, or in memory. One connection in one process, so no other process migrates at the same time. */
 export async function connectPglite(directory: string | null): Promise<Connection> {
+  const isNew = directory !== null && !existsSync(directory)
   if (directory !== null) {
     copyTemplate(directory)
     mkdirSync(directory, { recursive: true })
   }
-  const client = await PGlite.create(directory ?? 'memory://')
+  const client = directory === null ? await PGlite.create('memory://') : await openDurablePglite(directory)
   const database = drizzlePglite(client, { schema })
   return await once({ database, close: () => client.close() }, async () => {
     if (!(await isMigrated(database))) await migrate(database)
+    if (isNew) syncFolder(directory)
   })
 }
 

@@ -1,0 +1,62 @@
+import { closeSync, fsyncSync, openSync, readdirSync } from 'node:fs'
+import { PGlite } from '@electric-sql/pglite'
+import { NodeFS } from '@electric-sql/pglite/nodefs'
+
+/** An open file or folder in Emscripten: `nfd` is Node's descriptor, which a folder lacks. */
+interface Stream {
+  readonly nfd?: number
+  readonly node: object
+}
+
+/** The part of Emscripten's NODEFS that is used here. It has no `fsync` of its own: a sync would do nothing. */
+interface NodeFiles {
+  readonly stream_ops: { fsync?: (stream: Stream) => number }
+  readonly realPath: (node: object) => string
+}
+
+/** PGlite's files in a folder, where PostgreSQL's fsync reaches the disk. */
+class DurableFiles extends NodeFS {
+  override async init(...[client, options]: Parameters<NodeFS['init']>) {
+    const { emscriptenOpts } = await super.init(client, options)
+    const preRun = [emscriptenOpts.preRun ?? []].flat()
+    const addFsync = ({ NODEFS }: { readonly NODEFS: NodeFiles }) => {
+      NODEFS.stream_ops.fsync = ({ nfd, node }) => {
+        if (nfd !== undefined) fsyncSync(nfd)
+        else syncPath(NODEFS.realPath(node))
+        return 0
+      }
+    }
+    return { emscriptenOpts: { ...emscriptenOpts, preRun: [...preRun, addFsync] } }
+  }
+}
+
+function syncPath(path: string): void {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Syncs a folder with everything in it: PGlite's initdb, and a copy of a template, leave that to the operating system. */
+export function syncFolder(folder: string): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = `${folder}/${entry.name}`
+    if (entry.isDirectory()) syncFolder(path)
+    else syncPath(path)
+  }
+  syncPath(folder)
+}
+
+/** PGlite's own parameters but -F, which turns fsync off. Emscripten's fdatasync, PostgreSQL's default, does nothing. */
+const START_PARAMETERS = [
+  ...PGlite.defaultStartParams.filter((parameter) => parameter !== '-F'),
+  '-c',
+  'wal_sync_method=fsync',
+]
+
+/** Opens PGlite in a folder so that a commit survives a power cut. PGlite by itself leaves that to the operating system. */
+export async function openDurablePglite(directory: string): Promise<PGlite> {
+  return await PGlite.create({ fs: new DurableFiles(directory), startParams: START_PARAMETERS })
+}
