@@ -1,5 +1,6 @@
 import { Keypair, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
@@ -8,7 +9,6 @@ import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { requireSameKeys } from '#lib/wallet/verification-keys.ts'
 
 const DOCUMENT = z.object({
   rpcUrl: z.string(),

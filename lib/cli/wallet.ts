@@ -1,6 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { environment } from '#lib/config/environment.ts'
-import { loadProver, proverSettings } from '#lib/prover/loading.ts'
+import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'

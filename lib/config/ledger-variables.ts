@@ -103,13 +103,13 @@ export const RELAY = {
     .meta({ about: 'The port on which a relay answers `/health` and its discovery document.' }),
   PROVER_CIRCUITS: text.optional().meta({
     about:
-      'The folder of the circuits that relays and the wallet command prove with: `<name>.json` and `<name>.vk` for each of `register`, `transfer` and `withdraw`.',
-    unset: 'the embedded ledger’s; on `testnet` it is needed',
+      'The folder of the circuits that relays and the wallet command prove with: `<name>.json` and `<name>.vk`, or `target/circuit_<name>.json` and `vks/<name>.vk.bin`, for each of `register`, `transfer` and `withdraw`.',
+    unset: 'the embedded ledger’s; needed on any other network',
     example: './circuits',
   }),
   PROVER_CRS: text.optional().meta({
     about: 'The folder of the reference string, `bn254_g1.dat` and `bn254_g2.dat`.',
-    unset: 'the embedded ledger’s; on `testnet` `~/.bb-crs`, where it is fetched if it is missing',
+    unset: 'the embedded ledger’s for its own circuits; for others `~/.bb-crs`, which is filled if it is empty',
     example: './crs',
   }),
   PROVER_THREADS: count(1, 32).optional().meta({

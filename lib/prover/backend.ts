@@ -1,25 +1,39 @@
-import type { Worker } from 'node:worker_threads'
 import type { Barretenberg } from '@aztec/bb.js'
 import { ProverFault } from './circuits.ts'
-import type { ReferenceString } from './reference-string.ts'
 
-interface BackendOptions {
+/** The common reference string: powers of a secret number, as points. Proofs and keys hold under one string only. */
+export interface ReferenceString {
+  /** 32,769 points of G1, 64 bytes each. */
+  g1: Uint8Array
+  /** One point of G2, 128 bytes. */
+  g2: Uint8Array
+}
+
+/**
+ * Watches for the worker that bb.js starts next, calls `fail` when it fails or exits, and returns a function that ends it.
+ * bb.js hands out a worker only once it has loaded, so a worker that dies or hangs before that must be found otherwise.
+ */
+export type WatchWorker = (fail: (reason: string) => void) => { terminate(): Promise<void> }
+
+export interface BackendOptions {
   referenceString: () => Promise<ReferenceString>
   threads: number
-  /** Milliseconds after which a task counts as hung. */
+  /** A task that takes longer counts as hung. */
   limitMs: number
-  /** The most memory, in pages of 64 KiB; all that WebAssembly allows unless given. */
+  /** Where the runtime offers nothing better, the worker is ended through bb.js. */
+  watchWorker?: WatchWorker
+  /** The most memory, in pages of 64 KiB; by default all that WebAssembly allows. */
   pages?: number
 }
 
-/** The one instance of bb.js that its owner shares: a worker with 200 MB, loaded for the first task. */
-interface Backend {
+/** One shared instance of bb.js: a worker with 200 MB, loaded for the first task. */
+export interface Backend {
   /**
-   * Runs one task after the other. A task that fails or hangs takes the instance with it, since its memory may be
-   * damaged; the next task loads another.
+   * Runs one task after the other. After a task that fails or hangs the instance is dropped, since its memory may be
+   * damaged, and the next task loads another.
    */
   run<T>(task: (api: Barretenberg) => Promise<T>): Promise<T>
-  /** Ends the worker, which otherwise keeps the process alive. What runs or waits rejects, and so does any later task. */
+  /** Ends the worker, which otherwise keeps the process alive. Running, waiting and later tasks reject. */
   destroy(): Promise<void>
 }
 
@@ -67,8 +81,8 @@ interface Instance {
 }
 
 /**
- * Runs a task that rejects when the worker ends. The listener goes with the task: a race against a promise that lives as
- * long as the worker would keep the result of every task in memory.
+ * Runs a task that rejects when the worker ends. The listener is removed with the task: a race against a promise that
+ * lives as long as the worker would keep the result of every task in memory.
  */
 async function runOn<T>({ api, ended }: Instance, task: (api: Barretenberg) => Promise<T>): Promise<T> {
   const end = Promise.withResolvers<never>()
@@ -85,40 +99,33 @@ async function runOn<T>({ api, ended }: Instance, task: (api: Barretenberg) => P
 function load(options: BackendOptions): Instance {
   const ending = new AbortController()
   const fail = (reason: string) => ending.abort(new ProverFault(reason))
-  let worker: Worker | undefined
-  const api = start(options, ending.signal, (born) => {
-    worker = born
-    // An error event without a listener would end the process.
-    born.on('error', (error) => fail(`the prover failed: ${error.message}`))
-    born.once('exit', () => fail('the prover ended in the middle'))
-  })
-  // The task that waits for it sees the rejection; once that task has ended, no other one would.
+  const { api, terminate } = start(options, ending.signal, fail)
+  // The waiting task sees the rejection. After it has ended, a rejection must not end the process.
   api.catch(ignore)
   return {
     api,
     ended: ending.signal,
-    // bb.js would first ask the worker, and a worker that hangs, or is still being loaded, does not answer.
     end: async () => {
       fail(ENDED)
-      await worker?.terminate()
+      await terminate()
     },
   }
 }
 
-async function start(
-  options: BackendOptions,
-  ended: AbortSignal,
-  tell: (worker: Worker) => void,
-): Promise<Barretenberg> {
-  const { threads, pages } = options
-  const { g1, g2 } = await options.referenceString()
-  const { Barretenberg, RawBuffer } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
-  ended.throwIfAborted()
-  // bb.js gives its worker out when that is loaded. A worker that dies or hangs never is, so Node's own event is used.
-  process.once('worker', tell)
-  const api = await Barretenberg.new({ threads, ...(pages !== undefined && { memory: { maximum: pages } }) })
-  await api.srsInitSrs(new RawBuffer(g1), g1.length / 64, new RawBuffer(g2))
-  return api
+function start(options: BackendOptions, ended: AbortSignal, fail: (reason: string) => void) {
+  let worker: { terminate(): Promise<void> } | undefined
+  const open = async (): Promise<Barretenberg> => {
+    const { threads, pages, watchWorker } = options
+    const { g1, g2 } = await options.referenceString()
+    const bb = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
+    ended.throwIfAborted()
+    worker = watchWorker?.(fail)
+    const api = await bb.Barretenberg.new({ threads, ...(pages !== undefined && { memory: { maximum: pages } }) })
+    worker ??= { terminate: () => api.destroy() }
+    await api.srsInitSrs(new bb.RawBuffer(g1), g1.length / 64, new bb.RawBuffer(g2))
+    return api
+  }
+  return { api: open(), terminate: async () => await worker?.terminate() }
 }
 
 function withLimit<T>(task: Promise<T>, limitMs: number): Promise<T> {

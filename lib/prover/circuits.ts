@@ -1,12 +1,10 @@
-import { readFile } from 'node:fs/promises'
-import { gunzipSync } from 'node:zlib'
 import type { CompiledCircuit } from '@noir-lang/noir_js'
 import type { Statement } from '#lib/wallet/prover.ts'
 import { publicInputBytes } from '#lib/wallet/statement.ts'
 
 export type CircuitName = Statement['circuit']
 
-/** The secrets that each circuit takes, by the names of its parameters. */
+/** The private inputs of each circuit, by the names of its parameters. */
 const SECRETS = {
   register: ['sk'],
   transfer: ['sk', 'v', 'r', 'v_transfer', 'r_e'],
@@ -15,13 +13,13 @@ const SECRETS = {
 
 export const CIRCUIT_NAMES = ['register', 'transfer', 'withdraw'] as const satisfies readonly CircuitName[]
 
-/** Bytes of a verification key. */
+/** The size of a verification key in bytes. */
 export const KEY_BYTES = 1_760
 
-/** Field elements that every proof carries beside the public inputs; the key counts them, too. */
+/** Field elements that every proof carries besides the public inputs; a verification key counts them, too. */
 const PAIRING_POINTS = 16
 
-/** A circuit with the key that verifies its proofs. */
+/** A circuit and the key that verifies its proofs. */
 export interface Circuit {
   name: CircuitName
   program: CompiledCircuit
@@ -30,60 +28,47 @@ export interface Circuit {
   key: Uint8Array
 }
 
-type Circuits = Readonly<Record<CircuitName, Circuit>>
+export type Circuits = Readonly<Record<CircuitName, Circuit>>
 
-/** A proof that cannot be made, or a file that cannot be used. The message names the reason, and holds no secret. */
+/** A proof that cannot be generated, or a file that cannot be used. The message gives the reason, and no secret. */
 export class ProverFault extends Error {
   override name = 'ProverFault'
 }
 
+/** A file's name, for messages, and its content. */
+export interface NamedFile {
+  name: string
+  content: Uint8Array
+}
+
 /**
- * Reads the circuits of a deployment, `register`, `transfer` and `withdraw`: for each `<name>.json`, as nargo compiles
- * it, and `<name>.vk`, its verification key.
- * @throws ProverFault for a file that is missing, damaged, or made for another version of the interface
+ * A circuit from the output of `nargo compile` and its verification key.
+ * @throws ProverFault for a file that is damaged, or made for another version of the interface
  */
-export async function readCircuits(folder: string): Promise<Circuits> {
-  const [register, transfer, withdraw] = await Promise.all([
-    readCircuit(folder, 'register'),
-    readCircuit(folder, 'transfer'),
-    readCircuit(folder, 'withdraw'),
-  ])
-  return { register, transfer, withdraw }
-}
-
-/** The verification key of a circuit from a folder. @throws ProverFault */
-export async function readVerificationKey(folder: string, name: CircuitName): Promise<Uint8Array> {
-  const file = `${folder}/${name}.vk`
-  const key = await readOrExplain(file)
-  const counted = key.length === KEY_BYTES ? Number(key.readBigUInt64BE(16)) - PAIRING_POINTS : undefined
-  if (counted === undefined)
-    throw new ProverFault(`${file} has ${key.length} bytes; a verification key has ${KEY_BYTES}`)
-  checkPublicInputs(file, name, counted)
-  return key
-}
-
-/** The file's bytes. @throws ProverFault */
-export async function readOrExplain(file: string): Promise<Buffer> {
-  try {
-    return await readFile(file)
-  } catch (cause) {
-    throw new ProverFault(`${file} cannot be read`, { cause })
-  }
-}
-
-async function readCircuit(folder: string, name: CircuitName): Promise<Circuit> {
-  const file = `${folder}/${name}.json`
-  const program = parseProgram(file, (await readOrExplain(file)).toString())
+export async function parseCircuit(name: CircuitName, artifact: NamedFile, key: NamedFile): Promise<Circuit> {
+  const file = artifact.name
+  const program = parseProgram(file, new TextDecoder().decode(artifact.content))
   const { parameters } = program.abi
   checkPublicInputs(file, name, parameters.filter(({ visibility }) => visibility === 'public').length)
   const secrets = parameters.filter(({ visibility }) => visibility === 'private').map((parameter) => parameter.name)
-  const other = parameters.filter((parameter) => !isField(parameter)).map((parameter) => parameter.name)
-  if (other.length > 0)
-    throw new ProverFault(`${file} takes parameters that are no field elements: ${other.join(', ')}`)
+  const others = parameters.filter((parameter) => !isField(parameter)).map((parameter) => parameter.name)
+  if (others.length > 0) {
+    throw new ProverFault(`${file} has parameters that are not field elements: ${others.join(', ')}`)
+  }
   if (secrets.toSorted().join() !== SECRETS[name].toSorted().join()) {
     throw new ProverFault(`${file} takes the secrets ${secrets.join(', ')} in place of ${SECRETS[name].join(', ')}`)
   }
-  return { name, program, acir: unpack(file, program.bytecode), key: await readVerificationKey(folder, name) }
+  return { name, program, acir: await unpack(file, program.bytecode), key: parseVerificationKey(name, key) }
+}
+
+/** The verification key of a circuit. @throws ProverFault */
+export function parseVerificationKey(name: CircuitName, { name: file, content }: NamedFile): Uint8Array {
+  if (content.length !== KEY_BYTES) {
+    throw new ProverFault(`${file} has ${content.length} bytes; a verification key has ${KEY_BYTES}`)
+  }
+  const counted = new DataView(content.buffer, content.byteOffset).getBigUint64(16)
+  checkPublicInputs(file, name, Number(counted) - PAIRING_POINTS)
+  return content
 }
 
 function parseProgram(file: string, text: string): CompiledCircuit {
@@ -96,19 +81,25 @@ function parseProgram(file: string, text: string): CompiledCircuit {
   throw new ProverFault(`${file} is no compiled circuit`)
 }
 
-function unpack(file: string, bytecode: string): Uint8Array {
+async function unpack(file: string, bytecode: string): Promise<Uint8Array> {
   try {
-    return gunzipSync(Buffer.from(bytecode, 'base64'))
+    return await gunzip(Buffer.from(bytecode, 'base64'))
   } catch (cause) {
     throw new ProverFault(`the bytecode in ${file} is damaged`, { cause })
   }
 }
 
+/** Without node:zlib, so that a browser can load it. */
+export async function gunzip(content: Uint8Array): Promise<Uint8Array> {
+  const stream = new Blob([Uint8Array.from(content)]).stream().pipeThrough(new DecompressionStream('gzip'))
+  return new Uint8Array(await new Response(stream).arrayBuffer())
+}
+
 function checkPublicInputs(file: string, name: CircuitName, count: number): void {
-  const wanted = publicInputBytes(name) / 32
-  if (count !== wanted) {
+  const expected = publicInputBytes(name) / 32
+  if (count !== expected) {
     throw new ProverFault(
-      `${file} is for ${count} public inputs in place of ${wanted}: another version of the interface`,
+      `${file} is for ${count} public inputs in place of ${expected}: another version of the interface`,
     )
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '@noble/hashes/sha2.js'
 import { PROOF_BYTES, type Prover, type Statement } from '#lib/wallet/prover.ts'
 import { hasValidPoints, publicInputs } from '#lib/wallet/statement.ts'
 import { type CircuitName, KEY_BYTES } from './circuits.ts'
@@ -29,10 +29,10 @@ export const prover: Prover = { verificationKeys: STAND_IN_KEYS, prove: async (s
 /** Accepts the proofs of `standIn`, unless a point of the statement is off the curve or a key is the identity. */
 export const verifyStandIn: Verify = (circuit, inputs, proof) => {
   if (proof.length !== PROOF_BYTES) return false
-  const matches = digestOf(circuit, inputs).equals(proof.subarray(0, DIGEST_BYTES))
+  const matches = Buffer.compare(digestOf(circuit, inputs), proof.subarray(0, DIGEST_BYTES)) === 0
   return matches && Buffer.compare(proof.subarray(DIGEST_BYTES), ZEROS) === 0 && hasValidPoints(circuit, inputs)
 }
 
-function digestOf(circuit: CircuitName, inputs: Uint8Array): Buffer {
-  return createHash('sha256').update(circuit).update(inputs).digest()
+function digestOf(circuit: CircuitName, inputs: Uint8Array): Uint8Array {
+  return sha256(Buffer.concat([Buffer.from(circuit), inputs]))
 }

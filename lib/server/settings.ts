@@ -9,7 +9,7 @@ import { listenHostOf } from '#lib/config/listen-host.ts'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { MailSettings } from '#lib/directory/contractors/invite-mail.ts'
 import type { FaucetRules } from '#lib/faucet/faucet.ts'
-import { type ProverSettings, proverSettings } from '#lib/prover/loading.ts'
+import { type ProverSettings, proverSettings } from '#lib/prover/node/loading.ts'
 import type { SponsorRules } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Keypair } from '@stellar/stellar-sdk'
 import type { Environment } from '#lib/config/environment.ts'
-import { loadProver, proverSettings } from '#lib/prover/loading.ts'
+import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceRegistrations, prepareChannels } from '#lib/relay/setup.ts'
 import { composeRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
@@ -51,8 +51,7 @@ export async function provisionChannels(
   const seeds = environment.CHANNEL_SEEDS.slice(0, given.channels)
   const addresses = seeds.map((seed) => Keypair.fromSecret(seed).publicKey())
   if (addresses.length === 0) return
-  const needsProver =
-    document.network !== 'local' && (environment.RELAY_PROVER ?? environment.PROVER_CIRCUITS) === undefined
+  const needsProver = !deployed.isEmbedded && (environment.RELAY_PROVER ?? environment.PROVER_CIRCUITS) === undefined
   if (needsProver || !given.hasFaucet) {
     for (const address of addresses) {
       await ensureXlm(funder, address, THERE)

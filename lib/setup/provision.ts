@@ -116,14 +116,15 @@ function composeSections(wanted: Provisioning, deployed: DeployedToken, faucet: 
       },
     },
   ]
-  return channels === 0 ? sections : [...sections, ...composeRelaySections(wanted, kept, !('none' in faucet))]
+  return channels === 0 ? sections : [...sections, ...composeRelaySections(wanted, deployed, kept, !('none' in faucet))]
 }
 
 /** The variables that choose a relay's prover. */
 const PROVER_VARIABLES = ['PROVER_CIRCUITS', 'PROVER_CRS', 'RELAY_PROVER'] as const
 
 function composeRelaySections(
-  { document, given, channels }: Provisioning,
+  { given, channels }: Provisioning,
+  { isEmbedded }: DeployedToken,
   kept: Record<string, string>,
   hasFaucet: boolean,
 ): Section[] {
@@ -135,7 +136,7 @@ function composeRelaySections(
     return value === undefined ? [] : [[name, value] as const]
   })
   const prover = Object.fromEntries(chosen)
-  const isUsable = hasFaucet && (chosen.length > 0 || document.network === 'local')
+  const isUsable = hasFaucet && (chosen.length > 0 || isEmbedded)
   const enabled = kept.BATCH_ENABLED ?? (isUsable ? 'true' : undefined)
   return [
     {

@@ -1,6 +1,7 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { ConfigurationError } from '#lib/config/environment.ts'
+import { isEmbeddedVerifier } from '#lib/prover/node/network-keys.ts'
 import { readInstance, readUnderlyingAsset, type StellarAsset, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError, ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -15,6 +16,8 @@ export interface DeployedToken {
   asset: StellarAsset
   /** undefined where the network has none */
   friendbotUrl: string | undefined
+  /** whether the token is that of an embedded ledger, whose circuits come with this project */
+  isEmbedded: boolean
 }
 
 const NETWORK = z.object({ passphrase: z.string(), friendbotUrl: z.string().optional() })
@@ -38,10 +41,12 @@ export async function checkDeployment(network: Network, document: DeploymentDocu
   if (asset.asset.contractId(passphrase) !== asset.contract)
     throw wrong('contracts.underlying: is not the contract of the asset that it names')
   checkAsset(document, asset)
-  checkSetting(instance, 'Verifier', 'contracts.verifier', verifier)
+  const proofs = checkSetting(instance, 'Verifier', 'contracts.verifier', verifier)
   const registry = checkSetting(instance, 'Auditor', 'contracts.auditor', auditor)
   if (registry) await checkAuditor(network, document, registry)
-  return { token, asset, friendbotUrl }
+  const reading = { rpc: network.server, passphrase, token }
+  const isEmbedded = document.network === 'local' && proofs !== undefined && (await isEmbeddedVerifier(reading, proofs))
+  return { token, asset, friendbotUrl, isEmbedded }
 }
 
 function checkAsset({ asset: named }: DeploymentDocument, { asset, contract }: StellarAsset): void {

@@ -1,4 +1,3 @@
-import { ConfigurationError } from '#lib/config/environment.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import type { Prover, Statement } from './prover.ts'
@@ -6,45 +5,48 @@ import { CIRCUIT_TYPES } from './statement.ts'
 import { simulateRead } from './transaction.ts'
 import { WalletError } from './wallet-error.ts'
 
+/** A circuit whose proofs the network rejects. */
+interface ForeignCircuit {
+  circuit: Statement['circuit']
+  /** The key of the network's verifier, or undefined if it has none. */
+  networkKey: Uint8Array | undefined
+}
+
 /**
- * The first circuit whose proofs the network would not take, because its verifier (a contract, C…) holds another key or
- * none; undefined if all are the same, or if the prover does not know its keys.
+ * The first circuit for which the network's verifier (a contract, C…) has another key than the prover, or none. Undefined
+ * if all keys agree, or if the prover has no keys to compare.
  */
 export async function findForeignCircuit(
   network: TokenOnNetwork,
   verifier: string,
   prover: Prover,
-): Promise<Statement['circuit'] | undefined> {
+): Promise<ForeignCircuit | undefined> {
   for (const circuit of ['register', 'transfer', 'withdraw'] as const) {
     const key = prover.verificationKeys?.[circuit]
-    if (key && Buffer.compare(await readVerificationKey(network, verifier, CIRCUIT_TYPES[circuit]), key) !== 0) {
-      return circuit
-    }
+    if (!key) continue
+    const networkKey = await readVerificationKey(network, verifier, CIRCUIT_TYPES[circuit])
+    if (!networkKey || Buffer.compare(networkKey, key) !== 0) return { circuit, networkKey }
   }
   return undefined
 }
 
-/** @throws ConfigurationError that names a circuit whose proofs the network's verifier (a contract, C…) would not take */
-export async function requireSameKeys(network: TokenOnNetwork, verifier: string, prover: Prover): Promise<void> {
-  const foreign = await findForeignCircuit(network, verifier, prover)
-  if (foreign === undefined) return
-  const reason = `the network's verifier has another key, or none, for the circuit ${foreign}`
-  throw new ConfigurationError('PROVER_CIRCUITS', reason)
-}
-
-/** The contract error of a verifier that has no key for a circuit's number. */
+/** The contract error of a verifier that has no key for a circuit type. */
 const NO_KEY = 3401
 
-/** A verification key of the network's verifier; empty if it has none. */
-async function readVerificationKey(network: TokenOnNetwork, verifier: string, circuit: number): Promise<Uint8Array> {
+/** The key of the network's verifier for a circuit type, or undefined if it has none. */
+export async function readVerificationKey(
+  network: TokenOnNetwork,
+  verifier: string,
+  circuit: number,
+): Promise<Uint8Array | undefined> {
   try {
     const simulation = await simulateRead(network, verifier, 'get_verification_key', circuit)
-    const answer = simulation.result?.retval
-    // An answer of another type tells nothing about the key, so it counts as no answer.
-    if (answer?.type !== 'scvBytes') throw ledgerUnreachable()
-    return answer.bytes.toBytes()
+    const value = simulation.result?.retval
+    // A value of another type says nothing about the key, so it counts as no response.
+    if (value?.type !== 'scvBytes') throw ledgerUnreachable()
+    return value.bytes.toBytes()
   } catch (error) {
-    if (error instanceof WalletError && error.contractError === NO_KEY) return new Uint8Array()
+    if (error instanceof WalletError && error.contractError === NO_KEY) return undefined
     throw error
   }
 }

@@ -13,7 +13,7 @@ import {
   type ProofMode,
   startDevnet,
 } from '#lib/devnet/devnet.ts'
-import { openProver } from '#lib/prover/prover.ts'
+import { openProver } from '#lib/prover/node/prover.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'

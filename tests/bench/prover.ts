@@ -1,5 +1,5 @@
-import { openProver } from '#lib/prover/prover.ts'
-import { readReferenceString } from '#lib/prover/reference-string.ts'
+import { openProver } from '#lib/prover/node/prover.ts'
+import { readReferenceString } from '#lib/prover/node/reference-string.ts'
 import { loadVerifier } from '#lib/prover/verifier.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
 import { registration, transfer, withdrawal } from '../prover/statements.ts'

@@ -187,6 +187,30 @@ describe('testnet', () => {
   })
 })
 
+test('a local network with another verifier needs circuits: batch jobs stay off without them', async () => {
+  const isKey = (value: xdr.ScVal) => value.type === 'scvBytes' && value.bytes.value.length === 1_760
+  proxy.rule(({ method }) => {
+    if (method !== 'simulateTransaction') return 'pass'
+    return {
+      rewrite: (response) => {
+        const [result] = (response.results ?? []) as { auth: string[]; xdr: string }[]
+        if (!result || !isKey(xdr.ScVal.fromXdr(result.xdr, 'base64'))) return response
+        const key = xdr.ScVal.scvBytes(new Uint8Array(1_760).fill(1))
+        return { ...response, results: [{ ...result, xdr: key.toXdr('base64') }] }
+      },
+    }
+  })
+  try {
+    const { failure, said, variables } = await attempt({ document: { network: 'local' }, channels: 1 })
+    expect(failure).toBeUndefined()
+    expect(said).toContain('channels are not registered or funded: a real network wants real proofs (PROVER_CIRCUITS)')
+    expect(variables).toMatchObject({ STELLAR_NETWORK: 'local' })
+    expect(variables).not.toHaveProperty('BATCH_ENABLED')
+  } finally {
+    proxy.rule(null)
+  }
+})
+
 describe('keys and files', () => {
   test('one key with two duties is refused before anything is made', async () => {
     const { failure, texts } = await attempt({ given: { SPONSOR_SEED: devnet.issuerSecret } })

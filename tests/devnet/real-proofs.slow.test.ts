@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import { Account, Keypair, rpc, scValToNative, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
-import { openProver, type RealProver } from '#lib/prover/prover.ts'
+import { openProver } from '#lib/prover/node/prover.ts'
+import type { RealProver } from '#lib/prover/prover.ts'
 import { standIn } from '#lib/prover/stand-in.ts'
 import { readAuditorKey, readConfidentialAccount } from '#lib/wallet/account.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
@@ -152,7 +153,7 @@ test('the wallet command finds a fault of its configuration before it asks the n
     env: { ...process.env, DEVNET_PROOFS: 'real', PROVER_CIRCUITS: 'none' },
   })
   await expect(failing).rejects.toMatchObject({
-    stderr: expect.stringMatching(/^PROVER_CIRCUITS: none\/\w+.json cannot be read\n$/),
+    stderr: expect.stringMatching(/^PROVER_CIRCUITS: none\/\w+.vk cannot be read\n$/),
   })
 })
 

@@ -76,7 +76,7 @@ function findLoadedProvers(): string[] {
       if (from === file && imported !== undefined && !typeOnly) reached.add(imported)
     }
   }
-  return ['backend', 'loading', 'prover', 'verifier']
+  return ['backend', 'prover', 'verifier', 'node/loading', 'node/prover']
     .map((name) => `lib/prover/${name}.ts`)
     .filter((file) => reached.has(file))
 }
@@ -95,6 +95,16 @@ export const IMPORT_RULES: Rule[] = [
     violations: () =>
       describe(
         imports.filter(({ from, file }) => file && BROWSER.includes(folderOf(from)) && SERVER.includes(folderOf(file))),
+      ),
+  },
+  {
+    name: 'what a browser loads of wallet and prover imports no Node built-in, and no folder that does',
+    violations: () =>
+      describe(
+        imports.filter(({ from, specifier, file }) => {
+          if (!/^lib\/(wallet|prover)\/[^/]+\.ts$/.test(from)) return false
+          return specifier.startsWith('node:') || /^lib\/(wallet|prover)\/node\//.test(file ?? '')
+        }),
       ),
   },
   {

@@ -5,10 +5,15 @@ import { type CompiledCircuit, Noir } from '@noir-lang/noir_js'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openBackend } from '#lib/prover/backend.ts'
 import { compileCircuits, compileSource } from '#lib/prover/circuits/compile.ts'
-import { CIRCUIT_NAMES, readCircuits } from '#lib/prover/circuits.ts'
-import { openProver, type RealProver } from '#lib/prover/prover.ts'
+import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
+import { readCircuits } from '#lib/prover/node/circuit-folder.ts'
+import { openProver } from '#lib/prover/node/prover.ts'
+import { readReferenceString } from '#lib/prover/node/reference-string.ts'
+import { watchWorker } from '#lib/prover/node/worker.ts'
+import type { RealProver } from '#lib/prover/prover.ts'
+import { circuitInputs } from '#lib/prover/prover.ts'
 import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
-import { readReferenceString } from '#lib/prover/reference-string.ts'
+import { sampleStatements } from '#lib/prover/sample.ts'
 import { encryptTransfer, encryptWithdrawal } from '#lib/wallet/encryption.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from '#lib/wallet/grumpkin.ts'
 import { importKeys } from '#lib/wallet/keys.ts'
@@ -48,11 +53,34 @@ describe('the files in the project', () => {
 const GATES = { register: 8_192, transfer: 16_384, withdraw: 16_384 } as const
 
 test.each(CIRCUIT_NAMES)('%s multiplies the generators without lookup tables', async (name) => {
-  const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+  const backend = openBackend({
+    referenceString: () => readReferenceString(STRING),
+    threads: 1,
+    limitMs: 120_000,
+    watchWorker,
+  })
   onTestFinished(backend.destroy)
   const { acir } = (await readCircuits(FOLDER))[name]
   const [, gates] = await backend.run((api) => api.acirGetCircuitSizes(acir, false, true))
   expect(gates).toBe(GATES[name])
+})
+
+describe('a witness of the wallet', () => {
+  const samples = sampleStatements()
+  const raised = (value: bigint) => `0x${((value + 1n) % FIELD).toString(16)}`
+
+  test.each(CIRCUIT_NAMES)('solves %s, and no longer with any one of its inputs changed', async (name) => {
+    const circuit = (await readCircuits(FOLDER))[name]
+    const noir = new Noir(circuit.program)
+    const inputs = circuitInputs(circuit, samples[name])
+    await expect(noir.execute(inputs)).resolves.toBeDefined()
+    for (const { name: input } of circuit.program.abi.parameters) {
+      // No equation contains it; the proof is bound to it as to every public input.
+      if (input === '_acct_f') continue
+      const changed = { ...inputs, [input]: raised(BigInt(String(inputs[input]))) }
+      await expect(noir.execute(changed), input).rejects.toThrow()
+    }
+  })
 })
 
 describe('the equations of these tests', () => {

@@ -3,11 +3,12 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { gzipSync } from 'node:zlib'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { loadProver, type ProverSettings } from '#lib/prover/loading.ts'
+import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
+import { loadProver, type ProverSettings } from '#lib/prover/node/loading.ts'
+import { fetchReferenceString } from '#lib/prover/node/reference-string.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
-import { fetchReferenceString } from '#lib/prover/reference-string.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { registration } from './statements.ts'
@@ -32,7 +33,7 @@ describe('the prover of the configuration', () => {
   test('needs circuits on a real network, and names the variable that is wrong', async () => {
     const load = (given: Partial<ProverSettings>) => loadProver({ ...SETTINGS, ...given }, silent)
     await expect(load({ network: 'testnet' })).rejects.toThrow(/^PROVER_CIRCUITS: is needed on a real network/)
-    await expect(load({ circuits: 'none' })).rejects.toThrow(/^PROVER_CIRCUITS: none\/\w+.json cannot be read/)
+    await expect(load({ circuits: 'none' })).rejects.toThrow(/^PROVER_CIRCUITS: none\/\w+.vk cannot be read/)
     await expect(load({ referenceString: 'none' })).rejects.toThrow(/^PROVER_CRS: none\/bn254_g1.dat cannot be read/)
     await expect(load({ referenceString: 'none' })).rejects.toThrow(ConfigurationError)
   })
@@ -44,6 +45,39 @@ describe('the prover of the configuration', () => {
       'PROVER_CRS: bn254_g1.dat in lib/prover/reference-string is not of the ceremony that real networks use',
     )
   })
+
+  test("takes the ceremony's string by default for the circuits of another deployment, also on a network named local", async () => {
+    const folder = await mkdtemp(`${tmpdir()}/circuits-`)
+    onTestFinished(() => rm(folder, { recursive: true }))
+    for (const name of CIRCUIT_NAMES) {
+      await cp(`lib/prover/circuits/${name}.json`, `${folder}/${name}.json`)
+      const key = await readFile(`lib/prover/circuits/${name}.vk`)
+      await writeFile(`${folder}/${name}.vk`, key.with(1_000, (key[1_000] ?? 0) ^ 1))
+    }
+    const [home, { asked, source }] = [await mkdtemp(`${tmpdir()}/home-`), await publishNothing()]
+    onTestFinished(() => rm(home, { recursive: true }))
+    vi.stubEnv('HOME', home)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const loading = loadProver({ ...SETTINGS, circuits: folder, referenceSource: source }, silent)
+    await expect(loading).rejects.toThrow(`PROVER_CRS: the reference string could not be fetched into ${home}/.bb-crs`)
+    expect(asked[0]).toBe('/g1.dat')
+    // A copy of the embedded ledger's circuits needs the embedded ledger's string.
+    const copied = await loadProver({ ...SETTINGS, circuits: 'lib/prover/circuits', referenceSource: source }, silent)
+    expect(copied.verificationKeys).toBeDefined()
+    await copied.destroy?.()
+  })
+
+  /** A publisher that has no string. */
+  async function publishNothing() {
+    const asked: (string | undefined)[] = []
+    const server = createServer((request, response) => {
+      asked.push(request.url)
+      response.writeHead(404).end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    return { asked, source: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  }
 
   describe('fetches the reference string of a real network', () => {
     const STRING = 'lib/prover/reference-string'

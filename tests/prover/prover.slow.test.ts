@@ -9,10 +9,13 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openBackend } from '#lib/prover/backend.ts'
 import { compileSource } from '#lib/prover/circuits/compile.ts'
-import { CIRCUIT_NAMES, type CircuitName, readVerificationKey } from '#lib/prover/circuits.ts'
-import { openProver, type RealProver } from '#lib/prover/prover.ts'
+import { CIRCUIT_NAMES, type CircuitName } from '#lib/prover/circuits.ts'
+import { readVerificationKeys } from '#lib/prover/node/circuit-folder.ts'
+import { openProver } from '#lib/prover/node/prover.ts'
+import { IGNITION, readKnownString, readReferenceString } from '#lib/prover/node/reference-string.ts'
+import { watchWorker } from '#lib/prover/node/worker.ts'
+import type { RealProver } from '#lib/prover/prover.ts'
 import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
-import { IGNITION, readKnownString, readReferenceString } from '#lib/prover/reference-string.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
 import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES, type Statement } from '#lib/wallet/prover.ts'
@@ -37,7 +40,7 @@ beforeAll(async () => {
   prover = await openProver({ circuits: CIRCUITS, referenceString: STRING })
   verify = await loadVerifier(await readReferenceString(STRING))
   for (const name of CIRCUIT_NAMES) {
-    keys.set(name, await readVerificationKey(CIRCUITS, name))
+    keys.set(name, (await readVerificationKeys(CIRCUITS))[name])
     proofs.set(name, await prover.prove(STATEMENTS[name]))
   }
 })
@@ -118,7 +121,12 @@ test('a key that describes no circuit ends the verifier, and is no verdict', asy
 })
 
 describe('a witness that breaks a constraint gives no proof that holds, even if the circuit is not run before', () => {
-  const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+  const backend = openBackend({
+    referenceString: () => readReferenceString(STRING),
+    threads: 1,
+    limitMs: 120_000,
+    watchWorker,
+  })
   afterAll(backend.destroy)
 
   test.each(CIRCUIT_NAMES)('%s', async (name) => {
@@ -140,7 +148,7 @@ describe('a witness that breaks a constraint gives no proof that holds, even if 
     const acir = gunzipSync(Buffer.from(program.bytecode, 'base64'))
     const holds = async (given: Uint8Array) => {
       const output = await backend.run((api) => api.acirProveUltraKeccakHonk(acir, given))
-      const key = await readVerificationKey(CIRCUITS, name)
+      const { [name]: key } = await readVerificationKeys(CIRCUITS)
       return verify(name, output.subarray(0, inputs.length), output.subarray(inputs.length), key)
     }
     expect(await holds(witness)).toBe(true)
@@ -181,7 +189,7 @@ describe('a folder that cannot be used is named', () => {
     await edit(file, (bytes) =>
       bytes.toString().replace('"name":"sk","type":{"kind":"field"}', '"name":"sk","type":{"kind":"boolean"}'),
     )
-    await expect(open(folder)).rejects.toThrow('register.json takes parameters that are no field elements: sk')
+    await expect(open(folder)).rejects.toThrow('register.json has parameters that are not field elements: sk')
     await writeFile(file, '{}')
     await expect(open(folder)).rejects.toThrow('register.json is no compiled circuit')
     await cp(`${CIRCUITS}/register.json`, file)
@@ -212,11 +220,30 @@ describe('a folder that cannot be used is named', () => {
   })
 })
 
+test('a folder laid out like the published circuits is used as it is', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'published-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  for (const name of CIRCUIT_NAMES) {
+    await cp(`${CIRCUITS}/${name}.json`, `${folder}/target/circuit_${name}.json`)
+    await cp(`${CIRCUITS}/${name}.vk`, `${folder}/vks/${name}.vk.bin`)
+  }
+  const published = await openProver({ circuits: folder, referenceString: STRING, threads: 1 })
+  onTestFinished(published.destroy)
+  const proof = await published.prove(STATEMENTS.register)
+  expect(verify('register', publicInputs(STATEMENTS.register), proof, published.verificationKeys.register)).toBe(true)
+  await rm(`${folder}/vks/withdraw.vk.bin`)
+  await expect(openProver({ circuits: folder, referenceString: STRING })).rejects.toThrow(
+    `${folder}/vks/withdraw.vk.bin cannot be read`,
+  )
+})
+
 describe('what does not belong together makes no proof and fails the check', () => {
   const expectMismatch = async (circuits: string, referenceString: string, statement: Statement) => {
     const other = await openProver({ circuits, referenceString, threads: 1 })
     onTestFinished(other.destroy)
-    const message = new RegExp(`${statement.circuit}.vk .* and the reference string .* do not belong together`)
+    const message = new RegExp(
+      `the circuit ${statement.circuit} and its key .* and the reference string .* do not belong together`,
+    )
     await expect(other.prove(statement)).rejects.toThrow(message)
     await expect(other.check()).rejects.toThrow(message)
   }
@@ -241,7 +268,7 @@ describe('what does not belong together makes no proof and fails the check', () 
     const other = await openProver({ circuits: folder, referenceString: STRING, threads: 1 })
     onTestFinished(other.destroy)
     await expect(other.prove(STATEMENTS.register)).rejects.toThrow()
-    await expect(other.check()).rejects.toThrow('register.json, register.vk')
+    await expect(other.check()).rejects.toThrow('the circuit register and its key')
   })
 
   test('the string of another ceremony', async () => {
@@ -263,14 +290,19 @@ describe('what does not belong together makes no proof and fails the check', () 
     )
     const program = await compileSource(sources, 'register')
     await writeFile(`${folder}/register.json`, JSON.stringify(program))
-    const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+    const backend = openBackend({
+      referenceString: () => readReferenceString(STRING),
+      threads: 1,
+      limitMs: 120_000,
+      watchWorker,
+    })
     onTestFinished(backend.destroy)
     const acir = gunzipSync(Buffer.from(program.bytecode, 'base64'))
     await writeFile(`${folder}/register.vk`, await backend.run((api) => api.acirWriteVkUltraKeccakHonk(acir)))
     const other = await openProver({ circuits: folder, referenceString: STRING, threads: 1 })
     onTestFinished(other.destroy)
     await expect(other.check()).rejects.toThrow(
-      `register.json in ${folder} is for another version of the interface, or takes its public inputs in another order`,
+      `the circuit register in ${folder} is for another version of the interface, or takes its public inputs in another order`,
     )
   })
 
@@ -281,13 +313,23 @@ describe('what does not belong together makes no proof and fails the check', () 
 
 describe('a prover that fails', () => {
   const start = () => {
-    const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+    const backend = openBackend({
+      referenceString: () => readReferenceString(STRING),
+      threads: 1,
+      limitMs: 120_000,
+      watchWorker,
+    })
     onTestFinished(backend.destroy)
     return backend
   }
 
   test('because it hangs, is ended at the time limit, and the next task has another', async () => {
-    const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 5_000 })
+    const backend = openBackend({
+      referenceString: () => readReferenceString(STRING),
+      threads: 1,
+      limitMs: 5_000,
+      watchWorker,
+    })
     onTestFinished(backend.destroy)
     await expect(backend.run(() => new Promise(() => undefined))).rejects.toThrow('the prover took longer than 5 s')
     await expect(backend.run((api) => api.getNumThreads())).resolves.toBe(1)
@@ -307,7 +349,7 @@ describe('a prover that fails', () => {
     const acir = gunzipSync(
       Buffer.from(JSON.parse(await readFile(`${CIRCUITS}/transfer.json`, 'utf8')).bytecode, 'base64'),
     )
-    const options = { referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 }
+    const options = { referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000, watchWorker }
     const small = openBackend({ ...options, pages: 320 })
     onTestFinished(small.destroy)
     await expect(small.run((api) => api.acirWriteVkUltraKeccakHonk(acir))).rejects.toThrow(/^the prover /)
@@ -373,7 +415,12 @@ describe('a prover that fails', () => {
 test('the prover keeps no result of a task once it has been handed out', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
-  const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+  const backend = openBackend({
+    referenceString: () => readReferenceString(STRING),
+    threads: 1,
+    limitMs: 120_000,
+    watchWorker,
+  })
   onTestFinished(backend.destroy)
   const results: WeakRef<object>[] = []
   for (let task = 0; task < 20; task += 1) results.push(new WeakRef(await backend.run(async () => ({ task }))))

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { CIRCUIT_NAMES, type CircuitName, readVerificationKey } from '#lib/prover/circuits.ts'
-import { EMBEDDED_CIRCUITS, readEmbeddedString } from '#lib/prover/embedded.ts'
+import type { CircuitName } from '#lib/prover/circuits.ts'
+import { readVerificationKeys } from '#lib/prover/node/circuit-folder.ts'
+import { EMBEDDED_CIRCUITS, readEmbeddedString } from '#lib/prover/node/embedded.ts'
 import { STAND_IN_KEYS, verifyStandIn } from '#lib/prover/stand-in.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
 
@@ -27,8 +28,7 @@ const REMEMBERED = 4_096
 /** @throws ProverFault where verification keys or the reference string of the project are missing or damaged */
 export async function openProofs(mode: ProofMode): Promise<Proofs> {
   if (mode === 'stand-in') return { keys: STAND_IN_KEYS, verify: verifyStandIn, ready: async () => undefined }
-  const read = CIRCUIT_NAMES.map(async (name) => [name, await readVerificationKey(EMBEDDED_CIRCUITS, name)])
-  const keys = Object.fromEntries(await Promise.all(read)) as Record<CircuitName, Uint8Array>
+  const keys = await readVerificationKeys(EMBEDDED_CIRCUITS)
   const { g1, g2 } = await readEmbeddedString()
   // The verifier needs only the generator of the two megabytes.
   const generator = Buffer.from(g1.subarray(0, 64))

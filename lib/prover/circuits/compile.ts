@@ -6,7 +6,8 @@ import { gunzipSync } from 'node:zlib'
 import { compile, createFileManager } from '@noir-lang/noir_wasm'
 import { openBackend } from '../backend.ts'
 import { CIRCUIT_NAMES, type CircuitName } from '../circuits.ts'
-import { readReferenceString } from '../reference-string.ts'
+import { readReferenceString } from '../node/reference-string.ts'
+import { watchWorker } from '../node/worker.ts'
 
 const HERE = fileURLToPath(new URL('../circuits', import.meta.url))
 const STRING = fileURLToPath(new URL('../reference-string', import.meta.url))
@@ -22,7 +23,12 @@ interface Compiled {
  * adds for debuggers names the folder that it worked in, and is left out.
  */
 export async function compileCircuits(sources = `${HERE}/source`): Promise<Record<CircuitName, Compiled>> {
-  const backend = openBackend({ referenceString: () => readReferenceString(STRING), threads: 1, limitMs: 120_000 })
+  const backend = openBackend({
+    referenceString: () => readReferenceString(STRING),
+    threads: 1,
+    limitMs: 120_000,
+    watchWorker,
+  })
   try {
     const compileOne = async (name: CircuitName): Promise<Compiled> => {
       const { noir_version, hash, abi, bytecode } = await compileSource(sources, name)

@@ -2,26 +2,27 @@ import { homedir } from 'node:os'
 import { pathToFileURL } from 'node:url'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
-import { EMBEDDED_CIRCUITS, EMBEDDED_STRING, readEmbeddedString } from './embedded.ts'
-import { openProver, type RealProver } from './prover.ts'
+import type { RealProver } from '../prover.ts'
+import { prover as standIn } from '../stand-in.ts'
+import { EMBEDDED_CIRCUITS, EMBEDDED_STRING, hasEmbeddedKeys, readEmbeddedString } from './embedded.ts'
+import { openProver } from './prover.ts'
 import { fetchReferenceString, IGNITION, isComplete, readKnownString, readReferenceString } from './reference-string.ts'
-import { prover as standIn } from './stand-in.ts'
 
 /** The settings of the prover. */
 export interface ProverSettings {
   network: 'local' | 'testnet'
-  /** The proofs that a local ledger takes. */
+  /** The proofs that a local ledger accepts. */
   proofs: Environment['DEVNET_PROOFS']
   /** A package or a file that exports `prover`, in place of the project's own. */
   module: string | undefined
   circuits: string | undefined
   referenceString: string | undefined
-  /** the address from which a real network's string is fetched, in place of its publisher's */
+  /** the address from which the ceremony's string is fetched, in place of its publisher's */
   referenceSource?: string
   threads: number | undefined
 }
 
-/** The configured prover. Only the project's own has `check` and `destroy`. */
+/** The configured prover. Only this project's prover has `check` and `destroy`. */
 export type LoadedProver = Prover & Partial<Pick<RealProver, 'check' | 'destroy'>>
 
 export function proverSettings(environment: Environment): ProverSettings {
@@ -36,8 +37,8 @@ export function proverSettings(environment: Environment): ProverSettings {
 }
 
 /**
- * The prover for the network: its deployment's circuits, and the reference string that they were made with. A real
- * network's string is fetched where it is missing, and must be that of the ceremony. `say` is told what takes long.
+ * The prover for the network: its deployment's circuits, and the reference string under which their keys were made. The
+ * string of the ceremony is fetched if it is missing. `say` announces what takes long.
  * @throws ConfigurationError that names the variable
  */
 export async function loadProver(settings: ProverSettings, say: (line: string) => void): Promise<LoadedProver> {
@@ -48,12 +49,12 @@ export async function loadProver(settings: ProverSettings, say: (line: string) =
   if (circuits === undefined) {
     throw new ConfigurationError('PROVER_CIRCUITS', 'is needed on a real network: the folder of its circuits')
   }
-  const referenceString = settings.referenceString ?? (isLocal ? EMBEDDED_STRING : `${homedir()}/.bb-crs`)
-  await named('PROVER_CRS', async () => {
-    if (isLocal) {
-      await (settings.referenceString === undefined ? readEmbeddedString() : readReferenceString(referenceString))
-      return
-    }
+  // Keys hold under one string, so the folder decides and not the network's name, which others use for theirs.
+  const isEmbedded = isLocal && (await blame('PROVER_CIRCUITS', () => hasEmbeddedKeys(circuits)))
+  const referenceString = settings.referenceString ?? (isEmbedded ? EMBEDDED_STRING : `${homedir()}/.bb-crs`)
+  await blame('PROVER_CRS', async () => {
+    if (isLocal && settings.referenceString !== undefined) return void (await readReferenceString(referenceString))
+    if (isEmbedded) return void (await readEmbeddedString())
     if (!(await isComplete(referenceString))) {
       say(`The reference string is fetched into ${referenceString}, 2 MB.`)
       await fetchReferenceString(referenceString, settings.referenceSource)
@@ -62,7 +63,7 @@ export async function loadProver(settings: ProverSettings, say: (line: string) =
   })
   const { threads } = settings
   const options = { circuits, referenceString, ...(threads !== undefined && { threads }) }
-  return await named('PROVER_CIRCUITS', () => openProver(options))
+  return await blame('PROVER_CIRCUITS', () => openProver(options))
 }
 
 /**
@@ -83,8 +84,8 @@ function hasProver(module: unknown): module is { prover: Prover } {
   return typeof prover === 'object' && prover !== null && 'prove' in prover && typeof prover.prove === 'function'
 }
 
-/** Runs a step; its faults become faults of one variable. */
-async function named<T>(variable: string, step: () => Promise<T>): Promise<T> {
+/** Runs a step, and turns its errors into errors of one variable. */
+async function blame<T>(variable: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (cause) {

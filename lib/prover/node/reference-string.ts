@@ -1,39 +1,33 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { ProverFault, readOrExplain } from './circuits.ts'
+import type { ReferenceString } from '../backend.ts'
+import { ProverFault } from '../circuits.ts'
+import { readFileOrExplain } from './circuit-folder.ts'
 
-/** One more than the gates of the largest circuit. */
+/** One more than the gates of the largest circuit, a disclosure's. The token's circuits need half as many. */
 export const POINTS = 32_769
 
 const G1_BYTES = POINTS * 64
 const G2_BYTES = 128
 
-/** The common reference string: powers of a secret number, as points. Proofs and keys hold under one string only. */
-export interface ReferenceString {
-  /** 32,769 points of G1, 64 bytes each. */
-  g1: Uint8Array
-  /** One point of G2, 128 bytes. */
-  g2: Uint8Array
-}
-
 /** SHA-256 of the two files of a reference string. */
 export type Digests = Readonly<Record<'g1' | 'g2', string>>
 
-/** The string that real networks use: that of Aztec's ceremony, in which 176 parties took part. */
+/** The string of real networks, from Aztec's Ignition ceremony, in which 176 parties took part. */
 export const IGNITION: Digests = {
   g1: 'd769ac6c98f8fab858a7e9967f2b7f181d8ad9fdcdf55438c915696febf0e99c',
   g2: '01797bfc4de5a96f0e516a9ea4537d18786dc30cb991aca4274c95822b69c32f',
 }
 
 /**
- * Reads `bn254_g1.dat` and `bn254_g2.dat`, the files that bb.js keeps in ~/.bb-crs. A longer string serves as well.
+ * Reads `bn254_g1.dat` and `bn254_g2.dat`, the files that bb.js keeps in ~/.bb-crs. A longer string works as well.
  * @throws ProverFault for a file that is missing, too short, or something else
  */
 export async function readReferenceString(folder: string): Promise<ReferenceString> {
   const first = `${folder}/bn254_g1.dat`
   const second = `${folder}/bn254_g2.dat`
-  const g1 = await readOrExplain(first)
-  const g2 = await readOrExplain(second)
+  const { content: g1 } = await readFileOrExplain(first)
+  const { content: g2 } = await readFileOrExplain(second)
   if (g1.length < G1_BYTES) throw new ProverFault(`${first} has ${g1.length} bytes; ${G1_BYTES} are needed`)
   if (BigInt(`0x${g1.toString('hex', 0, 32)}`) !== 1n || BigInt(`0x${g1.toString('hex', 32, 64)}`) !== 2n) {
     throw new ProverFault(`${first} does not begin with the generator of the curve`)
@@ -42,7 +36,7 @@ export async function readReferenceString(folder: string): Promise<ReferenceStri
   return { g1: g1.subarray(0, G1_BYTES), g2 }
 }
 
-/** Reads a string that must have these digests. `origin` says which string that is. @throws ProverFault */
+/** Reads a string that must have these digests. `origin` describes that string in the error. @throws ProverFault */
 export async function readKnownString(folder: string, digests: Digests, origin: string): Promise<ReferenceString> {
   const string = await readReferenceString(folder)
   for (const part of ['g1', 'g2'] as const) {
@@ -52,7 +46,7 @@ export async function readKnownString(folder: string, digests: Digests, origin: 
   return string
 }
 
-/** Whether both files are there in their full length: a download may have been cut off. */
+/** Whether both files exist in full length: a download may have been cut off. */
 export async function isComplete(folder: string): Promise<boolean> {
   const sizeOf = async (name: string) => (await stat(`${folder}/${name}`).catch(() => undefined))?.size ?? 0
   return (await sizeOf('bn254_g1.dat')) >= G1_BYTES && (await sizeOf('bn254_g2.dat')) === G2_BYTES
@@ -63,13 +57,13 @@ const TRIES = 3
 const LIMIT_MS = 60_000
 
 /**
- * Downloads the string of the ceremony into a folder. bb.js could do it, but a connection that breaks off ends the
- * process there, and leaves half a file that passes for one. A file gets its name once it is whole.
+ * Downloads the string of the ceremony into a folder. bb.js could do it, but there a broken connection ends the process
+ * and leaves a truncated file, which later passes for a complete one. Here a file gets its name once it is complete.
  * @throws ProverFault
  */
 export async function fetchReferenceString(folder: string, source = SOURCE): Promise<void> {
   await mkdir(folder, { recursive: true })
-  // The first file has gigabytes, of which only the beginning is needed.
+  // The first file has gigabytes; only its beginning is needed.
   const parts = [
     { name: 'g1', bytes: G1_BYTES },
     { name: 'g2', bytes: G2_BYTES },
@@ -80,7 +74,7 @@ export async function fetchReferenceString(folder: string, source = SOURCE): Pro
       throw new ProverFault(`the reference string could not be fetched into ${folder}: ${reason}`, { cause })
     })
     const file = `${folder}/bn254_${name}.dat`
-    // Two relays that start at once both download it: with one name for both, the second rename would find no file.
+    // Two relays that start together both download it. With a shared name the second rename would find no file.
     const part = `${file}.${randomUUID()}.part`
     try {
       await writeFile(part, content)
@@ -91,7 +85,7 @@ export async function fetchReferenceString(folder: string, source = SOURCE): Pro
   }
 }
 
-/** The first `bytes` of the answer. The bytes are counted: an answer in chunks states no length. */
+/** The first `bytes` of the response, counted, since a chunked response has no Content-Length. */
 async function download(url: string, bytes: number): Promise<Uint8Array> {
   const headers = { Range: `bytes=0-${bytes - 1}`, 'Accept-Encoding': 'identity' }
   for (let attempt = 1; ; attempt += 1) {
@@ -99,7 +93,7 @@ async function download(url: string, bytes: number): Promise<Uint8Array> {
       const response = await fetch(url, { headers, signal: AbortSignal.timeout(LIMIT_MS) })
       const content = await readStart(response, bytes)
       if (response.ok && content.length === bytes) return content
-      throw new Error(`${url} answers ${response.status} with ${content.length} bytes in place of ${bytes}`)
+      throw new Error(`${url} responded ${response.status} with ${content.length} bytes in place of ${bytes}`)
     } catch (error) {
       if (attempt === TRIES) throw error
     }

@@ -1,0 +1,29 @@
+import type { ReferenceString } from '../backend.ts'
+import { CIRCUIT_NAMES } from '../circuits.ts'
+import { readVerificationKeys } from './circuit-folder.ts'
+import { type Digests, readKnownString } from './reference-string.ts'
+
+/**
+ * The folders of the embedded ledger: this project's circuits, and a reference string whose secret anybody can derive.
+ * They are relative to the project's folder, in which every program runs, since a build does not bundle them.
+ */
+export const EMBEDDED_CIRCUITS = 'lib/prover/circuits'
+export const EMBEDDED_STRING = 'lib/prover/reference-string'
+
+/** Whether the verification keys in a folder were made under the embedded ledger's reference string. @throws ProverFault */
+export async function hasEmbeddedKeys(folder: string): Promise<boolean> {
+  const keys = await readVerificationKeys(folder)
+  // A build that runs without npm does not have them.
+  const own = await readVerificationKeys(EMBEDDED_CIRCUITS).catch(() => undefined)
+  return own !== undefined && CIRCUIT_NAMES.some((name) => Buffer.compare(keys[name], own[name]) === 0)
+}
+
+/** Checks the digests, which takes milliseconds: otherwise a damaged file would show only as a proof that fails. */
+export function readEmbeddedString(): Promise<ReferenceString> {
+  return readKnownString(EMBEDDED_STRING, DIGESTS, 'that of the embedded ledger')
+}
+
+const DIGESTS: Digests = {
+  g1: '92f1c78d19661f62bc4fed72f1d196df69bf43d0ceaf95523aa341c4e22e54ae',
+  g2: 'ac6c10696d9c5e780beec1ddbb075362cb16199d5b15cd68210ea1865f218154',
+}
