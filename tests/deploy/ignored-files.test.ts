@@ -8,13 +8,13 @@ const read = (file: string) => readFileSync(file, 'utf8')
 const pages = ['README.md', 'docs/walkthrough.md', 'docs/deploy.md'].map(read).join('\n')
 const blocks = [...pages.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, code]) => code ?? '').join('\n')
 
-/** Every file that a shell line of the documentation names in the project's folder. */
+/** The files in the project's folder that the documented shell commands write or read. */
 const files = [...blocks.matchAll(/(?:>>?|--(?:env|keys|deployment)) +([\w.][\w./-]*)/g)].map(([, file]) => file ?? '')
 
-/** More files with secrets: temporary ones before a rename, defaults of commands, and names that people choose. */
+/** More files with secrets: temporary files before a rename, defaults of commands, and likely names. */
 const likewise = ['relay.env', '.env.new', '.env.testnet', 'service.env', 'deployment.testnet.json', '.data/keys.json']
 
-/** Those of `names` that git leaves out by the rules of `file`, in a folder of their own. */
+/** The `names` that git ignores with `file` as its rules, checked in an empty repository. */
 function ignoredBy(file: string, names: readonly string[]): string[] {
   const directory = mkdtempSync(join(tmpdir(), 'payroll-ignored-'))
   try {
@@ -31,23 +31,28 @@ function ignoredBy(file: string, names: readonly string[]): string[] {
 const hasGit = spawnSync('git', ['--version']).status === 0
 
 describe.skipIf(!hasGit).each(['.gitignore', '.vercelignore'])('%s', (file) => {
-  test('leaves out every file with keys or data that the documentation makes', () => {
+  test('excludes every file with keys or data that the documented commands write', () => {
     expect(files).toEqual(expect.arrayContaining(['.env', 'deployment.json', 'transfer.xdr']))
     const names = [...new Set([...files, ...likewise, 'pay.ts'])]
     expect(ignoredBy(file, names)).toEqual(names)
   })
 
-  test('leaves out nothing that is needed', () => {
+  test('excludes no file that a build needs', () => {
     const needed = ['app/layout.tsx', 'lib/setup/env-file.ts', 'drizzle/migrations/meta/_journal.json']
     expect(ignoredBy(file, [...needed, 'package.json', 'package-lock.json', 'vercel.json'])).toEqual([])
   })
 })
 
-test.skipIf(!hasGit)('.env.example belongs to the project', () => {
+test.skipIf(!hasGit)('git keeps .env.example', () => {
   expect(ignoredBy('.gitignore', ['.env.example'])).toEqual([])
 })
 
-test('Vercel gets what an image is built of, and its own settings', () => {
-  const named = (file: string) => read(file).match(/^!.+$/gm)?.toSorted()
-  expect(named('.vercelignore')).toEqual([...(named('.dockerignore') ?? []), '!vercel.json'].toSorted())
+test.skipIf(!hasGit)('Vercel gets the files that an image is built from, and its own settings', () => {
+  const namesIn = (file: string) => Array.from(read(file).matchAll(/^!(.+)$/gm), ([, name = '']) => name)
+  const needed = [...namesIn('.dockerignore'), 'vercel.json']
+  expect(ignoredBy('.vercelignore', needed)).toEqual([])
+  const isFolderOfNeeded = (name: string) => needed.some((file) => file.startsWith(`${name}/`))
+  expect(namesIn('.vercelignore').filter((name) => !needed.includes(name) && !isFolderOfNeeded(name))).toEqual([])
+  const others = ['tests/vitest.config.ts', 'tests/api/journeys.test.ts', 'tests/api/generator/node_modules/x.js']
+  expect(ignoredBy('.vercelignore', others)).toEqual(others)
 })
