@@ -5,19 +5,19 @@ import { buildMerge, buildRegister, buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { openBrowserProver } from './prover.ts'
 
-/** Pays a contractor from a browser: `baseUrl` is the interface, `deploymentUrl` describes the embedded ledger. */
+/** Pays a contractor from a browser. `baseUrl` is the API; `deploymentUrl` describes the embedded ledger. */
 export async function runPayroll(baseUrl: string, deploymentUrl: string, say: (step: string) => void): Promise<void> {
   const { rpcUrl, passphrase, contracts, auditor } = await (await fetch(deploymentUrl)).json()
   const server = new rpc.Server(rpcUrl, { allowHttp: true })
   const prover = await openBrowserProver()
   const network = { rpc: server, passphrase, token: contracts.token, auditor: contracts.auditor, prover }
 
-  // Two wallets: XLM from friendbot, then registered with the confidential token, each with a proof.
+  // Create two wallets: friendbot sends XLM, then they register with the confidential token, each with a proof.
   const employer = await enrol()
   const contractor = await enrol()
   say('registered two wallets')
 
-  // Sign in: the wallet signs a challenge (SEP-10). From here on the client carries the session.
+  // Sign in: the wallet signs a challenge (SEP-10). The client sends the session from now on.
   let session: string | undefined
   const client = createPayrollClient({ baseUrl, session: () => session })
   const query = { account: employer.signer.publicKey() }
@@ -28,12 +28,12 @@ export async function runPayroll(baseUrl: string, deploymentUrl: string, say: (s
   session = signedIn.session
   say(`signed in as ${signedIn.sub}`)
 
-  // Import: each row stands alone, so what could not be imported is in `errors`.
+  // Import contractors. Rows are independent: `errors` lists the invalid ones.
   const rows = [{ name: 'Ada Lovelace', address: contractor.signer.publicKey() }, { name: '' }]
   const { imported, errors } = await take(client.POST('/contractors/bulk', { body: { rows } }))
   say(`imported ${imported.length}, refused row ${errors[0]?.row}: ${errors[0]?.reason}`)
 
-  // A batch with one payout, locked. The sealed amount is the client's own; the service cannot read it.
+  // Create and lock a batch with one payout. The service cannot read the encrypted amount.
   const { id } = await take(client.POST('/batches', { body: { name: 'March' } }))
   const path = { id }
   const instructions = imported.map((ada) => ({ contractorId: ada.id, encryptedAmount: 'c2VhbGVk' }))
@@ -43,7 +43,7 @@ export async function runPayroll(baseUrl: string, deploymentUrl: string, say: (s
   await take(client.POST('/batches/{id}/ready', { params: { path } }))
   say(`locked a batch of ${payouts.length}`)
 
-  // Test money, which a merge makes spendable.
+  // Request test USDC; a merge makes it spendable.
   await take(client.POST('/funding/faucet'))
   await submit((await buildMerge(network, employer.signer)).signedXdr)
 
@@ -58,7 +58,7 @@ export async function runPayroll(baseUrl: string, deploymentUrl: string, say: (s
   )
   say(`paid: ${paid.status} ${paid.hash}`)
 
-  // Poll until the batch has ended.
+  // Poll until the batch has finished.
   for (;;) {
     const { status, settledCount, payoutCount } = await take(client.GET('/batches/{id}/status', { params: { path } }))
     if (status === 'completed' || status === 'failed') {

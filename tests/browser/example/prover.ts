@@ -11,12 +11,12 @@ import g2Url from '#lib/prover/reference-string/bn254_g2.dat?url'
 import type { Prover, Statement } from '#lib/wallet/prover.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
 
-/** A prover that runs in the page, in WebAssembly: with one thread it needs no headers of the page. */
+/** A WebAssembly prover. With a single thread, the page needs no cross-origin headers. */
 export async function openBrowserProver(): Promise<Prover & { destroy(): Promise<void> }> {
   await Promise.all([startSolver({ module_or_path: solverUrl }), startAbi({ module_or_path: abiUrl })])
   const [register, transfer] = await Promise.all([registerUrl, transferUrl].map(fetchCircuit))
   const [g1, g2] = await Promise.all([g1Url, g2Url].map(fetchBytes))
-  if (!register || !transfer || !g1 || !g2) throw new Error('a file of the prover is missing')
+  if (!register || !transfer || !g1 || !g2) throw new Error('a circuit or reference string file is missing')
   const api = await Barretenberg.new({ threads: 1 })
   await api.srsInitSrs(new RawBuffer(g1), g1.length / 64, new RawBuffer(g2))
   return {
@@ -32,7 +32,7 @@ export async function openBrowserProver(): Promise<Prover & { destroy(): Promise
   }
 }
 
-/** The public inputs by the names that the circuit gives them, in its order. */
+/** Maps the public inputs, in order, to their names in the circuit. */
 function named({ abi }: CompiledCircuit, inputs: Uint8Array): InputMap {
   const names = abi.parameters.filter(({ visibility }) => visibility === 'public').map(({ name }) => name)
   return Object.fromEntries(
@@ -41,9 +41,9 @@ function named({ abi }: CompiledCircuit, inputs: Uint8Array): InputMap {
 }
 
 function secretsOf(statement: Statement): InputMap {
-  if (!statement.witness) throw new Error('a proof needs the secrets of its statement')
+  if (!statement.witness) throw new Error('the statement has no witness')
   if (statement.circuit === 'register') return { sk: `${statement.witness.sk}` }
-  if (statement.circuit === 'withdraw') throw new Error('this page does not withdraw')
+  if (statement.circuit === 'withdraw') throw new Error('this page does not support withdrawals')
   const { sk, v, r, vTransfer, rE } = statement.witness
   return { sk: `${sk}`, v: `${v}`, r: `${r}`, v_transfer: `${vTransfer}`, r_e: `${rE}` }
 }
