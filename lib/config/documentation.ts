@@ -56,9 +56,10 @@ function describe(name: string, schema: z.ZodType): Described {
 
 const CONFIGURATION_HEAD = `# Configuration
 
-Every variable that is read, generated from \`lib/config\` by \`npm run docs\`. All are optional on the embedded defaults. An
-empty variable is one that is not set. A wrong value stops the start, and the message names the variable. A missing key
-turns its feature off, and \`/api/health\` and the dashboard say so.
+Every variable, generated from \`lib/config\` by \`npm run docs\`. All are optional with the embedded defaults. An empty
+variable counts as unset, except for \`SPONSOR_CONTRACTS\`, where empty means the same as \`none\`. An invalid value stops the
+start with a message that names the variable. A missing key turns its feature off, and \`/api/health\` and the dashboard say
+so.
 
 \`npm start\`, \`npm run relay\`, \`npm run migrate\`, \`npm run seed\` and \`compose.yaml\` read \`.env\`, for which
 \`.env.example\` is a template. \`npm run -s wallet\` does not read it.

@@ -49,33 +49,36 @@ export interface HintedSignature {
   signature: Uint8Array
 }
 
-/** The weight of signatures. `signedBy` names each signer once. `allValid`: every signature is that of a signer. */
+/**
+ * The weight of signatures. `allValid`: every signature is a signer's. `repeats`: how many are of a signer who has signed
+ * already; the ledger rejects those (txBAD_AUTH_EXTRA). `signedBy` names each signer once.
+ */
 interface Weighed {
   weight: number
   allValid: boolean
+  repeats: number
   signedBy: string[]
 }
 
 /**
- * Weighs `signatures` over `hash` (32 bytes): each may stand for one signer, and each signer counts once. A signature
- * that matches no signer, or one a second time, leaves `allValid` false; the ledger refuses that (txBAD_AUTH_EXTRA).
+ * Weighs `signatures` over `hash` (32 bytes). Each signer counts once. A signature that matches no signer leaves
+ * `allValid` false.
  */
 export function weighSignatures(given: {
   hash: Uint8Array
   signatures: readonly HintedSignature[]
   signers: readonly Signer[]
 }): Weighed {
-  const open = given.signers.map(({ key, weight }) => ({ key, weight, raw: StrKey.decodeEd25519PublicKey(key) }))
-  const weighed: Weighed = { weight: 0, allValid: true, signedBy: [] }
+  const signers = given.signers.map(({ key, weight }) => ({ key, weight, raw: StrKey.decodeEd25519PublicKey(key) }))
+  const weighed: Weighed = { weight: 0, allValid: true, repeats: 0, signedBy: [] }
   for (const { hint, signature } of given.signatures) {
-    const index = open.findIndex(({ raw }) => isHintOf(hint, raw) && verifyEd25519(raw, given.hash, signature))
-    const [signer] = index < 0 ? [] : open.splice(index, 1)
-    if (!signer) {
-      weighed.allValid = false
-      continue
+    const signer = signers.find(({ raw }) => isHintOf(hint, raw) && verifyEd25519(raw, given.hash, signature))
+    if (!signer) weighed.allValid = false
+    else if (weighed.signedBy.includes(signer.key)) weighed.repeats += 1
+    else {
+      weighed.weight += signer.weight
+      weighed.signedBy.push(signer.key)
     }
-    weighed.weight += signer.weight
-    weighed.signedBy.push(signer.key)
   }
   return weighed
 }

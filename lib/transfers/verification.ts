@@ -66,9 +66,10 @@ export function checkSignatures(inner: InnerTransaction, account: AccountAuth, a
   const { signers, thresholds } = account
   const enough = Math.max(thresholds.low, thresholds.medium)
   const signatures = signaturesOf(inner)
-  const { weight, allValid } = weighSignatures({ hash: inner.hash, signatures, signers })
+  const { weight, allValid, repeats } = weighSignatures({ hash: inner.hash, signatures, signers })
   if (!allValid) throw sponsorRefused('bad-signature', found)
   if (weight < enough) throw sponsorRefused('too-little-weight', found)
+  if (repeats > 0) throw sponsorRefused('extra-signature', found)
   const withoutLast = weighSignatures({ hash: inner.hash, signatures: signatures.slice(0, -1), signers })
   if (signatures.length > 1 && withoutLast.weight >= enough) throw sponsorRefused('extra-signature', found)
 }

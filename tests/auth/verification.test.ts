@@ -172,10 +172,12 @@ const REFUSED: Record<string, Record<string, Given | Case>> = {
     'no client signature, not funded': { given: fixed([]), auth: UNFUNDED },
     "the server's key as signer of the account": { given: fixed([]), auth: funded({ signers: [ed(server, 10)] }) },
   },
+  'two signatures of one signer': {
+    'the same signature twice': { given: fixed([alice, alice]), auth: twoOfThree },
+  },
   'not of a signer': {
     'a stranger': fixed([bob]),
     'a stranger for an account that is not funded': { given: fixed([bob]), auth: UNFUNDED },
-    'the same signature twice': { given: fixed([alice, alice]), auth: twoOfThree },
     'a signature too many': fixed([alice, dave]),
     'not funded, and a signature too many': { given: fixed([alice, bob]), auth: UNFUNDED },
     'master key off, thresholds 0': { given: good, auth: funded({ thresholds: [0, 0, 0, 0], signers: [ed(bob, 1)] }) },

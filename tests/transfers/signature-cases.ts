@@ -88,7 +88,7 @@ export const SIGNATURE_CASES: readonly SignatureCase[] = [
     account: account(),
     reason: 'bad-signature',
   },
-  { name: 'the same signature twice', envelope: signed(payer, payer), account: account(), reason: 'bad-signature' },
+  { name: 'the same signature twice', envelope: signed(payer, payer), account: account(), reason: 'extra-signature' },
   {
     name: 'a stranger beside the master key',
     envelope: signed(payer, stranger),
@@ -114,7 +114,13 @@ export const SIGNATURE_CASES: readonly SignatureCase[] = [
   { name: 'two of three', envelope: signed(bob, carol), account: twoOfThree },
   { name: 'two of three, the master key among them', envelope: signed(carol, payer), account: twoOfThree },
   { name: 'one of three', envelope: signed(bob), account: twoOfThree, reason: 'too-little-weight' },
-  { name: 'one of three twice', envelope: signed(bob, bob), account: twoOfThree, reason: 'bad-signature' },
+  { name: 'one of three twice', envelope: signed(bob, bob), account: twoOfThree, reason: 'too-little-weight' },
+  {
+    name: 'two of three, one of them twice',
+    envelope: signed(bob, bob, carol),
+    account: twoOfThree,
+    reason: 'extra-signature',
+  },
   {
     name: 'two of three, one of them elsewhere',
     envelope: elsewhere(bob, carol),

@@ -106,13 +106,14 @@ export function checkClientSignatures(settings: Sep10Settings, challenge: Challe
     ? auth
     : { thresholds: { medium: 1 }, signers: [{ key: challenge.account, weight: 1 }] }
   const server = settings.signer.publicKey()
-  const { weight, allValid } = weighSignatures({
+  const { weight, allValid, repeats } = weighSignatures({
     hash: challenge.hash,
     signatures: challenge.clientSignatures,
     // This server signs every challenge, so its signature says nothing about the client.
     signers: signers.filter(({ key }) => key !== server),
   })
   if (!allValid) throw invalidChallenge('it has a signature that is not of a signer of the account')
+  if (repeats > 0) throw invalidChallenge('it has two signatures of one signer')
   if (weight < thresholds.medium) {
     throw invalidChallenge(`its signatures weigh ${weight} of the ${thresholds.medium} that the account requires`)
   }
