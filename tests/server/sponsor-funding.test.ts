@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { fundMeanwhile, fundSponsor } from '#lib/server/sponsor-funding.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
@@ -23,7 +23,7 @@ beforeEach(() => {
 })
 
 /** A sponsor whose balance cannot be read for so many tries, and is `balance` after that. */
-function sponsorAfter(failures: number, balance: bigint, error: Error = new Refusal('unavailable', 'not yet')) {
+function sponsorAfter(failures: number, balance: bigint, error: Error = new LedgerError('unavailable', 'not yet')) {
   let reads = 0
   const readBalance = async () => {
     reads += 1
