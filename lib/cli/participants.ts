@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { prover as standIn } from '#lib/prover/stand-in.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
+import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { EMPTY } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
@@ -16,6 +17,7 @@ const DOCUMENT = z.object({
   passphrase: z.string(),
   contracts: z.object({ token: z.string(), auditor: z.string(), verifier: z.string() }),
   auditor: z.object({ id: z.number() }),
+  archiveUrl: z.string().optional(),
 })
 
 /** A test network with a confidential token, and its friendbot. */
@@ -25,10 +27,15 @@ export interface TestNetwork extends Deployment {
 }
 
 /**
- * Opens the network that the deployment document at `url` describes.
+ * Opens the network that the deployment document at `url` describes, with the archive that it names.
+ * @param archiveUrls in place of that archive
  * @throws ConfigurationError before anything is made there, if its verifier would not take the proofs of this prover
  */
-export async function openTestNetwork(url: string, prover?: Prover): Promise<TestNetwork> {
+export async function openTestNetwork(
+  url: string,
+  prover?: Prover,
+  archiveUrls?: readonly string[],
+): Promise<TestNetwork> {
   const response = await fetch(url)
   if (!response.ok) throw new Error(`${url} answered ${response.status}`)
   const document = DOCUMENT.parse(await response.json())
@@ -40,6 +47,9 @@ export async function openTestNetwork(url: string, prover?: Prover): Promise<Tes
     prover: prover ?? standIn,
     friendbotUrl: document.friendbotUrl,
     auditorId: document.auditor.id,
+    archives: (archiveUrls ?? [document.archiveUrl].filter((named) => named !== undefined)).map((archiveUrl) =>
+      openHttpArchive(archiveUrl, document.contracts.token),
+    ),
   }
   if (prover) await requireSameKeys(network, document.contracts.verifier, prover)
   return network

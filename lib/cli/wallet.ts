@@ -6,6 +6,7 @@ import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import type { Prover } from '#lib/wallet/prover.ts'
 import { runCommand } from './command.ts'
 import { enrol, openTestNetwork, sendAndWait, type TestNetwork } from './participants.ts'
 import { signInWithWallet } from './wallet-session.ts'
@@ -23,6 +24,8 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         takes an amount out into the open, to an account that trusts the asset
 
   --service URL   the payroll service (${environment().PUBLIC_URL})
+  --archive URL   an archive of the token's events, for those that the RPC has dropped (the one in the deployment
+                  document); may be repeated; none: without
   --network URL   the deployment document of the network (http://localhost:${environment().DEVNET_PORT}/deployment.json)
 `
 
@@ -31,6 +34,7 @@ interface Given {
   secret?: string | undefined
   to?: string | undefined
   amount?: string | undefined
+  archive?: string[] | undefined
   service: string
   network: string
 }
@@ -42,19 +46,27 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
   session: async (given) => await signInWithWallet(given.service, signerOf(given)),
   balance: async (given) => {
     const signer = signerOf(given)
-    const network = await openTestNetwork(given.network)
+    const network = await openNetwork(given)
     const { spendable, receiving } = await syncBalance(network, openHolder(signer, network.token))
     return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
   },
   merge: async (given) => {
     const signer = signerOf(given)
-    const network = await openTestNetwork(given.network)
+    const network = await openNetwork(given)
     return await send(network, (await buildMerge(network, signer)).signedXdr)
   },
   transfer: (given) => spending(given, async (network, ...of) => (await buildTransfer(network, ...of)).signedXdr),
   withdraw: (given) =>
     spending(given, async (network, ...of) => send(network, (await buildWithdraw(network, ...of)).signedXdr)),
 }
+
+/** The network of a command, with the archives that it names. */
+const openNetwork = ({ network, archive }: Given, prover?: Prover) =>
+  openTestNetwork(
+    network,
+    prover,
+    archive?.filter((url) => url !== 'none'),
+  )
 
 /**
  * Runs a command that makes a proof. A fault of the configuration is found before the network is asked. Messages about
@@ -63,7 +75,7 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
 async function proving(given: Given, command: (network: TestNetwork) => Promise<string>): Promise<string> {
   const prover = await loadProver(proverSettings(environment()), console.error)
   try {
-    return await command(await openTestNetwork(given.network, announceProofs(prover, 1, console.error)))
+    return await command(await openNetwork(given, announceProofs(prover, 1, console.error)))
   } finally {
     await prover.destroy?.()
   }
@@ -103,6 +115,7 @@ await runCommand({
     secret: { type: 'string' },
     to: { type: 'string' },
     amount: { type: 'string' },
+    archive: { type: 'string', multiple: true },
     service: { type: 'string', default: environment().PUBLIC_URL },
     network: { type: 'string', default: `http://localhost:${environment().DEVNET_PORT}/deployment.json` },
   },

@@ -58,6 +58,8 @@ export interface DevnetOptions {
   readonly historyLedgers?: number
   /** the room in a ledger; testnet's by default */
   readonly limits?: LedgerLimits
+  /** archive of the token's events that the deployment document names, without `/v1` */
+  readonly archiveUrl?: string
   /** answers what is below /idp */
   readonly identity?: (request: IncomingMessage, response: ServerResponse) => void
   /** instead of the keys that follow from the passphrase */
@@ -107,7 +109,8 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     const { ledger, deployment: built } = openNetwork({ ...options, closeMs, memory: Math.max(...lag) }, keys, proofs)
     const rpcUrl = `${url}/rpc`
     const friendbotUrl = `${url}/friendbot`
-    const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built }
+    const archiveUrl = options.archiveUrl && { archiveUrl: options.archiveUrl }
+    const deployment = { network: 'local' as const, rpcUrl, friendbotUrl, passphrase, ...built, ...archiveUrl }
     const { losesAnnouncement, limits = NETWORK_LEDGER_LIMITS } = options
     const core = losesAnnouncement ? openCaptiveCore(ledger, { limits, losesAnnouncement }) : ledger
     const nodes = lag.map((ledgers) => rpcMethods(ledgers > 0 ? lagBehind(core, ledgers) : core, friendbotUrl))

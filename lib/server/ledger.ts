@@ -24,6 +24,7 @@ export async function startLedger(
     lag: configuration.DEVNET_LAG,
     historyLedgers: configuration.DEVNET_HISTORY_LEDGERS,
     passphrase: configuration.DEVNET_PASSPHRASE,
+    archiveUrl: `${configuration.PUBLIC_URL}/api/archive`,
     proofs: configuration.DEVNET_PROOFS,
     identity: (request, response) => void answerIdentity?.(request, response),
   })

@@ -30,9 +30,10 @@ type Viewer = Pick<Holder, 'address'> & { keys: Pick<Holder['keys'], 'vk'> }
 const ROUNDS = 5
 
 /**
- * Rebuilds the balance of an account from its events after `known` (by default from all that the RPC keeps, usually seven
- * days), and checks it against the commitments in the account's entry.
- * @throws WalletError `not-registered`, or `history-incomplete` if the RPC no longer keeps all the events
+ * Rebuilds the balance of an account from its events after `known` (by default from all that the RPC, usually
+ * for seven days, and the deployment's archives keep), and checks it against the commitments in the account's entry.
+ * @throws WalletError `not-registered`, `archive-unavailable`, or `history-incomplete` if neither the
+ *   RPC nor an archive has all the events
  */
 export async function syncBalance(
   deployment: Deployment,
@@ -58,8 +59,15 @@ export async function syncBalance(
   const names = differing.join(' and ')
   throw new WalletError(
     'history-incomplete',
-    `the events do not account for the ${names} balance of ${account.address}`,
+    `the events do not account for the ${names} balance of ${account.address}: ${remedyFor(deployment)}`,
   )
+}
+
+/** What to do about events that are missing. */
+function remedyFor({ archives = [] }: Deployment): string {
+  const names = archives.map(({ name }) => name).join(' and ')
+  if (names) return `${names} withholds some, or holds others. Nothing is lost on the ledger: try another archive`
+  return 'the RPC no longer has all of them. Nothing is lost on the ledger: read the older ones from an archive'
 }
 
 /**

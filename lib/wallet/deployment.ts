@@ -1,4 +1,5 @@
 import type { rpc } from '@stellar/stellar-sdk'
+import type { EventArchive } from './archive.ts'
 import type { RandomSource } from './keys.ts'
 import type { Prover } from './prover.ts'
 
@@ -17,6 +18,8 @@ export interface Deployment extends TokenOnNetwork {
   /** Contract strkey of the registry of auditors that the token was made with. */
   auditor: string
   prover: Prover
+  /** Where events are read that the RPC no longer has; by default nowhere. */
+  archives?: readonly EventArchive[]
   /** By default that of the system. */
   random?: RandomSource
 }

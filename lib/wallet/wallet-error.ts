@@ -14,6 +14,8 @@ export type WalletErrorCode =
   | 'unspendable'
   /** the events do not add up to the account's balance */
   | 'history-incomplete'
+  /** an archive does not respond as one: nothing is read without it */
+  | 'archive-unavailable'
   /** the simulation failed; see `contractError` */
   | 'would-fail'
 

@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { fundMeanwhile, fundSponsor } from '#lib/server/sponsor-funding.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
 
 const keypair = Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(5))

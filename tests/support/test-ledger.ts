@@ -32,12 +32,14 @@ export async function startTestLedger(
     passphrase?: string | undefined
     closeMs?: number | undefined
     lag?: readonly number[] | undefined
+    historyLedgers?: number | undefined
     losesAnnouncement?: DevnetOptions['losesAnnouncement']
   } = {},
 ): Promise<TestLedger> {
   const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0], losesAnnouncement } = given
   const lossy = losesAnnouncement && { losesAnnouncement }
-  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag, ...lossy })
+  const history = given.historyLedgers === undefined ? {} : { historyLedgers: given.historyLedgers }
+  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag, ...lossy, ...history })
   const proxy = await startFaultProxy(devnet.rpcUrl)
   const network = await openTestNetwork(`${devnet.url}/deployment.json`)
   const issuer = Keypair.fromSecret(devnet.issuerSecret)

@@ -28,6 +28,8 @@ export interface TestServiceOptions<Kind extends keyof Ledgers = 'none'> {
   closeMs?: number
   /** for each node behind the RPC of an embedded ledger, asked in turn, by how many ledgers it lags */
   lag?: readonly number[]
+  /** how many ledgers the RPC of an embedded ledger keeps */
+  historyLedgers?: number
   /** on top of the configuration that the other options make; an empty value takes a variable away */
   variables?: Record<string, string>
   /** the clock stands still here, until the test sets it; by default it goes */
@@ -156,11 +158,12 @@ async function startLedger({
   variables,
   closeMs,
   lag,
+  historyLedgers,
 }: TestServiceOptions<keyof Ledgers>): Promise<Ledgers[keyof Ledgers]> {
   const isTestnet = variables?.STELLAR_NETWORK === 'testnet'
   const passphrase = isTestnet ? Networks.TESTNET : variables?.DEVNET_PASSPHRASE
   if (ledger === 'fake') return await startFakeRpc({ ...(passphrase && { passphrase }) })
-  return ledger === 'embedded' ? await startTestLedger({ passphrase, closeMs, lag }) : undefined
+  return ledger === 'embedded' ? await startTestLedger({ passphrase, closeMs, lag, historyLedgers }) : undefined
 }
 
 /** The variables that say where the ledger is. */

@@ -31,7 +31,7 @@ function account(of: Holder) {
     address,
     state,
     see(name: string, addresses: string[], fields: AccountEvent['fields'] = {}) {
-      const event = { name, addresses, fields, transaction: '' }
+      const event = { id: '', name, addresses, fields, transaction: '' }
       state.balance = applyEvent(of, state.balance, event)
     },
     expectBalance(spendable: bigint, receiving: bigint) {

@@ -1,0 +1,45 @@
+import type { Database } from '#lib/db/connection.ts'
+import { readCheckpoint } from './checkpoint.ts'
+import { openArchive, readAccountEvents } from './history.ts'
+
+/** Events per query. */
+const PAGE = 1_000
+
+/** The archive in the service's own database, as the wallet reads one. Behind the head, it is brought up to date first. */
+export function openLocalArchive(context: {
+  database(): Promise<Database>
+  token: string
+  /** ingests what is missing */
+  ingest(): Promise<unknown>
+}) {
+  const { token } = context
+
+  async function open(throughLedger: number) {
+    const db = await context.database()
+    const opened = await openArchive(db, token)
+    if (opened && opened.ingestedThrough >= throughLedger) return { db, archive: opened }
+    await context.ingest()
+    return { db, archive: await openArchive(db, token) }
+  }
+
+  return {
+    name: 'the archive of the service',
+    findStart: async (account: string, atLedger: number): Promise<number | undefined> => {
+      const { db, archive } = await open(atLedger)
+      const checkpoint = archive && (await readCheckpoint(db, archive, account, atLedger))
+      return checkpoint?.anchor?.ledger_seq
+    },
+    readEvents: async (account: string, fromLedger: number | undefined, toLedger: number) => {
+      const { db, archive } = await open(toLedger)
+      if (!archive) return { events: [], complete: false }
+      const range = { fromLedger: fromLedger ?? archive.firstLedger, toLedger, limit: PAGE }
+      const events: Awaited<ReturnType<typeof readAccountEvents>>['events'] = []
+      for (let after: string | undefined; ; ) {
+        const page = await readAccountEvents(db, archive, account, { ...range, after })
+        events.push(...page.events)
+        if (page.cursor === null) return { events, complete: page.complete }
+        after = page.cursor
+      }
+    },
+  }
+}

@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { WalletError } from './wallet-error.ts'
+
+/** An event of the token as an archive keeps it. XDR is base64. */
+export interface ArchivedEvent {
+  /** the RPC's id: ids sort in the order of the ledger */
+  id: string
+  tx_hash: string
+  topics_xdr: string[]
+  data_xdr: string
+}
+
+/** Where the wallet finds the events that an RPC no longer has. */
+export interface EventArchive {
+  /** for messages: a URL, or another name */
+  name: string
+  /**
+   * The ledger at which the replay of an account's balance as of `atLedger` begins: that of its anchor. Undefined if the
+   * archive holds neither a checkpoint nor the registration.
+   * @throws WalletError `archive-unavailable`
+   */
+  findStart(account: string, atLedger: number): Promise<number | undefined>
+  /**
+   * The events of an account from one ledger to another, both included. `complete`: none of them is missing. Without a
+   * first ledger they begin with the archive.
+   * @throws WalletError `archive-unavailable`
+   */
+  readEvents(
+    account: string,
+    fromLedger: number | undefined,
+    toLedger: number,
+  ): Promise<{ events: ArchivedEvent[]; complete: boolean }>
+}
+
+const EVENT = z.object({
+  id: z.string().regex(/^\d{19}-\d{10}$/),
+  ledger_seq: z.int(),
+  tx_hash: z.string(),
+  topics_xdr: z.array(z.string()),
+  data_xdr: z.string(),
+})
+const PAGE = z.object({ events: z.array(EVENT), cursor: z.string().nullable(), complete: z.boolean() })
+const CHECKPOINT = z.object({ event: EVENT.nullable(), anchor: EVENT.nullable(), complete: z.boolean() })
+
+/** Attempts at one page while the archive asks to wait, and the longest wait in seconds. */
+const ATTEMPTS = 20
+const LONGEST_WAIT = 60
+
+/** Milliseconds without a response after which an archive counts as unavailable. */
+const TIMEOUT_MS = 30_000
+
+/**
+ * The archive of a token at `url`, the address before `/v1`: the API of the confidential token's specification.
+ * @param wait resolves after so many milliseconds
+ */
+export function openHttpArchive(
+  url: string,
+  token: string,
+  wait: (ms: number) => Promise<unknown> = (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+): EventArchive {
+  const base = url.replace(/\/+$/, '')
+
+  async function get<Shape extends z.ZodType>(path: string, query: Query, shape: Shape): Promise<z.output<Shape>> {
+    const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
+    const address = `${base}/v1/tokens/${token}${path}?${new URLSearchParams(given)}`
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await fetch(address, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch((cause: unknown) => {
+        throw unavailable(base, 'does not respond', cause)
+      })
+      if (response.status !== 429 || attempt === ATTEMPTS) {
+        if (!response.ok) throw unavailable(base, `responds with status ${response.status}`)
+        const parsed = shape.safeParse(await response.json().catch(() => undefined))
+        if (!parsed.success) throw unavailable(base, 'responds with something else than events', parsed.error)
+        return parsed.data
+      }
+      await wait(Math.min(Number(response.headers.get('retry-after')) || 1, LONGEST_WAIT) * 1_000)
+    }
+  }
+
+  return {
+    name: base,
+    findStart: async (account, atLedger) => {
+      const { anchor } = await get(`/accounts/${account}/checkpoint`, { at_ledger: atLedger }, CHECKPOINT)
+      return anchor?.ledger_seq
+    },
+    readEvents: async (account, fromLedger, toLedger) => {
+      const events: ArchivedEvent[] = []
+      let complete = true
+      for (let cursor: string | undefined; ; ) {
+        const range = { from_ledger: fromLedger, to_ledger: toLedger, cursor }
+        const page = await get(`/accounts/${account}/events`, range, PAGE)
+        const last = events.at(-1)?.id ?? ''
+        if (page.events.some(({ id }, index) => id <= (page.events[index - 1]?.id ?? last))) {
+          throw unavailable(base, 'responds with events out of order')
+        }
+        events.push(...page.events)
+        complete &&= page.complete
+        if (page.cursor === null) return { events, complete }
+        if (cursor !== undefined && page.cursor <= cursor) throw unavailable(base, 'gives the same page again')
+        cursor = page.cursor
+      }
+    },
+  }
+}
+
+type Query = Record<string, string | number | undefined>
+
+const unavailable = (name: string, problem: string, cause?: unknown) =>
+  new WalletError('archive-unavailable', `the archive ${name} ${problem}`, { cause })

@@ -1,0 +1,177 @@
+import { TransactionBuilder } from '@stellar/stellar-sdk'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { ingest } from '#lib/archive/ingest.ts'
+import { openLocalArchive } from '#lib/archive/local.ts'
+import { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
+import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
+import { buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
+import type { Deployment } from '#lib/wallet/deployment.ts'
+import { serveLocally } from '../support/local-server.ts'
+import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
+
+const USDC = 1_0000000n
+/** How many ledgers the RPC keeps. */
+const HISTORY = 300
+
+let service: TestService<'embedded'>
+let employer: SignedInPayer
+let contractor: SignedInPayer
+let archive: EventArchive
+
+beforeAll(async () => {
+  service = await openTestService({
+    ledger: 'embedded',
+    closeMs: 0,
+    historyLedgers: HISTORY,
+    http: true,
+    choresEveryMs: 0,
+  })
+  archive = openHttpArchive(`${service.base}/api/archive`, service.ledger.network.token)
+})
+afterAll(() => service.close())
+
+beforeEach(async () => {
+  await whileLedgersClose(async () => {
+    employer = await service.employ(1_000n * USDC)
+    contractor = await service.employ(0n)
+  })
+})
+
+async function whileLedgersClose<Result>(work: () => Promise<Result>): Promise<Result> {
+  const closing = setInterval(service.ledger.devnet.closeLedger, 20)
+  return await work().finally(() => clearInterval(closing))
+}
+
+async function pay(from: SignedInPayer, to: string, amount: bigint): Promise<void> {
+  const { spendable: opening } = await syncBalance(deployment(archive), from)
+  const { signedXdr } = await buildTransfer(service.ledger.network, from, { to, amount, opening })
+  const posted = await whileLedgersClose(() => service.post(from, { signedXDR: signedXdr }))
+  expect(posted).toMatchObject({ status: 200 })
+}
+
+async function mergeReceived(): Promise<void> {
+  const { network } = service.ledger
+  const { signedXdr } = await buildMerge(network, contractor.signer)
+  const { hash } = await network.rpc.sendTransaction(TransactionBuilder.fromXdr(signedXdr, network.passphrase))
+  await whileLedgersClose(() => network.rpc.pollTransaction(hash, { attempts: 500, sleepStrategy: () => 20 }))
+}
+
+/** Archives everything, then closes ledgers until the RPC has dropped it. */
+async function letTheWindowPass(): Promise<void> {
+  const { archive: own, network } = service.running
+  if (!own) throw new Error('there is no archive')
+  await ingest(own)
+  const { sequence } = await network.server.getLatestLedger()
+  for (let closed = 0; closed <= HISTORY; closed += 1) {
+    service.ledger.devnet.closeLedger()
+    if (closed % 50 === 0) await ingest(own)
+  }
+  await ingest(own)
+  expect((await network.server.getHealth()).oldestLedger).toBeGreaterThan(sequence)
+}
+
+const deployment = (...archives: EventArchive[]): Deployment => ({ ...service.ledger.network, archives })
+
+test('a contractor who opens the wallet too late spends with an archive, and is told what is missing without one', async () => {
+  await pay(employer, contractor.address, 12n * USDC)
+  await mergeReceived()
+  await letTheWindowPass()
+  await expect(syncBalance(deployment(), contractor)).rejects.toMatchObject({
+    code: 'history-incomplete',
+    message: expect.stringMatching(/RPC no longer has all of them. Nothing is lost on the ledger/),
+  })
+  const { spendable } = await syncBalance(deployment(archive), contractor)
+  expect(spendable.value).toBe(12n * USDC)
+  const payment = { to: employer.address, amount: 5n * USDC, opening: spendable }
+  const { signedXdr } = await buildTransfer(service.ledger.network, contractor, payment)
+  const posted = await whileLedgersClose(() => service.post(contractor, { signedXDR: signedXdr }))
+  expect(posted).toMatchObject({ status: 200 })
+  expect((await syncBalance(deployment(archive), contractor)).spendable.value).toBe(7n * USDC)
+})
+
+test('money that was received before the last payment, and never merged, is still there', async () => {
+  await pay(employer, contractor.address, 10n * USDC)
+  await mergeReceived()
+  await pay(employer, contractor.address, 3n * USDC)
+  await pay(employer, contractor.address, 4n * USDC)
+  await pay(contractor, employer.address, 1n * USDC)
+  await letTheWindowPass()
+  const { spendable, receiving } = await syncBalance(deployment(archive), contractor)
+  expect([spendable.value, receiving.value]).toEqual([9n * USDC, 7n * USDC])
+})
+
+test('a balance goes on from its cursor across the window', async () => {
+  await pay(employer, contractor.address, 10n * USDC)
+  const known: SyncedBalance = await syncBalance(deployment(archive), contractor)
+  expect(known.receiving.value).toBe(10n * USDC)
+  await pay(employer, contractor.address, 2n * USDC)
+  await letTheWindowPass()
+  await pay(employer, contractor.address, 1n * USDC)
+  expect((await syncBalance(deployment(archive), contractor, known)).receiving.value).toBe(13n * USDC)
+})
+
+test('the service reads its own archive in the same way', async () => {
+  await pay(employer, contractor.address, 10n * USDC)
+  await letTheWindowPass()
+  const own = service.running.archive
+  if (!own) throw new Error('there is no archive')
+  const local = openLocalArchive({ ...own, ingest: () => ingest(own) })
+  expect((await syncBalance(deployment(local), contractor)).receiving.value).toBe(10n * USDC)
+})
+
+test('an archive is asked for nothing while the RPC has the registration', async () => {
+  const { spendable } = await syncBalance(deployment(failing), employer)
+  expect(spendable.value).toBe(1_000n * USDC)
+})
+
+const failing = openHttpArchive('http://127.0.0.1:1', 'C')
+
+test('an archive that fails, fails the reading, also beside another one', async () => {
+  await letTheWindowPass()
+  await expect(syncBalance(deployment(failing, archive), employer)).rejects.toMatchObject({
+    code: 'archive-unavailable',
+  })
+})
+
+test('a range that is not complete is reported, and the next archive is asked', async () => {
+  await letTheWindowPass()
+  const partial: EventArchive = { ...archive, name: 'https://partial.example', readEvents: async () => NOTHING }
+  const NOTHING = { events: [], complete: false }
+  await expect(syncBalance(deployment(partial), employer)).rejects.toMatchObject({
+    code: 'history-incomplete',
+    message: expect.stringMatching(/^https:\/\/partial.example lacks events/),
+  })
+  expect((await syncBalance(deployment(partial, archive), employer)).spendable.value).toBe(1_000n * USDC)
+})
+
+test('an archive that withholds an event is named', async () => {
+  await pay(employer, contractor.address, 10n * USDC)
+  await letTheWindowPass()
+  const lying: EventArchive = {
+    ...archive,
+    readEvents: async (...range) => {
+      const { events } = await archive.readEvents(...range)
+      return { events: events.slice(0, -1), complete: true }
+    },
+  }
+  await expect(syncBalance(deployment(lying), contractor)).rejects.toMatchObject({
+    code: 'history-incomplete',
+    message: expect.stringContaining(`${archive.name} withholds some`),
+  })
+})
+
+test('an archive that asks to wait is asked again', async () => {
+  const waits: number[] = []
+  let asked = 0
+  const busy = await serveLocally(async (request, response) => {
+    asked += 1
+    if (asked <= 2) return response.writeHead(429, { 'Retry-After': '3' }).end()
+    const answer = await fetch(`${service.base}/api/archive${request.url}`)
+    response.writeHead(answer.status, { 'Content-Type': 'application/json' }).end(await answer.text())
+  })
+  await letTheWindowPass()
+  const patient = openHttpArchive(busy.url, service.ledger.network.token, async (ms) => waits.push(ms))
+  expect((await syncBalance(deployment(patient), employer)).spendable.value).toBe(1_000n * USDC)
+  expect(waits).toEqual([3_000, 3_000])
+  await busy.close()
+})
