@@ -1,6 +1,8 @@
 import { Address, type Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
 import { batchItems } from '#drizzle/schema/relay.ts'
+import { ingest } from '#lib/archive/ingest.ts'
+import { openLocalArchive } from '#lib/archive/local.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -94,7 +96,11 @@ export function openRelay(
     channels: signers.map((signer) => openHolder(signer, rest.token)),
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
-    deployment: askOnce(() => readDeployment(rest.network, rest.token, discreet(prover))),
+    deployment: askOnce(async () => ({
+      ...(await readDeployment(rest.network, rest.token, discreet(prover))),
+      // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
+      archives: [openLocalArchive({ ...rest, ingest: () => ingest(rest) })],
+    })),
   }
 }
 
