@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 
 type Tone = 'good' | 'busy' | 'late' | 'bad' | 'idle' | 'off'
 
-/** The shape, the colour and the word of each status of each kind of record. */
+/** The tone and the word of each status of each kind of record. */
 const SIGNS = {
   transfer: {
     open: ['busy', 'Open'],
@@ -16,7 +16,7 @@ const SIGNS = {
     draft: ['idle', 'Draft'],
     ready: ['idle', 'Ready'],
     started: ['busy', 'Started'],
-    still: ['late', 'Stands still'],
+    stalled: ['late', 'Stalled'],
     completed: ['good', 'Completed'],
     failed: ['bad', 'Failed'],
   },
@@ -37,7 +37,7 @@ const SIGNS = {
   },
   job: {
     running: ['busy', 'Running'],
-    still: ['late', 'Stands still'],
+    stalled: ['late', 'Stalled'],
     completed: ['good', 'Completed'],
     failed: ['bad', 'Failed'],
   },
@@ -60,7 +60,7 @@ const SIGNS = {
 
 type Signs = typeof SIGNS
 
-/** A status in words, with a shape and a colour of its own. */
+/** A status in words, with its own shape and colour. */
 export function Status<Kind extends keyof Signs>({ of, is }: { of: Kind; is: keyof Signs[Kind] & string }) {
   const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
   const [tone, word] = signs[is] ?? (['idle', is] as const)
@@ -76,7 +76,7 @@ const TEXT: Record<Tone, string> = {
   off: 'text-faint',
 }
 
-/** Words with the shape and the colour of a tone. */
+/** Text with the shape and colour of a tone. */
 export function Sign({ tone, children }: { tone: Tone; children: ReactNode }) {
   return (
     <span className={`whitespace-nowrap ${TEXT[tone]}`}>
@@ -86,7 +86,7 @@ export function Sign({ tone, children }: { tone: Tone; children: ReactNode }) {
   )
 }
 
-/** A tick, a half moon, a warning triangle, a cross, a ring, a struck ring: told apart without colour. */
+/** A tick, half moon, warning triangle, cross, ring or struck ring, so that tones differ without colour, too. */
 export function Shape({ tone }: { tone: Tone }) {
   return (
     <svg

@@ -41,7 +41,7 @@ const READY = {
   relay: { ok: true, channels: 3 },
   archive: { ok: true, ingestedThrough: 1_204_331, behind: 0, gaps: 0 },
 }
-const METRICS_EXAMPLE = `# HELP payroll_transfers_total Sponsored transfers whose outcome is known, by outcome.
+const METRICS_EXAMPLE = `# HELP payroll_transfers_total Decided sponsored transfers, by outcome.
 # TYPE payroll_transfers_total counter
 payroll_transfers_total{status="succeeded"} 128
 # HELP payroll_http_requests_total Requests to the interface, by method, route and status, of this process.

@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { errorCodesPage } from '#lib/api/error-codes-page.ts'
 import { configurationPage, environmentExample } from '#lib/config/documentation.ts'
+import { alertRules } from '#lib/dashboard/conditions.ts'
 import { runCommand } from './command.ts'
 
 const USAGE = `npm run docs
 
-Writes what is generated from the code: docs/configuration.md, docs/error-codes.md and .env.example.`
+Writes the generated files: docs/configuration.md, docs/error-codes.md, docs/alerts.yml and .env.example.`
 
 await runCommand({
   usage: USAGE,
@@ -13,6 +14,7 @@ await runCommand({
   run: () => {
     writeFileSync('docs/configuration.md', configurationPage())
     writeFileSync('docs/error-codes.md', errorCodesPage())
+    writeFileSync('docs/alerts.yml', alertRules())
     writeFileSync('.env.example', environmentExample())
   },
 })

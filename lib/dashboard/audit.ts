@@ -10,10 +10,10 @@ import {
 } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { readInParts } from '#lib/db/paging.ts'
+import { contains } from '#lib/db/search.ts'
 import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
-import { containing } from './search.ts'
 
-/** An entry of the audit log. */
 export interface AuditLine {
   sequence: number
   createdAt: Date
@@ -27,14 +27,13 @@ export interface AuditLine {
   detail: AuditDetail
 }
 
-/** The actions that entries can record. */
 export const AUDIT_ACTION_NAMES: readonly AuditAction[] = AUDIT_ACTIONS
 
 export interface AuditFilters extends Pick<ListRequest, 'q' | 'organisation'> {
   action: string
-  /** kind and sub of who acted, as `kind:sub` */
+  /** as `kind:sub` */
   actor: string
-  /** from the beginning of this day (UTC), and until the end of that one; anything that is no date is ignored */
+  /** from the start of this day (UTC) to the end of that day; anything but a date is ignored */
   from: string
   to: string
 }
@@ -52,7 +51,7 @@ const COLUMNS = {
   detail: auditLog.detail,
 }
 
-/** The entries of the audit log, newest first. */
+/** Lists the audit log, newest first. */
 export async function listAudit(db: Database, filters: AuditFilters, page: number): Promise<List<AuditLine>> {
   const condition = conditionOf(filters)
   const [counted] = await db.select({ count: count() }).from(auditLog).where(condition)
@@ -61,17 +60,12 @@ export async function listAudit(db: Database, filters: AuditFilters, page: numbe
   )
 }
 
-/** The entries that the filters find, newest first, in parts of at most `size`: none is skipped while new ones come. */
-export async function* readAudit(db: Database, filters: AuditFilters, size = 1_000): AsyncGenerator<AuditLine[]> {
+/** Reads the entries that match the filters, newest first, in parts of at most `size`. */
+export function readAudit(db: Database, filters: AuditFilters, size = 1_000): AsyncGenerator<AuditLine[]> {
   const condition = conditionOf(filters)
-  let before: number | undefined
-  for (;;) {
-    const older = before === undefined ? undefined : lt(auditLog.sequence, before)
-    const lines = await selectAudit(db, and(condition, older)).limit(size)
-    yield lines
-    before = lines.at(-1)?.sequence
-    if (lines.length < size || before === undefined) return
-  }
+  const read = async (last: AuditLine | undefined) =>
+    await selectAudit(db, and(condition, last && lt(auditLog.sequence, last.sequence))).limit(size)
+  return readInParts(read, size)
 }
 
 function selectAudit(db: Database, condition: SQL | undefined) {
@@ -95,10 +89,10 @@ function conditionOf({ q, organisation, action, actor, from, to }: AuditFilters)
   )
 }
 
-/** Part of an entry, or of the name of its organisation. */
+/** Matches a part of an entry or of its organisation's name. */
 function containingText(q: string): SQL | undefined {
-  const own = containing(q, auditLog.actorSub, auditLog.subjectId, auditLog.action, auditLog.detail)
-  const named = sql`${auditLog.organisation} in (select ${organisations.id} from ${organisations} where ${containing(q, organisations.name)})`
+  const own = contains(q, auditLog.actorSub, auditLog.subjectId, auditLog.action, auditLog.detail)
+  const named = sql`${auditLog.organisation} in (select ${organisations.id} from ${organisations} where ${contains(q, organisations.name)})`
   return own && or(own, named)
 }
 

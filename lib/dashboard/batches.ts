@@ -2,11 +2,11 @@ import { and, asc, count, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { newestFirst } from '#lib/db/paging.ts'
+import { contains } from '#lib/db/search.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { explainTransfer } from './explanation.ts'
 import { countsOf, type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
-import { containing } from './search.ts'
 import {
   envelopeRows,
   firstInnerHash,
@@ -17,8 +17,8 @@ import {
 } from './transfer-rows.ts'
 
 /**
- * When a payout of the batch was last sent, or its transfer settled. It is null for a completed batch, whose transfers are
- * not read. Each transfer is looked up by its key: with a join the database would read the whole table for each batch.
+ * When a payout of the batch was last sent or settled; null for a completed batch, whose transfers are not read. Looks up
+ * each transfer by its key: a join would read the whole table for each batch.
  */
 export const lastProgress =
   sql<Date | null>`case when ${batches.status} <> 'completed' then greatest(${batches.startedAt}, (
@@ -34,14 +34,13 @@ const COLUMNS = {
   progressedAt: lastProgress,
 }
 
-/** A batch and how far it has come. */
 export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
   organisationName: string
-  /** when it was started, or a payout of it last moved; null until then, and when it is completed */
+  /** when it started or a payout last moved; null before that and once it is completed */
   progressedAt: Date | null
 }
 
-/** The batches of all organisations, newest first. */
+/** Lists the batches of all organisations, newest first. */
 export async function listBatches(db: Database, request: ListRequest): Promise<List<BatchLine>> {
   const { q, organisation } = request
   const status = BATCH_STATUSES.find((known) => known === request.status)
@@ -60,15 +59,15 @@ export async function listBatches(db: Database, request: ListRequest): Promise<L
   )
 }
 
-/** Part of the name of a batch or its organisation, or of what a payout in it is known by. */
+/** Matches a part of the batch's or organisation's name, or of the payee, address or hash of one of its payouts. */
 function containingText(db: Database, q: string): SQL | undefined {
-  const own = containing(q, batches.name, organisations.name, batches.id)
+  const own = contains(q, batches.name, organisations.name, batches.id)
   const { name, email } = contractors
   const paying = db
     .select({ batch: payouts.batch })
     .from(payouts)
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
-    .where(containing(q, name, email, payouts.address, payouts.txHash))
+    .where(contains(q, name, email, payouts.address, payouts.txHash))
   return own && or(own, inArray(batches.id, paying))
 }
 
@@ -80,7 +79,7 @@ function selectBatches(db: Database, condition: SQL | undefined) {
     .where(condition)
 }
 
-/** The batches that are being paid, those that have stood still for longest first, and how many there are in all. */
+/** Lists the batches in progress, longest without progress first, with their total number. */
 export async function listMovingBatches(db: Database, limit: number): Promise<{ batches: BatchLine[]; total: number }> {
   const started = eq(batches.status, 'started')
   const [rows, [all]] = await Promise.all([
@@ -112,27 +111,27 @@ const PAYOUT_COLUMNS = {
   outcome: outcomeOf,
 }
 
-/** A payout of a batch, without its amount: that is sealed, and not even read. */
+/** A payout of a batch. Its sealed amount is not even read. */
 export type PayoutLine = Read<typeof payouts.$inferSelect, typeof PAYOUT_COLUMNS> & {
-  /** the hash that the client signed to pay it, and the one on the ledger; null until then */
+  /** the hash of the signed inner transaction, and of the applied one; null until then */
   innerHash: string | null
   ledgerHash: string | null
   contractor: string
   contractorId: string
-  /** the transfer that was last sent to pay it; null until then */
+  /** the last transfer that claimed it */
   transfer: { status: TransferState; createdAt: Date } | null
-  /** the meaning of the error, if there is more to say */
+  /** an explanation of the error; may be empty */
   meaning: string
 }
 
-/** The payouts of a batch, in the order of their instructions. */
+/** Lists the payouts of a batch, in the order of their instructions. */
 export async function listPayoutsOf(db: Database, batch: string, request: ListRequest): Promise<List<PayoutLine>> {
   const { q, status } = request
   const signed = db
     .select({ transfer: envelopeRows.transfer })
     .from(envelopeRows)
-    .where(containing(q, envelopeRows.innerHash, envelopeRows.outerHash))
-  const own = containing(q, contractors.name, contractors.email, payouts.address, payouts.txHash)
+    .where(contains(q, envelopeRows.innerHash, envelopeRows.outerHash))
+  const own = contains(q, contractors.name, contractors.email, payouts.address, payouts.txHash)
   const within = and(eq(payouts.batch, batch), own && or(own, inArray(payouts.transfer, signed)))
   const ofContractor = eq(contractors.id, payouts.contractor)
   const counted = await db

@@ -5,26 +5,26 @@ import { isSeenLately } from '#lib/relay/channels.ts'
 import { transferRows } from './transfer-rows.ts'
 import { countShortages } from './unpaid-items.ts'
 
-/** A channel account of the relay: what it works on, and what keeps it from paying. */
+/** A channel account of a relay. */
 export interface ChannelLine {
   address: string
   problem: ChannelProblem | null
-  /** when a relay last said that it has the channel's key */
+  /** when a relay last announced the channel */
   seenAt: Date
-  /** lately enough for a relay to be running with it */
+  /** seen recently enough to assume that its relay is running */
   isRunning: boolean
-  /** the item that it works on */
+  /** the item that holds it */
   job: string | null
   position: number | null
   status: ItemStatus | null
-  /** the last transfer that paid it: when it was settled, and under which hash; null without one */
+  /** when the last transfer to it settled, and its hash; null without one */
   receivedAt: Date | null
   receivedHash: string | null
-  /** for how many transfers that failed lately it had too little, unless they were paid or a channel was sent more since */
+  /** how many recently failed, still unpaid transfers its balance was too low for; 0 once a channel received more */
   short: number
 }
 
-/** The channels of a token, or of all, by address. */
+/** Lists the channels of one token or all, by address. */
 export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
   const shortages = await countShortages(db, now)
   const { status, recipient, createdAt, settledAt, hash } = transferRows
@@ -61,7 +61,7 @@ export async function listChannels(db: Database, token: string | undefined, now:
   }))
 }
 
-/** The states of a channel. `problem`: a relay runs it, and it cannot pay. `stopped`: no relay runs it. */
+/** `problem`: a relay runs the channel, but it cannot pay. `stopped`: no relay runs it. */
 export const CHANNEL_STATES = ['free', 'building', 'sending', 'problem', 'stopped'] as const
 type ChannelState = (typeof CHANNEL_STATES)[number]
 
@@ -72,20 +72,19 @@ export function channelState({ isRunning, problem, job, status }: ChannelLine): 
   return status === 'taken' ? 'building' : 'sending'
 }
 
-/** The meaning of each problem that a channel can have, and its remedy. */
 export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
-  account: { meaning: 'It has no account on the ledger', remedy: 'Run npm run setup: it makes the account' },
+  account: { meaning: 'It has no account on the ledger', remedy: 'Run npm run setup, which creates the account' },
   registration: {
     meaning: 'It is not registered with the token',
-    remedy: 'Run npm run setup: it registers the account',
+    remedy: 'Run npm run setup, which registers the account',
   },
-  sequence: { meaning: 'Its sequence number has run out', remedy: 'Replace its seed in CHANNEL_SEEDS' },
+  sequence: { meaning: 'Its sequence numbers are used up', remedy: 'Replace its seed in CHANNEL_SEEDS' },
   balance: {
-    meaning: 'It owns nothing',
+    meaning: 'Its balance is zero',
     remedy: 'Send a confidential transfer to its address, or run npm run setup',
   },
   history: {
-    meaning: 'Its balance cannot be read back from the ledger',
-    remedy: 'The RPC keeps too little history: name one that reaches further back in STELLAR_RPC_URL',
+    meaning: 'Its balance cannot be recovered from the ledger',
+    remedy: 'The RPC keeps too little history: set STELLAR_RPC_URL to one that keeps more',
   },
 }

@@ -2,8 +2,8 @@ import { and, count, eq, isNull, sql } from 'drizzle-orm'
 import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { newestFirst } from '#lib/db/paging.ts'
+import { contains } from '#lib/db/search.ts'
 import { countsOf, type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
-import { containing } from './search.ts'
 
 const COLUMNS = {
   id: contractors.id,
@@ -23,7 +23,7 @@ const COLUMNS = {
   createdAt: contractors.createdAt,
 }
 
-/** A contractor as the operator sees it: no rate, which would tell what the contractor is paid. */
+/** A contractor without its rate, which would reveal its pay to the operator. */
 export interface ContractorLine {
   id: string
   name: string
@@ -32,17 +32,17 @@ export interface ContractorLine {
   status: ContractorStatus
   email: string | null
   address: string | null
-  /** the address had a viewing key on the ledger when it was last looked up */
+  /** at the last look-up of its address */
   isRegistered: boolean
-  /** a user accepted the invite */
+  /** whether a user has accepted the invite */
   isLinked: boolean
-  /** when the invite that was sent last expires; null where none was sent */
+  /** when the latest invite expires; null if none was sent */
   invitedUntil: Date | null
   lastPaidAt: Date | null
   createdAt: Date
 }
 
-/** The contractors of all organisations, newest first. */
+/** Lists the contractors of all organisations, newest first. */
 export async function listContractors(db: Database, request: ListRequest): Promise<List<ContractorLine>> {
   const { q, organisation } = request
   const status = CONTRACTOR_STATUSES.find((known) => known === request.status)
@@ -50,7 +50,7 @@ export async function listContractors(db: Database, request: ListRequest): Promi
   const within = and(
     isNull(contractors.deletedAt),
     ofOrganisation(contractors.organisation, organisation),
-    containing(q, contractors.name, contractors.email, contractors.address, organisations.name),
+    contains(q, contractors.name, contractors.email, contractors.address, organisations.name),
   )
   const counted = await db
     .select({ value: contractors.status, count: count() })
@@ -70,7 +70,7 @@ export async function listContractors(db: Database, request: ListRequest): Promi
   )
 }
 
-/** The name of a contractor, removed or not. */
+/** Finds the name of a contractor, even a removed one. */
 export async function findContractorName(db: Database, id: string): Promise<string | undefined> {
   const [found] = await db
     .select({ name: contractors.name })

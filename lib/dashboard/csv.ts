@@ -5,7 +5,7 @@
  */
 const FORMULA = /^\s*[=+\-@＝＋－＠\t\r\p{DI}]/u
 
-/** One field of a CSV file (RFC 4180), neutralised. */
+/** Encodes a field (RFC 4180) so that no spreadsheet runs it as a formula. */
 export function csvField(value: string | number | boolean | Date | null | undefined): string {
   if (value === null || value === undefined) return ''
   const text = value instanceof Date ? value.toISOString() : String(value)
@@ -15,10 +15,9 @@ export function csvField(value: string | number | boolean | Date | null | undefi
 
 export type CsvValue = Parameters<typeof csvField>[0]
 
-/** One record of a CSV file. */
 export const csvRecord = (values: readonly CsvValue[]): string => `${values.map(csvField).join(',')}\r\n`
 
-/** A CSV file that is written while it is read from the database, so that its size does not matter. */
+/** Streams a CSV file while its rows are read, so its size does not matter. */
 export function csvStream(head: readonly string[], parts: AsyncIterable<readonly CsvValue[][]>): ReadableStream {
   const iterator = parts[Symbol.asyncIterator]()
   const encoder = new TextEncoder()

@@ -1,7 +1,7 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 
-/** The meaning, for an operator, of the errors of the confidential token that a transfer may meet (interface 0.8.0). */
+/** The confidential token's errors that a transfer can cause (interface 0.8.0), explained for an operator. */
 const CONTRACT_ERRORS: Record<number, string> = {
   3501: 'sender or recipient is not registered',
   [STALE_PROOF]: 'the proof does not fit the sender’s balance',
@@ -10,23 +10,23 @@ const CONTRACT_ERRORS: Record<number, string> = {
 }
 
 const RESULT_CODES: Record<string, string> = {
-  txFailed: 'the call ran out of what it had declared, or failed without a contract error',
-  txBadSeq: 'the sequence number is not the next one: another transaction of the account was first',
-  txBadAuth: 'a signature does not hold on the ledger',
-  txInsufficientFee: 'the network asked for a higher fee',
-  txInsufficientBalance: 'an account could not pay',
-  txTooLate: 'it came after its maxTime',
-  txSorobanInvalid: 'the declared resources are not valid',
+  txFailed: 'the call exceeded its declared resources, or failed without a contract error',
+  txBadSeq: 'the sequence number is not the next one: another transaction of the account was applied first',
+  txBadAuth: 'a signature is not valid on the ledger',
+  txInsufficientFee: 'the network required a higher fee',
+  txInsufficientBalance: 'an account’s balance is too low',
+  txTooLate: 'it arrived after its maxTime',
+  txSorobanInvalid: 'the declared resources are invalid',
 }
 
-/** Why a transfer is where it is, in words; empty where there is nothing to explain. */
+/** Explains a transfer's status; empty if there is nothing to explain. */
 export function explainTransfer(transfer: {
   status: TransferStatus
   resultCode: string | null
   contractError: number | null
-  /** the code with which the network refused to take it */
+  /** the code with which the network refused the envelope */
   refusalCode: string | null
-  /** long before its maxTime: its sequence number was used by something else */
+  /** long before its maxTime: another transaction used its sequence number */
   endedEarly: boolean
 }): string {
   const { status, resultCode, contractError, refusalCode, endedEarly } = transfer
@@ -35,19 +35,19 @@ export function explainTransfer(transfer: {
     const why = refusalCode === null ? '' : `the network refused it: ${inWords(refusalCode)}; `
     return endedEarly
       ? `${why}another transaction of the account used its sequence number, and nothing was paid`
-      : `${why}it expired before it reached the ledger, and nothing was paid`
+      : `${why}it expired before a ledger included it, and nothing was paid`
   }
-  if (status === 'unknown') return 'no history is left that tells whether it was paid'
+  if (status === 'unknown') return 'the RPC no longer has the history that shows whether it was paid'
   return explainResult({ resultCode, contractError })
 }
 
-/** The employer's remedy for a transfer that failed, beyond sending it again; empty if there is none. */
+/** What the employer must do besides resending a failed transfer; empty if nothing. */
 export function adviseOn({ contractError }: { contractError: number | null }): string {
   if (contractError !== STALE_PROOF) return ''
-  return ', with a new proof for each. Should that fail in the same way, the application makes wrong proofs, and only its developer can mend that'
+  return ', with a new proof for each. If that fails in the same way, the application generates wrong proofs, and its developer has to fix that'
 }
 
-/** The meaning of the ledger's own words for a failure; empty if it gave none. */
+/** Explains a result or contract error; empty without either. */
 export function explainResult({
   resultCode,
   contractError,

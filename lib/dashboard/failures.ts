@@ -2,17 +2,18 @@ import { and, count, desc, eq, gt, gte, inArray, isNull, lte, sql } from 'drizzl
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { type Attention, NAMES_SHOWN, TOLD_FOR_MS } from './attention.ts'
+import { type Attention, LISTED_FOR_MS, NAMES_SHOWN } from './attention.ts'
+import { CONDITIONS } from './conditions.ts'
 import { adviseOn, explainTransfer } from './explanation.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 import { isShort, isUnpaid } from './unpaid-items.ts'
 import { findUserOrganisations } from './users.ts'
 
-const MOST = 20
+const LIMIT = 20
 
 /**
- * The batches whose payouts failed lately, at most 20, and how many other batches have failed payouts. With `only`, the id
- * of a batch, it is listed alone, and no others are counted.
+ * Lists at most 20 batches with recently failed payouts, and counts the other batches with failed payouts.
+ * @param only the id of a batch to list alone, however old its failures are
  */
 export async function listFailedBatches(
   db: Database,
@@ -44,21 +45,21 @@ export async function listFailedBatches(
       .leftJoin(transferRows, paysPayout)
       .where(and(lte(failures.place, NAMES_SHOWN), only ? undefined : sql`${failures.last} >= ${recent(now)}`))
       .orderBy(desc(failures.last), batches.id, failures.place)
-      .limit(MOST * NAMES_SHOWN),
+      .limit(LIMIT * NAMES_SHOWN),
     only ? [] : db.select({ count: count() }).from(batches).where(gt(batches.failedCount, 0)),
   ])
-  const grouped = [...Map.groupBy(rows, ({ id }) => id).values()]
-  const items = grouped.slice(0, MOST).flatMap((named): Attention[] => {
-    const [newest] = named
+  const byBatch = [...Map.groupBy(rows, ({ id }) => id).values()]
+  const items = byBatch.slice(0, LIMIT).flatMap((failed): Attention[] => {
+    const [newest] = failed
     if (!newest) return []
     const meaning = newest.outcome ? explainTransfer(newest.outcome) : ''
     return [
       {
+        ...CONDITIONS.payoutsFailed.notice,
         key: `failed ${newest.id}`,
-        level: 'bad',
         since: newest.first,
         ...(only === undefined && {
-          until: { event: 'each is sent again or canceled', at: new Date(newest.last.getTime() + TOLD_FOR_MS) },
+          until: { event: 'each is resent or canceled', at: new Date(newest.last.getTime() + LISTED_FOR_MS) },
         }),
         what: `${newest.failedCount} of ${counted(newest.payoutCount, 'payout', 'payouts')} of a batch failed`,
         why: meaning || (newest.error ?? ''),
@@ -66,7 +67,7 @@ export async function listFailedBatches(
         actor: 'employer',
         organisation: { id: newest.organisation, name: newest.organisationName },
         batch: { id: newest.id, name: newest.name },
-        contractors: named.map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
+        contractors: failed.map((failure) => ({ id: failure.contractor, name: failure.contractorName })),
         moreContractors: Math.max(0, newest.failedCount - NAMES_SHOWN),
         page: `/batches/${newest.id}?status=failed`,
       },
@@ -75,20 +76,17 @@ export async function listFailedBatches(
   return { items, others: Math.max(0, (all?.count ?? 0) - items.length) }
 }
 
-/**
- * The failed payouts of every batch, or of the batch `only`, with their place in it, newest first, and the times of its
- * first and its last failure.
- */
+/** Selects failed payouts with their rank in the batch, newest first, and the batch's first and last failure. */
 function failuresOf(db: Database, only: string | undefined) {
   const { id, batch, status, createdAt, sequence } = payouts
   const failedAt = sql`coalesce(${transferRows.settledAt}, ${createdAt})`
-  const placed = sql`row_number() over (partition by ${batch} order by ${failedAt} desc, ${sequence})`
+  const rank = sql`row_number() over (partition by ${batch} order by ${failedAt} desc, ${sequence})`
   return db
     .select({
       payout: id,
       first: sql`min(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('first'),
       last: sql`max(${failedAt}) over (partition by ${batch})`.mapWith(createdAt).as('last'),
-      place: placed.mapWith(Number).as('place'),
+      place: rank.mapWith(Number).as('place'),
     })
     .from(batches)
     .innerJoin(payouts, and(eq(batch, batches.id), eq(status, 'failed')))
@@ -97,38 +95,38 @@ function failuresOf(db: Database, only: string | undefined) {
     .as('failures')
 }
 
-const FAILURES_SHOWN = 'The application shows what failed, and'
+const FAILURES_SHOWN = 'The application shows what failed and'
 
 const FAILED = {
   actor: 'employer',
-  remedy: `${FAILURES_SHOWN} can start a new job with that alone.`,
+  remedy: `${FAILURES_SHOWN} can start a new job for only that.`,
 } as const
 
 const UNKNOWN = {
   actor: 'operator',
   remedy:
-    'Look for the hash of what is unknown on an explorer of the network, and tell the employer, who pays again only what was not paid.',
+    'Look up the unknown hashes in an explorer of the network, and tell the employer, who then pays only what was not paid.',
 } as const
 
 const FILLED = {
   actor: 'employer',
-  remedy: `${FAILURES_SHOWN} can start a new job with that alone. The channel accounts have been sent more USDC since then (see Jobs).`,
+  remedy: `${FAILURES_SHOWN} can start a new job for only that. The channels have received more USDC since then (see Jobs).`,
 } as const
 
 const SHORT = {
   actor: 'operator',
   remedy:
-    'Send more USDC to the channels of the relay: the page of jobs says to which, and how. Then ask the employer to start a new job with what failed.',
+    'Send more USDC to the relay’s channels: the Jobs page shows which, and how. Then ask the employer to start a new job for what failed.',
 } as const
 
-/** The jobs of the relay that failed lately, unless later transfers have paid all that failed in them. */
+/** Lists the relay jobs that failed recently, except those whose failed items were all paid by later transfers. */
 export async function listFailedJobs(db: Database, now: Date): Promise<Attention[]> {
   const jobs = await db
     .select({
       id: batchJobs.id,
       kind: batchJobs.userKind,
       sub: batchJobs.userSub,
-      // The error of a job names the item by its place from 0, and the pages count from 1.
+      // A job's own error counts items from 0, and the pages count from 1.
       error: sql<string | null>`coalesce(min(${batchItems.error}), ${batchJobs.error})`,
       endedAt: batchJobs.endedAt,
       failed: sql`count(*) filter (where ${isUnpaid})`.mapWith(Number),
@@ -139,11 +137,11 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
     })
     .from(batchJobs)
     .innerJoin(batchItems, eq(batchItems.job, batchJobs.id))
-    .where(and(eq(batchJobs.status, 'failed'), gte(batchJobs.endedAt, new Date(now.getTime() - TOLD_FOR_MS))))
+    .where(and(eq(batchJobs.status, 'failed'), gte(batchJobs.endedAt, new Date(now.getTime() - LISTED_FOR_MS))))
     .groupBy(batchJobs.id)
     .having(sql`bool_or(${isUnpaid})`)
     .orderBy(sql`${batchJobs.endedAt} desc`)
-    .limit(MOST)
+    .limit(LIMIT)
   const users = await findUserOrganisations(db, jobs)
   const unpaid = await findUnpaid(
     db,
@@ -153,14 +151,14 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
     const organisation = users.get(`${kind}:${sub}`)
     const contractors = (unpaid.get(id) ?? []).filter((one) => one.organisation === organisation?.id)
     return {
+      ...CONDITIONS.jobFailed.notice,
       key: `job ${id}`,
-      level: 'bad',
       since: endedAt ?? undefined,
       what: `${failed} of ${counted(all, 'transfer', 'transfers')} of a relay job failed`,
-      why: wasShort ? 'no channel account of the relay had enough USDC for it' : (error ?? ''),
+      why: wasShort ? 'no channel of the relay had enough USDC' : (error ?? ''),
       ...(isUnknown ? UNKNOWN : isShort ? SHORT : wasShort ? FILLED : FAILED),
       ...(endedAt && {
-        until: { event: 'later transfers pay the same people', at: new Date(endedAt.getTime() + TOLD_FOR_MS) },
+        until: { event: 'later transfers pay the same people', at: new Date(endedAt.getTime() + LISTED_FOR_MS) },
       }),
       ...(organisation && { organisation }),
       contractors: contractors.slice(0, NAMES_SHOWN),
@@ -170,7 +168,7 @@ export async function listFailedJobs(db: Database, now: Date): Promise<Attention
   })
 }
 
-/** The contractors, of any organisation, whose addresses the unpaid items of these jobs were meant for, by job. */
+/** Finds the contractors, of any organisation, with the recipients' addresses of unpaid items, by job. */
 async function findUnpaid(db: Database, jobs: readonly string[]) {
   if (jobs.length === 0) return new Map<string, never>()
   const rows = await db
@@ -187,6 +185,6 @@ async function findUnpaid(db: Database, jobs: readonly string[]) {
   return Map.groupBy(rows, ({ job }) => job)
 }
 
-const recent = (now: Date) => sql`${new Date(now.getTime() - TOLD_FOR_MS).toISOString()}::timestamptz`
+const recent = (now: Date) => sql`${new Date(now.getTime() - LISTED_FOR_MS).toISOString()}::timestamptz`
 
 const counted = (number: number, one: string, many: string) => `${number} ${number === 1 ? one : many}`

@@ -2,8 +2,8 @@ import { and, count, desc, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs, JOB_STATUSES } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { contains } from '#lib/db/search.ts'
 import { countsOf, type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
-import { containing } from './search.ts'
 import { paidLater } from './unpaid-items.ts'
 
 const JOB_COLUMNS = {
@@ -34,29 +34,29 @@ const ITEM_COLUMNS = {
   paidLater,
 }
 
-/** A transfer of a job; its amount is sealed to the relay, and not even read. */
+/** An item of a job. Its sealed amount is not even read. */
 export type ItemLine = Read<typeof batchItems.$inferSelect, typeof ITEM_COLUMNS> & {
-  /** the hash with which it was paid after it had failed */
+  /** the hash of a later transfer that paid it after it had failed */
   paidLater: string | null
 }
 
-/** A job of the relay and its transfers, in order. */
+/** A relay job with its items in order. */
 export type JobLine = Read<typeof batchJobs.$inferSelect, typeof JOB_COLUMNS> & {
   userEmail: string | null
   organisation: string | null
   organisationName: string | null
   items: ItemLine[]
-  /** when an item of it last moved */
+  /** when one of its items last moved */
   progressedAt: Date
 }
 
-/** Jobs are long: fewer of them make a page. */
+/** Fewer than other records, since a job shows its items. */
 const JOBS_ON_A_PAGE = 20
 
-/** The jobs of all users, newest first. A search finds a job, its user, and what its transfers are known by. */
+/** Lists all jobs, newest first. A search matches a job, its user, and its items' payees, channels and hashes. */
 export async function listJobs(db: Database, request: ListRequest): Promise<List<JobLine>> {
   const status = JOB_STATUSES.find((known) => known === request.status)
-  const within = and(ofUsersOf(db, request.organisation), found(db, request.q))
+  const within = and(ofUsersOf(db, request.organisation), containingText(db, request.q))
   const counted = await db
     .select({ value: batchJobs.status, count: count() })
     .from(batchJobs)
@@ -86,10 +86,10 @@ export async function listJobs(db: Database, request: ListRequest): Promise<List
 }
 
 function withItems(job: Omit<JobLine, 'items' | 'progressedAt'>, items: ItemLine[]): JobLine {
-  const moves = items.flatMap(({ queuedAt, sentAt, settledAt }) =>
+  const times = items.flatMap(({ queuedAt, sentAt, settledAt }) =>
     [queuedAt, sentAt, settledAt].filter((at) => at !== null),
   )
-  const progressedAt = moves.reduce((last, at) => (at > last ? at : last), job.createdAt)
+  const progressedAt = times.reduce((last, at) => (at > last ? at : last), job.createdAt)
   return { ...job, items, progressedAt }
 }
 
@@ -102,23 +102,23 @@ function ofUsersOf(db: Database, organisation: string): SQL | undefined {
   return sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`
 }
 
-function found(db: Database, q: string): SQL | undefined {
-  const own = containing(q, batchJobs.id, batchJobs.userSub)
+function containingText(db: Database, q: string): SQL | undefined {
+  const own = contains(q, batchJobs.id, batchJobs.userSub)
   if (!own) return undefined
   const { job, recipient, channel, innerHash, hash } = batchItems
   const paid = db
     .select({ address: contractors.address })
     .from(contractors)
-    .where(containing(q, contractors.name, contractors.email))
+    .where(contains(q, contractors.name, contractors.email))
   const items = db
     .select({ job })
     .from(batchItems)
-    .where(or(containing(q, recipient, channel, innerHash, hash), inArray(recipient, paid)))
+    .where(or(contains(q, recipient, channel, innerHash, hash), inArray(recipient, paid)))
   const users = db
     .select({ kind: identities.kind, sub: identities.sub })
     .from(identities)
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
-    .where(containing(q, organisations.name, identities.email))
+    .where(contains(q, organisations.name, identities.email))
   return or(own, inArray(batchJobs.id, items), sql`(${batchJobs.userKind}, ${batchJobs.userSub}) in ${users}`)
 }
 

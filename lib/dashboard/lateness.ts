@@ -1,45 +1,36 @@
 import type { BatchStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
 import type { JobStatus } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import { BATCH_STALLED_AFTER_SECONDS, JOB_STALLED_AFTER_SECONDS, TRANSFER_OVERDUE_AFTER_SECONDS } from './conditions.ts'
 
-/** A batch of which nothing has moved for so long stands still (ms). */
-const BATCH_STILL_AFTER_MS = 30 * 60_000
-
-/** A job of which no item has moved for so long stands still (ms). */
-const JOB_STILL_AFTER_MS = 10 * 60_000
-
-/** The longest maxTime of a transfer is 330 s: an older one should have been decided (ms). */
-const TRANSFER_OVERDUE_AFTER_MS = 6 * 60_000
-
-/** The reason for which an overdue transfer waits. */
+/** Why an overdue transfer is still open. */
 export const WHY_OVERDUE =
-  'it should have been settled within 6 minutes, and the Stellar RPC has not said whether it was paid'
+  'it should have settled within 6 minutes, and the Stellar RPC has not reported whether it was paid'
 
-/**
- * A batch or job that last moved before its limit stands still. A transfer that was recorded before its limit is
- * overdue.
- */
-export const batchLimit = (now: Date) => new Date(now.getTime() - BATCH_STILL_AFTER_MS)
-export const jobLimit = (now: Date) => new Date(now.getTime() - JOB_STILL_AFTER_MS)
-export const transferLimit = (now: Date) => new Date(now.getTime() - TRANSFER_OVERDUE_AFTER_MS)
+const before = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
 
-/** How a batch stands: its status, unless it is under way and stands still. */
+/** A batch or job whose last progress is earlier has stalled. A transfer recorded earlier is overdue. */
+export const batchLimit = (now: Date) => before(now, BATCH_STALLED_AFTER_SECONDS)
+export const jobLimit = (now: Date) => before(now, JOB_STALLED_AFTER_SECONDS)
+export const transferLimit = (now: Date) => before(now, TRANSFER_OVERDUE_AFTER_SECONDS)
+
+/** A batch's status, or `stalled`. */
 export function batchState(batch: { status: BatchStatus; progressedAt: Date | null }, now: Date) {
   const { status, progressedAt } = batch
-  return status === 'started' && progressedAt !== null && progressedAt < batchLimit(now) ? 'still' : status
+  return status === 'started' && progressedAt !== null && progressedAt < batchLimit(now) ? 'stalled' : status
 }
 
-/** How a job stands, by the last move of any of its items. */
+/** A job's status, or `stalled`, by the last move of its items. */
 export function jobState(job: { status: JobStatus; progressedAt: Date }, now: Date) {
-  return job.status === 'running' && job.progressedAt < jobLimit(now) ? 'still' : job.status
+  return job.status === 'running' && job.progressedAt < jobLimit(now) ? 'stalled' : job.status
 }
 
-/** How a transfer stands: open for longer than one can be valid, it is overdue. */
+/** A transfer's status, or `overdue` if it has been open for longer than an envelope can be valid. */
 export function transferState({ status, createdAt }: { status: TransferStatus; createdAt: Date }, now: Date) {
   return status === 'open' && createdAt < transferLimit(now) ? 'overdue' : status
 }
 
-/** How a payout stands: it waits for its transfer, and is overdue with it. */
+/** A payout's status, or `overdue` together with its transfer. */
 export function payoutState(
   payout: { status: PayoutStatus; transfer: Parameters<typeof transferState>[0] | null },
   now: Date,

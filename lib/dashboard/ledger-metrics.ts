@@ -7,7 +7,7 @@ export type LedgerReader = Pick<Network, 'call'>
 const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime: z.coerce.number().int() })
 
 /**
- * How far the RPC has followed the network.
+ * Returns the RPC's latest ledger and its age.
  * @throws LedgerError `unavailable`
  */
 export async function ledgerFamilies(network: LedgerReader, now: Date): Promise<Family[]> {
@@ -16,13 +16,13 @@ export async function ledgerFamilies(network: LedgerReader, now: Date): Promise<
   return [
     {
       name: 'payroll_rpc_latest_ledger',
-      help: 'The last ledger that the RPC knows.',
+      help: 'The latest ledger of the RPC.',
       type: 'gauge',
       samples: [{ labels: {}, value: latestLedger }],
     },
     {
       name: 'payroll_rpc_lag_seconds',
-      help: 'How long ago the last ledger that the RPC knows was closed.',
+      help: 'The time since the latest ledger of the RPC closed.',
       type: 'gauge',
       samples: [{ labels: {}, value: lag }],
     },

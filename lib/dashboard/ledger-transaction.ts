@@ -3,15 +3,15 @@ import { z } from 'zod'
 import type { Network } from '#lib/stellar/network.ts'
 import { contractErrorOf, decodeResult, resultCodeOf } from '#lib/stellar/transaction.ts'
 
-/** A transaction as it stands on the ledger. No argument but addresses is shown: the rest is the client's proof. */
+/** A transaction as a ledger included it. Shows only address arguments: the others are the client's proof. */
 export interface LedgerTransaction {
   succeeded: boolean
   ledger: number
   closedAt: Date
   /** the account whose sequence number it uses */
   source: string
-  /** the account that pays the fee, and how much, in stroops */
   feeSource: string
+  /** in stroops */
   feeCharged: bigint
   resultCode: string
   contractError: number | null
@@ -20,9 +20,9 @@ export interface LedgerTransaction {
 }
 
 interface LedgerOperation {
-  /** the type of the operation, as the network names it */
+  /** the XDR name of the operation */
   type: string
-  /** only for a contract call: the addresses are its arguments of that type */
+  /** of a contract call, with its address arguments */
   call?: { contract: string; name: string; addresses: string[] }
 }
 
@@ -39,7 +39,7 @@ const FOUND = z.discriminatedUnion('status', [
 ])
 
 /**
- * The transaction of `hash`, or the oldest ledger that the RPC still knows if it does not know the transaction.
+ * Reads a transaction, or returns the oldest ledger of the RPC if the response is NOT_FOUND.
  * @throws LedgerError `unavailable`
  */
 export async function readLedgerTransaction(

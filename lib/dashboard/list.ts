@@ -4,7 +4,7 @@ import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 
-/** The filters that every list of the dashboard has. An empty string filters nothing. */
+/** The filters of every list on the dashboard. An empty string filters nothing. */
 export interface ListRequest {
   /** part of a name, an email, an address or a hash */
   q: string
@@ -15,24 +15,23 @@ export interface ListRequest {
   page: number
 }
 
-/** The fields of a table's row that are among the columns read. */
+/** The fields of a table's row that a query selects. */
 export type Read<Row, Columns> = Pick<Row, keyof Row & keyof Columns>
 
 /** One page of a list. */
 export interface List<Row> {
   rows: Row[]
-  /** how many records each status has, under the same search and filters; '' counts them all */
+  /** the matching records by status; '' counts all */
   counts: ReadonlyMap<string, number>
-  /** how many records the list has, on all its pages */
+  /** the number of records on all pages */
   total: number
   page: number
   pages: number
 }
 
-/** How many records a page lists. */
 export const PAGE_SIZE = 50
 
-/** A page beyond the end shows the last one: records may have gone since the link was made. */
+/** Reads a page, or the last one if the page no longer exists. */
 export async function readPage<Row>(
   counts: ReadonlyMap<string, number>,
   { status, page }: Pick<ListRequest, 'status' | 'page'>,
@@ -46,13 +45,13 @@ export async function readPage<Row>(
   return { rows, counts, total, page: shown, pages }
 }
 
-/** Counts by status, with the sum of all under ''. */
+/** Counts by status, with the sum under ''. */
 export function countsOf(rows: readonly { value: string; count: number }[]): Map<string, number> {
   const all = rows.reduce((sum, { count }) => sum + count, 0)
   return new Map([['', all], ...rows.map(({ value, count }) => [value, count] as const)])
 }
 
-/** The condition that `column` holds this organisation; an id of another shape is that of no organisation. */
+/** The condition for an organisation's records. Text that is not an id matches nothing. */
 export function ofOrganisation(column: AnyPgColumn, organisation: string): SQL | undefined {
   if (organisation === '') return undefined
   return isId(organisation) ? eq(column, organisation) : sql`false`

@@ -2,14 +2,14 @@ import { and, count, desc, eq, max, or, sql } from 'drizzle-orm'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { contains } from '#lib/db/search.ts'
 import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
 import { batchLimit } from './lateness.ts'
 import { type List, type ListRequest, readPage } from './list.ts'
-import { containing } from './search.ts'
 import { findUsers } from './users.ts'
 
-/** An organisation and how much it has. */
+/** An organisation with the numbers of its records. */
 export interface OrganisationLine {
   id: string
   name: string
@@ -17,14 +17,14 @@ export interface OrganisationLine {
   users: OrganisationUser[]
   contractors: number
   batches: number
-  /** batches that are being paid, and how many of them stand still */
+  /** batches in progress, and how many of them have stalled */
   started: number
-  still: number
-  /** by a payout or by a transfer of the relay */
+  stalled: number
+  /** by a payout or a relay job */
   lastPaidAt: Date | null
 }
 
-/** All organisations, newest first. */
+/** Lists all organisations, newest first. */
 export async function listOrganisations(
   db: Database,
   { q, page }: Pick<ListRequest, 'q' | 'page'>,
@@ -33,8 +33,8 @@ export async function listOrganisations(
   const ofUser = db
     .select({ id: identities.organisation })
     .from(identities)
-    .where(containing(q, identities.email, identities.sub))
-  const own = containing(q, organisations.name, organisations.id)
+    .where(contains(q, identities.email, identities.sub))
+  const own = contains(q, organisations.name, organisations.id)
   const within = own && or(own, sql`${organisations.id} in ${ofUser}`)
   const [counted] = await db.select({ count: count() }).from(organisations).where(within)
   return await readPage(new Map([['', counted?.count ?? 0]]), { status: '', page }, async ({ limit, offset }) => {
@@ -46,7 +46,7 @@ export async function listOrganisations(
       .limit(limit)
       .offset(offset)
     const ids = shown.map(({ id }) => id)
-    const [users, staff, work, relayed] = await Promise.all([
+    const [users, staff, work, relayPayments] = await Promise.all([
       findUsers(db, ids),
       contractorsOf(db, ids),
       batchesOf(db, ids, now),
@@ -56,10 +56,10 @@ export async function listOrganisations(
       ...organisation,
       users: users.get(organisation.id) ?? [],
       contractors: staff.get(organisation.id)?.count ?? 0,
-      lastPaidAt: latest(staff.get(organisation.id)?.lastPaidAt, relayed.get(organisation.id)),
+      lastPaidAt: latest(staff.get(organisation.id)?.lastPaidAt, relayPayments.get(organisation.id)),
       batches: work.get(organisation.id)?.count ?? 0,
       started: work.get(organisation.id)?.started ?? 0,
-      still: work.get(organisation.id)?.still ?? 0,
+      stalled: work.get(organisation.id)?.stalled ?? 0,
     }))
   })
 }
@@ -75,13 +75,13 @@ async function contractorsOf(db: Database, ids: string[]) {
 
 async function batchesOf(db: Database, ids: string[], now: Date) {
   const isStarted = eq(batches.status, 'started')
-  const isStill = sql`${lastProgress} < ${batchLimit(now).toISOString()}::timestamptz`
+  const isStalled = sql`${lastProgress} < ${batchLimit(now).toISOString()}::timestamptz`
   const rows = await db
     .select({
       organisation: batches.organisation,
       count: count(),
       started: sql`count(*) filter (where ${isStarted})`.mapWith(Number),
-      still: sql`count(*) filter (where ${isStarted} and ${isStill})`.mapWith(Number),
+      stalled: sql`count(*) filter (where ${isStarted} and ${isStalled})`.mapWith(Number),
     })
     .from(batches)
     .where(sql`${batches.organisation} = any(${asArray(ids)})`)
@@ -89,7 +89,7 @@ async function batchesOf(db: Database, ids: string[], now: Date) {
   return new Map(rows.map((row) => [row.organisation, row]))
 }
 
-/** When a transfer of the relay last paid for each organisation. */
+/** Returns when a relay job last paid for each organisation. */
 async function relayPaymentsOf(db: Database, ids: string[]) {
   const rows = await db
     .select({ organisation: identities.organisation, at: max(batchItems.settledAt) })

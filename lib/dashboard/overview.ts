@@ -3,15 +3,16 @@ import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Attention, NAMES_SHOWN, type NamedRecord } from './attention.ts'
 import type { BatchLine } from './batches.ts'
+import { CONDITIONS } from './conditions.ts'
+import { listOverdueTransfers, listStalledJobs } from './delays.ts'
 import { listFailedBatches, listFailedJobs } from './failures.ts'
 import { batchState } from './lateness.ts'
-import { listOldOpenTransfers, listSlowJobs } from './standstill.ts'
 import { findUsers } from './users.ts'
 
 /**
- * Everything in the records of all organisations that a person has to see to: first what the operator has to do, the
- * oldest first. `moving` are the batches under way.
- * @param only the id of a batch: then only what concerns this batch
+ * Lists everything in the records of all organisations that needs a person: the operator's items first, oldest first.
+ * @param moving the batches in progress
+ * @param only the id of a batch to report on alone
  */
 export async function readAttention(
   db: Database,
@@ -19,20 +20,20 @@ export async function readAttention(
   now: Date,
   only?: string,
 ): Promise<{ items: Attention[]; otherFailedBatches: number }> {
-  const [failed, failedJobs, open, slowJobs] = await Promise.all([
+  const [failed, failedJobs, overdue, stalledJobs] = await Promise.all([
     listFailedBatches(db, now, only),
     only === undefined ? listFailedJobs(db, now) : [],
-    listOldOpenTransfers(db, now, only),
-    only === undefined ? listSlowJobs(db, now) : [],
+    listOverdueTransfers(db, now, only),
+    only === undefined ? listStalledJobs(db, now) : [],
   ])
-  const told = new Set([...failed.items, ...open].map(({ batch }) => batch?.id))
-  const standing = moving.filter((batch) => !told.has(batch.id) && batchState(batch, now) === 'still')
+  const listed = new Set([...failed.items, ...overdue].map(({ batch }) => batch?.id))
+  const stalled = moving.filter((batch) => !listed.has(batch.id) && batchState(batch, now) === 'stalled')
   const waiting = await findWaiting(
     db,
-    standing.map(({ id }) => id),
+    stalled.map(({ id }) => id),
   )
-  const still = standing.map((batch) => describeStandstill(batch, waiting.get(batch.id) ?? []))
-  const items = [...failed.items, ...still, ...open, ...failedJobs, ...slowJobs]
+  const stalledBatches = stalled.map((batch) => describeStalled(batch, waiting.get(batch.id) ?? []))
+  const items = [...failed.items, ...stalledBatches, ...overdue, ...failedJobs, ...stalledJobs]
   const users = await findUsers(
     db,
     items.flatMap(({ organisation }) => organisation?.id ?? []),
@@ -45,7 +46,7 @@ export async function readAttention(
   }
 }
 
-/** The first few contractors of each batch whose payouts were not sent yet, by batch. */
+/** Finds the first few contractors of each batch whose payouts are not sent, by batch. */
 async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<string, NamedRecord[]>> {
   if (ids.length === 0) return new Map()
   const { batch, sequence, status } = payouts
@@ -65,17 +66,16 @@ async function findWaiting(db: Database, ids: readonly string[]): Promise<Map<st
   return Map.groupBy(named, ({ of }) => of)
 }
 
-function describeStandstill(batch: BatchLine, contractors: readonly NamedRecord[]): Attention {
+function describeStalled(batch: BatchLine, contractors: readonly NamedRecord[]): Attention {
   const { id, name, organisation, organisationName, payoutCount, settledCount, failedCount, progressedAt } = batch
   const waiting = payoutCount - settledCount - failedCount
   return {
-    key: `still ${id}`,
-    level: 'late',
+    ...CONDITIONS.batchStalled.notice,
+    key: `stalled ${id}`,
     since: progressedAt ?? undefined,
-    what: 'The batch stands still',
-    why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'waits' : 'wait'}`,
+    why: `${settledCount} of ${payoutCount} paid; the employer’s application has stopped sending, and ${waiting} ${waiting === 1 ? 'is' : 'are'} waiting`,
     actor: 'operator',
-    remedy: 'Ask the employer to open its application and go on paying, or to cancel what is left.',
+    remedy: 'Ask the employer to open its application and continue, or to cancel the rest.',
     organisation: { id: organisation, name: organisationName },
     batch: { id, name },
     contractors,

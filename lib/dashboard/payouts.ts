@@ -1,6 +1,7 @@
 import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { readInParts } from '#lib/db/paging.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { ofOrganisation } from './list.ts'
 
@@ -26,25 +27,20 @@ interface PayoutFilters {
   batch: string
 }
 
-/** The payouts that the filters find, newest first, in parts of at most `size`. No amount is read. */
-export async function* readPayouts(db: Database, filters: PayoutFilters, size = 1_000) {
+/** Reads the payouts that match the filters, newest first, in parts of at most `size`, without their amounts. */
+export function readPayouts(db: Database, filters: PayoutFilters, size = 1_000) {
   const condition = conditionOf(filters)
-  let before: number | undefined
-  for (;;) {
-    const older = before === undefined ? undefined : lt(payouts.sequence, before)
-    const rows = await db
+  const read = async (last: { sequence: number } | undefined) =>
+    await db
       .select(COLUMNS)
       .from(payouts)
       .innerJoin(batches, eq(batches.id, payouts.batch))
       .innerJoin(contractors, eq(contractors.id, payouts.contractor))
       .innerJoin(organisations, eq(organisations.id, payouts.organisation))
-      .where(and(condition, older))
+      .where(and(condition, last && lt(payouts.sequence, last.sequence)))
       .orderBy(desc(payouts.sequence))
       .limit(size)
-    yield rows
-    before = rows.at(-1)?.sequence
-    if (rows.length < size || before === undefined) return
-  }
+  return readInParts(read, size)
 }
 
 function conditionOf({ organisation, batch }: PayoutFilters): SQL | undefined {

@@ -4,15 +4,15 @@ import { batches } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 
-/** The state that an open page asks for every few seconds, to find out whether it has to be loaded anew. */
+/** What an open page polls to find out whether it must reload. */
 export interface Pulse {
-  /** a version other than the last one means that a record has changed */
+  /** changes with every record */
   version: string
-  /** something is on its way, so that changes are near */
+  /** a batch or job is in progress, so changes are likely soon */
   isOpen: boolean
 }
 
-/** Every change of a record appends to the audit log, except those of job items, which are therefore read as well. */
+/** Every change of a record appends to the audit log, except the moves of job items, which are read separately. */
 export async function readPulse(db: Database): Promise<Pulse> {
   const items = sql`select concat(count(*), ' ', max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt})))
     from ${batchItems} join ${batchJobs} on ${batchJobs.id} = ${batchItems.job} where ${batchJobs.status} = 'running'`

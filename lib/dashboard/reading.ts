@@ -1,11 +1,11 @@
 import { type Database, databaseFailure } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 
-/** The result of `read`, or undefined while the database cannot be reached: a page then says that, and nothing else. */
-export async function readIfReachable<Found>(
+/** Resolves to undefined while the database cannot be reached, for a page that then says only that. */
+export async function readIfReachable<Result>(
   open: () => Promise<Database>,
-  read: (db: Database) => Promise<Found>,
-): Promise<Found | undefined> {
+  read: (db: Database) => Promise<Result>,
+): Promise<Result | undefined> {
   try {
     return await read(await open())
   } catch (error) {

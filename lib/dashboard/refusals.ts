@@ -2,11 +2,12 @@ import { and, count, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { contains } from '#lib/db/search.ts'
 import { REFUSALS } from '#lib/refusal/refusal.ts'
 import { type List, type ListRequest, ofOrganisation, readPage } from './list.ts'
-import { containing, wholeNameOf } from './search.ts'
+import { exactSearch } from './search.ts'
 
-/** A transfer that the sponsor did not pay for. */
+/** A transfer that the sponsor refused. */
 export interface RefusalLine {
   sequence: number
   createdAt: Date
@@ -15,14 +16,14 @@ export interface RefusalLine {
   innerHash: string
   organisation: string | null
   organisationName: string | null
-  /** the code of the reason, and its words */
+  /** the code of the reason, and its description */
   reason: string
   words: string
 }
 
 type RefusalRequest = Pick<ListRequest, 'q' | 'organisation' | 'page'>
 
-/** The sponsor's refusals, newest first, from the audit log. */
+/** Lists the sponsor's refusals from the audit log, newest first. */
 export async function listRefusals(db: Database, request: RefusalRequest): Promise<List<RefusalLine>> {
   const condition = refusalsOf(request)
   const counts = new Map([['', await countRefusals(db, request)]])
@@ -47,25 +48,24 @@ export async function listRefusals(db: Database, request: RefusalRequest): Promi
   })
 }
 
-/** How many refusals a search finds. */
 export async function countRefusals(db: Database, request: Omit<RefusalRequest, 'page'>): Promise<number> {
   const [counted] = await db.select({ count: count() }).from(auditLog).where(refusalsOf(request))
   return counted?.count ?? 0
 }
 
 function refusalsOf({ q, organisation }: Omit<RefusalRequest, 'page'>): SQL | undefined {
-  const sought = wholeNameOf(q)
+  const exact = exactSearch(q)
   return and(
     eq(auditLog.action, 'transfer.refused'),
     ofOrganisation(auditLog.organisation, organisation),
-    sought ? named(sought) : containing(q, auditLog.actorSub, auditLog.subjectId, sql`${auditLog.detail} ->> 'reason'`),
+    exact ? named(exact) : contains(q, auditLog.actorSub, auditLog.subjectId, sql`${auditLog.detail} ->> 'reason'`),
   )
 }
 
-function named(sought: NonNullable<ReturnType<typeof wholeNameOf>>): SQL | undefined {
-  return 'hash' in sought
-    ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, sought.hash))
-    : eq(auditLog.actorSub, sought.account)
+function named(exact: NonNullable<ReturnType<typeof exactSearch>>): SQL | undefined {
+  return 'hash' in exact
+    ? and(eq(auditLog.subjectKind, 'transfer'), eq(auditLog.subjectId, exact.hash))
+    : eq(auditLog.actorSub, exact.account)
 }
 
 function wordsOf(reason: unknown): Pick<RefusalLine, 'reason' | 'words'> {

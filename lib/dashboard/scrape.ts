@@ -7,8 +7,7 @@ import { type LedgerReader, ledgerFamilies } from './ledger-metrics.ts'
 import { stateFamilies } from './state-metrics.ts'
 import { storedFamilies } from './stored-metrics.ts'
 
-/** The sources of the metrics. */
-interface Scraped {
+interface MetricSources {
   database(): Promise<Database>
   network: LedgerReader
   sponsor: Pick<Sponsor, 'keypair' | 'limits' | 'readBalance'> | undefined
@@ -17,10 +16,10 @@ interface Scraped {
 }
 
 /**
- * Everything that is measured, in Prometheus's text format. When the database or the ledger cannot be reached,
- * `payroll_up` says so and the other families are still answered: during an outage they are wanted most.
+ * Returns all metrics in Prometheus's text format. While the database or the ledger cannot be reached, `payroll_up` is 0
+ * for it, and the other families are still returned: they matter most during an outage.
  */
-export async function scrape({ database, network, sponsor, settings, now }: Scraped): Promise<string> {
+export async function scrape({ database, network, sponsor, settings, now }: MetricSources): Promise<string> {
   const [stored, ledger, balance] = await Promise.all([
     attempt(async () => {
       const db = await database()
@@ -38,7 +37,7 @@ export async function scrape({ database, network, sponsor, settings, now }: Scra
   ]
   const reached: Family = {
     name: 'payroll_up',
-    help: 'Whether a part that these numbers come from can be reached.',
+    help: 'Whether a source of these metrics can be reached.',
     type: 'gauge',
     samples: up,
   }
@@ -54,12 +53,12 @@ async function attempt(read: () => Promise<Family[]>): Promise<Family[] | undefi
   }
 }
 
-function balanceFamilies({ keypair, limits }: NonNullable<Scraped['sponsor']>, available: bigint): Family[] {
+function balanceFamilies({ keypair, limits }: NonNullable<MetricSources['sponsor']>, available: bigint): Family[] {
   const labels = { sponsor: keypair.publicKey() }
   return [
     {
       name: 'payroll_sponsor_balance_stroops',
-      help: 'What the ledger would let the sponsor spend, bids of open transfers included.',
+      help: 'The available balance of the sponsor, including the bids of open transfers.',
       type: 'gauge',
       samples: [{ labels, value: Number(available) }],
     },

@@ -4,25 +4,22 @@ import type { Database } from '#lib/db/connection.ts'
 import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
 import { transferRows } from './transfer-rows.ts'
 
-/** How much of its daily quota an account has used, in stroops and transfers. */
+/** An account's use of its daily quota, in stroops and transfers. */
 interface QuotaUse {
   account: string
-  /** bid by transfers whose outcome is open */
+  /** the bids of open transfers */
   held: bigint
   used: bigint
   count: number
 }
 
-/** Today's use of the quotas, what open bids may still take from the sponsor's balance, and its rate, in stroops. */
+/** Today's use of the quotas, the reserved float and the sponsor's spending rate, in stroops. */
 export interface Spending {
   everybody: QuotaUse
-  /** the accounts that have used most, three at most */
+  /** the three accounts that have used the most */
   busiest: QuotaUse[]
   floatHeld: bigint
-  /**
-   * stroops that this sponsor spends per day, at the rate of its last 24 hours, or since its first transfer if that is
-   * less
-   */
+  /** the sponsor's spending per day, at the rate of the last 24 hours, or since its first transfer if that is later */
   perDay: bigint
 }
 
@@ -58,24 +55,23 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
 
 async function readRate(db: Database, sponsor: string, now: Date): Promise<bigint> {
   const { createdAt, feeCharged } = transferRows
-  const isIts = eq(transferRows.sponsor, sponsor)
+  const isOwn = eq(transferRows.sponsor, sponsor)
   const dayAgo = new Date(now.getTime() - Number(DAY_MS))
   const [[spent], [first]] = await Promise.all([
     db
       .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
       .from(transferRows)
-      .where(and(isIts, gte(createdAt, dayAgo))),
+      .where(and(isOwn, gte(createdAt, dayAgo))),
     db
       .select({ at: min(createdAt) })
       .from(transferRows)
-      .where(isIts),
+      .where(isOwn),
   ])
   const inService = BigInt(now.getTime() - (first?.at ?? dayAgo).getTime())
-  return (BigInt(spent?.stroops ?? 0) * DAY_MS) / within(HOUR_MS, inService, DAY_MS)
+  return (BigInt(spent?.stroops ?? 0) * DAY_MS) / clamp(HOUR_MS, inService, DAY_MS)
 }
 
-/** `value`, but at least `least` and at most `most`. */
-function within(least: bigint, value: bigint, most: bigint): bigint {
+function clamp(least: bigint, value: bigint, most: bigint): bigint {
   if (value < least) return least
   return value > most ? most : value
 }

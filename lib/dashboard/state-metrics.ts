@@ -7,7 +7,7 @@ import { listMovingBatches } from './batches.ts'
 import { CHANNEL_STATES, channelState, listChannels } from './channels.ts'
 import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
-/** How many records are in each state, and how old the oldest is that has not ended. */
+/** Counts the records in each state, and returns the age of the oldest unfinished one. */
 export async function stateFamilies(db: Database, now: Date): Promise<Family[]> {
   const [ofBatches, ofPayouts, channels, ages] = await Promise.all([
     db.select({ state: batches.status, count: count() }).from(batches).groupBy(batches.status),
@@ -22,20 +22,25 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
     family('payroll_channels', 'Channels of the relays, by state.', 'state', filled(CHANNEL_STATES, ofChannels)),
     family(
       'payroll_oldest_open_seconds',
-      'Age of the oldest open transfer, and since when the batch and the job that have stood still for longest have not moved; 0 without any.',
+      'Age of the oldest open transfer, and the longest time without progress of a batch and of a job; 0 without any.',
       'of',
       ages,
     ),
   ]
 }
 
-/** A state without records counts 0: a series that disappears would silently end the alerts on it. */
+/** A state without records is 0: a missing series would silently resolve its alerts. */
 function filled<State extends string>(states: readonly State[], rows: readonly { state: State; count: number }[]) {
   return states.map((state) => [state, rows.find((row) => row.state === state)?.count ?? 0] as const)
 }
 
-function family(name: string, help: string, label: string, values: readonly (readonly [string, number])[]): Family {
-  return { name, help, type: 'gauge', samples: values.map(([is, value]) => ({ labels: { [label]: is }, value })) }
+function family(metric: string, help: string, label: string, values: readonly (readonly [string, number])[]): Family {
+  return {
+    name: metric,
+    help,
+    type: 'gauge',
+    samples: values.map(([name, value]) => ({ labels: { [label]: name }, value })),
+  }
 }
 
 async function readAges(db: Database, now: Date): Promise<[of: string, seconds: number][]> {

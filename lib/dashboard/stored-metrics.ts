@@ -10,8 +10,8 @@ import { notOfFaucet, transferRows } from './transfer-rows.ts'
 const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330]
 
 /**
- * The metrics that are read from the database: the same from every instance, and after every restart.
- * @param faucet its account, whose deposits are not sponsored
+ * Reads the metrics that the database holds: the same from every instance and after every restart.
+ * @param faucet the faucet's account, whose deposits do not count as sponsored transfers
  */
 export async function storedFamilies(db: Database, now: Date, faucet: string | undefined): Promise<Family[]> {
   return [
@@ -33,13 +33,13 @@ async function transferFamilies(db: Database, faucet: string | undefined): Promi
   return [
     {
       name: 'payroll_transfers_total',
-      help: 'Sponsored transfers whose outcome is known, by outcome.',
+      help: 'Decided sponsored transfers, by outcome.',
       type: 'counter',
       samples: samples.filter((sample) => !isOpen(sample)),
     },
     {
       name: 'payroll_transfers_open',
-      help: 'Sponsored transfers whose outcome is not known yet, by status.',
+      help: 'Undecided sponsored transfers, by status.',
       type: 'gauge',
       samples: samples.filter(isOpen),
     },
@@ -51,7 +51,7 @@ async function settlementFamily(db: Database, faucet: string | undefined): Promi
   const { createdAt, settledAt, status } = transferRows
   const seconds = sql`extract(epoch from ${settledAt} - ${createdAt})`
   const bounds = sql.raw(`array[${SETTLEMENT_BOUNDS.join(', ')}]::numeric[]`)
-  // width_bucket counts a value that equals a bound to the bucket above it: times are never that exact.
+  // width_bucket puts a value that equals a bound into the bucket above it. Times are never that exact.
   const rows = await db
     .select({
       bucket: sql`width_bucket(${seconds}, ${bounds})`.mapWith(Number).as('bucket'),
@@ -66,13 +66,13 @@ async function settlementFamily(db: Database, faucet: string | undefined): Promi
   const sum = rows.reduce((total, row) => total + row.sum, 0)
   return {
     name: 'payroll_settlement_seconds',
-    help: 'From the recording of a transfer to its success being known.',
+    help: 'From the recording of a transfer to its settlement as succeeded.',
     type: 'histogram',
     samples: distributionSamples(counts, sum),
   }
 }
 
-/** The samples of a histogram: buckets are cumulative, and the last one is everything. */
+/** The samples of a histogram, whose buckets are cumulative. */
 function distributionSamples(counts: readonly number[], sum: number): Sample[] {
   let total = 0
   const buckets = [...SETTLEMENT_BOUNDS, '+Inf'].map((bound, index) => {
@@ -90,7 +90,7 @@ async function refusalFamily(db: Database): Promise<Family> {
     .groupBy(sql`reason`)
   return {
     name: 'payroll_refusals_total',
-    help: 'Transfers that the sponsor refused to pay for, by reason.',
+    help: 'Transfers that the sponsor refused, by reason.',
     type: 'counter',
     samples: rows.map(({ reason, value }) => ({ labels: { reason }, value })),
   }
@@ -105,7 +105,7 @@ async function quotaFamilies(db: Database, now: Date): Promise<Family[]> {
   return [
     {
       name: 'payroll_sponsor_day_stroops',
-      help: 'What counts against the daily budget today (UTC): charged, and held for transfers that are open.',
+      help: 'Use of the daily budget today (UTC): charged, and reserved for open transfers.',
       type: 'gauge',
       samples: [
         { labels: { state: 'used' }, value: Number(today?.used ?? 0n) },
@@ -114,13 +114,13 @@ async function quotaFamilies(db: Database, now: Date): Promise<Family[]> {
     },
     {
       name: 'payroll_sponsor_day_transfers',
-      help: 'Transfers that count against the quotas today (UTC).',
+      help: 'Transfers that count towards the quotas today (UTC).',
       type: 'gauge',
       samples: [{ labels: {}, value: today?.count ?? 0 }],
     },
     {
       name: 'payroll_sponsor_held_stroops',
-      help: 'Bids of open transfers: what the network may still take from the balance of a sponsor.',
+      help: 'Bids of open transfers, which the network may still charge to a sponsor.',
       type: 'gauge',
       samples: floats.map(({ sponsor, held }) => ({ labels: { sponsor }, value: Number(held) })),
     },
@@ -136,13 +136,13 @@ async function jobFamilies(db: Database): Promise<Family[]> {
   return [
     {
       name: 'payroll_jobs',
-      help: 'Batch jobs of the relay, by state.',
+      help: 'Relay jobs, by state.',
       type: 'gauge',
       samples: jobs.map(({ state, value }) => ({ labels: { state }, value })),
     },
     {
       name: 'payroll_job_items',
-      help: 'Transfers of batch jobs, by state.',
+      help: 'Items of relay jobs, by state.',
       type: 'gauge',
       samples: items.map(({ state, value }) => ({ labels: { state }, value })),
     },

@@ -2,36 +2,36 @@ import { and, gte, inArray, sql } from 'drizzle-orm'
 import type { Database } from '#lib/db/connection.ts'
 import { notOfFaucet, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
-/** The times that charts can show, each in parts of one length. Days begin at midnight UTC. */
+/** The ranges of the charts, each in parts of equal length. Days start at midnight UTC. */
 export const RANGES = {
   '24h': { parts: 24, seconds: 3_600, words: 'the last 24 hours' },
   '30d': { parts: 30, seconds: 86_400, words: 'the last 30 days' },
 } as const
 export type Range = keyof typeof RANGES
 
-/** The transfers that were recorded in one part of a range (an hour, or a day), by their outcome. */
+/** The transfers recorded in one part of a range (an hour or a day), by outcome. */
 export interface TrafficPart {
-  /** its beginning */
+  /** the start of the part */
   at: Date
   succeeded: number
   /** failed on the ledger, or expired */
   failed: number
   open: number
-  /** median of the seconds from recording to settlement, of those that succeeded; undefined without any */
+  /** median time from recording to settlement of succeeded transfers; undefined without any */
   medianSeconds: number | undefined
 }
 
 export interface Traffic {
   range: Range
-  /** oldest first; the last one is still going on */
+  /** oldest first; the last one is in progress */
   parts: TrafficPart[]
-  /** over all that succeeded; undefined without any */
+  /** over the whole range */
   medianSeconds: number | undefined
   /** the 95th percentile of the same */
   slowSeconds: number | undefined
 }
 
-/** The transfers of a range, in one query; the deposits of `faucet` are none. */
+/** Reads the transfers of a range in one query, without the deposits of `faucet`. */
 export async function readTraffic(
   db: Database,
   now: Date,
@@ -52,7 +52,7 @@ export async function readTraffic(
     >`(percentile_cont(${sql.raw(String(share))}) within group (order by ${took}) filter (where ${isOne('succeeded')}))::float8`
   const rows = await db
     .select({
-      // null is the line of all parts together
+      // null: the row for the whole range
       part: sql<number | null>`${part}::int`,
       succeeded: counted('succeeded'),
       failed: counted('failed'),

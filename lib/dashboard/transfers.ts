@@ -4,9 +4,10 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import { batchItems } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { newestFirst } from '#lib/db/paging.ts'
+import { contains } from '#lib/db/search.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { type List, type ListRequest, ofOrganisation, type Read, readPage } from './list.ts'
-import { containing, type Sought, wholeNameOf } from './search.ts'
+import { type ExactSearch, exactSearch } from './search.ts'
 import {
   endedEarly,
   envelopeRows,
@@ -43,7 +44,7 @@ const COLUMNS = {
   batchName: batches.name,
 }
 
-/** A transfer that the sponsor agreed to pay for: hashes in hex, fees in stroops. */
+/** A recorded transfer: hashes in hex, fees in stroops. */
 export interface TransferLine extends Read<typeof transferRows.$inferSelect, typeof COLUMNS> {
   innerHash: string
   outerHash: string
@@ -51,29 +52,29 @@ export interface TransferLine extends Read<typeof transferRows.$inferSelect, typ
   refusalCode: string | null
   endedEarly: boolean
   organisationName: string | null
-  /** the batch of the payout that it pays; null where it pays none */
+  /** the batch of its payout, if it has one */
   batch: string | null
   batchName: string | null
   contractor: string | null
   contractorName: string | null
-  /** the relay's job that it belongs to */
+  /** its relay job, if it has one */
   job: string | null
 }
 
 export interface TransferRequest extends Omit<ListRequest, 'status'> {
   view: TransferView | ''
-  /** id of a contractor whom it pays */
+  /** the id of its payee */
   contractor: string
-  /** the faucet's account, whose deposits are not listed, but found by a search */
+  /** the faucet's account: its deposits are not listed, but a search finds them */
   faucet?: string | undefined
 }
 
-/** The transfers that the sponsor has agreed to pay for, of all organisations, newest first. */
+/** Lists the transfers of all organisations, newest first. */
 export async function listTransfers(db: Database, request: TransferRequest): Promise<List<TransferLine>> {
   const { view, page } = request
   const within = filtered(db, request)
-  const sought = wholeNameOf(request.q)
-  const counts = await countViews(db, and(within, sought ? named(db, sought) : containingText(db, request.q)))
+  const exact = exactSearch(request.q)
+  const counts = await countViews(db, and(within, exact ? named(db, exact) : containingText(db, request.q)))
   return await readPage(counts, { status: view, page }, async ({ limit, offset }) => {
     const shown = and(ofView(view), within)
     const payee = payeeOf(db)
@@ -84,7 +85,7 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
       .leftJoin(payouts, eq(payouts.id, transferRows.payout))
       .leftJoin(batches, eq(batches.id, payouts.batch))
       .leftJoinLateral(payee, sql`true`)
-      .where(sought ? firstNamed(db, sought, shown, limit + offset) : and(shown, containingText(db, request.q)))
+      .where(exact ? newestOf(db, exact, shown, limit + offset) : and(shown, containingText(db, request.q)))
       .orderBy(...newestFirst(transferRows))
       .limit(limit)
       .offset(offset)
@@ -96,10 +97,7 @@ export async function listTransfers(db: Database, request: TransferRequest): Pro
   })
 }
 
-/**
- * The payee of a transfer: the contractor of its payout, or without a payout (as for the relay's) the organisation's
- * contractor with that address.
- */
+/** The payee of a transfer: the contractor of its payout, or without one the contractor with the recipient's address. */
 function payeeOf(db: Database) {
   const { id, name, organisation, address, deletedAt } = contractors
   const isOwn = and(eq(organisation, transferRows.organisation), eq(address, transferRows.recipient))
@@ -111,7 +109,7 @@ function payeeOf(db: Database) {
     .as('payee')
 }
 
-/** How many transfers each view has; '' is all of them. */
+/** Counts the transfers of each view; '' counts all. */
 async function countViews(db: Database, condition: SQL | undefined): Promise<Map<string, number>> {
   const rows = await db
     .select({ status: transferRows.status, count: count() })
@@ -130,16 +128,13 @@ function ofView(view: TransferView | ''): SQL | undefined {
 
 function filtered(db: Database, { organisation, contractor, faucet, q }: TransferRequest): SQL | undefined {
   return and(
-    q.trim() === '' ? notOfFaucet(faucet) : undefined,
+    q === '' ? notOfFaucet(faucet) : undefined,
     ofOrganisation(transferRows.organisation, organisation),
     contractor === '' ? undefined : isId(contractor) ? paying(db, eq(contractors.id, contractor)) : sql`false`,
   )
 }
 
-/**
- * The condition that a transfer pays one of these contractors: a payout of theirs, or without a payout their address,
- * which a deleted contractor no longer has.
- */
+/** Matches transfers to the contractors that match `which`: by payout, or without one by the address of a contractor. */
 function paying(db: Database, which: SQL | undefined): SQL | undefined {
   const paid = db
     .select({ id: payouts.id })
@@ -157,30 +152,30 @@ function paying(db: Database, which: SQL | undefined): SQL | undefined {
   )
 }
 
-/** A part of a hash, of an address, of the name of a batch, or of the name or email of the contractor that is paid. */
+/** Matches a part of a hash, an address, the batch's name, or the payee's name or email. */
 function containingText(db: Database, q: string): SQL | undefined {
   const { id, account, recipient, quotaAccount } = transferRows
   const signed = db
     .select({ transfer: envelopeRows.transfer })
     .from(envelopeRows)
-    .where(containing(q, envelopeRows.innerHash, envelopeRows.outerHash))
+    .where(contains(q, envelopeRows.innerHash, envelopeRows.outerHash))
   const ofBatch = db
     .select({ id: payouts.id })
     .from(payouts)
     .innerJoin(batches, eq(batches.id, payouts.batch))
-    .where(containing(q, batches.name))
-  const own = containing(q, account, recipient, quotaAccount)
-  const paid = paying(db, containing(q, contractors.name, contractors.email))
+    .where(contains(q, batches.name))
+  const own = contains(q, account, recipient, quotaAccount)
+  const paid = paying(db, contains(q, contractors.name, contractors.email))
   return own && or(own, paid, inArray(id, signed), inArray(transferRows.payout, ofBatch))
 }
 
-function named(db: Database, sought: Sought): SQL | undefined {
+function named(db: Database, exact: ExactSearch): SQL | undefined {
   const { account, recipient, quotaAccount } = transferRows
-  if ('hash' in sought) return hasHash(db, sought.hash)
-  return or(eq(account, sought.account), eq(recipient, sought.account), eq(quotaAccount, sought.account))
+  if ('hash' in exact) return hasHash(db, exact.hash)
+  return or(eq(account, exact.account), eq(recipient, exact.account), eq(quotaAccount, exact.account))
 }
 
-/** An inner or an outer hash of what was signed; the ledger's own is one of them. */
+/** Matches an inner or outer hash of any envelope; the applied hash is one of them. */
 function hasHash(db: Database, hash: string): SQL | undefined {
   const { innerHash, outerHash, transfer } = envelopeRows
   const signed = db
@@ -191,23 +186,23 @@ function hasHash(db: Database, hash: string): SQL | undefined {
 }
 
 /**
- * An account can be sender, recipient or payer of the quota. The newest of each are read by an index of their own; the
- * page is among them.
+ * Matches the newest transfers of an account as sender, recipient and payer of the quota, `most` of each: each role has
+ * its own index, and the page is among them.
  */
-function firstNamed(db: Database, sought: Sought, within: SQL | undefined, most: number): SQL | undefined {
-  if ('hash' in sought) return and(hasHash(db, sought.hash), within)
+function newestOf(db: Database, exact: ExactSearch, within: SQL | undefined, most: number): SQL | undefined {
+  if ('hash' in exact) return and(hasHash(db, exact.hash), within)
   const { account, recipient, quotaAccount, id } = transferRows
   const having = (part: AnyPgColumn) =>
     db
       .select({ id })
       .from(transferRows)
-      .where(and(eq(part, sought.account), within))
+      .where(and(eq(part, exact.account), within))
       .orderBy(...newestFirst(transferRows))
       .limit(most)
   return inArray(id, union(having(account), having(recipient), having(quotaAccount)))
 }
 
-/** The jobs of the relay that transfers belong to, by inner hash. */
+/** Finds the relay jobs of transfers, by inner hash. */
 async function findJobs(db: Database, innerHashes: readonly string[]): Promise<Map<string, string>> {
   if (innerHashes.length === 0) return new Map()
   const rows = await db

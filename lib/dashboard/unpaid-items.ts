@@ -2,7 +2,7 @@ import { and, eq, gte, isNull, type SQL, sql } from 'drizzle-orm'
 import { identities } from '#drizzle/schema/directory.ts'
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { TOLD_FOR_MS } from './attention.ts'
+import { LISTED_FOR_MS } from './attention.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /**
@@ -39,7 +39,7 @@ export async function countShortages(db: Database, now: Date): Promise<Map<strin
     .where(
       and(
         eq(batchItems.status, 'failed'),
-        gte(batchItems.settledAt, new Date(now.getTime() - TOLD_FOR_MS)),
+        gte(batchItems.settledAt, new Date(now.getTime() - LISTED_FOR_MS)),
         isShort,
         isNull(paidLater),
       ),

@@ -3,7 +3,7 @@ import { identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { NamedRecord, OrganisationUser } from './attention.ts'
 
-/** The users of organisations, by organisation. */
+/** Finds the users of organisations, by organisation. */
 export async function findUsers(db: Database, ids: readonly string[]): Promise<Map<string, OrganisationUser[]>> {
   if (ids.length === 0) return new Map()
   const rows = await db
@@ -15,7 +15,7 @@ export async function findUsers(db: Database, ids: readonly string[]): Promise<M
   return new Map([...grouped].map(([id, users]) => [id, users.map(({ sub, email }) => ({ sub, email }))]))
 }
 
-/** The organisations of the users of jobs, by `kind:sub`. */
+/** Finds the organisations of the users of jobs, by `kind:sub`. */
 export async function findUserOrganisations(
   db: Database,
   users: readonly { sub: string }[],

@@ -32,7 +32,7 @@ const NEXT_STEPS = {
   '/transfers': 'POST /transfer',
   '/transfers?view=refused': 'listed here with the reason',
   '/contractors': 'POST /contractors',
-  '/organisations': 'founds one',
+  '/organisations': 'first sign-in creates one',
   '/jobs': 'POST /batch',
 }
 

@@ -95,7 +95,7 @@ async function walkByTab(page: Page): Promise<{ targets: number; unreached: stri
 /** The text of each item of what needs a person: the people concerned, the reason, the remedy, and who acts. */
 const ITEMS = [
   [
-    /The batch stands still/,
+    /The batch has stalled/,
     /Lighthouse Bakery \(tessa@lighthouse.example\) · Night shift · (\w+ \w+(, )?){4}/,
     /3 of 7 paid/,
     /To do: Ask the employer/,
@@ -135,7 +135,7 @@ test('the overview says what is stuck, for whom, since when, why, and what to do
 test('the links of its items lead to when a batch last moved, and to what failed in a job', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program)
-  await page.getByRole('link', { name: 'The batch stands still' }).click()
+  await page.getByRole('link', { name: 'The batch has stalled' }).click()
   await expect(page.getByRole('region', { name: 'Summary' })).toContainText(/Last progress3 h ago/)
   await page.goto(`${program.base}/overview`)
   await page.getByRole('link', { name: '1 of 4 transfers' }).click()

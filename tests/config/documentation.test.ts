@@ -5,11 +5,13 @@ import { errorCodesPage } from '#lib/api/error-codes-page.ts'
 import { configurationPage, environmentExample } from '#lib/config/documentation.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { SECTIONS } from '#lib/config/variables.ts'
+import { alertRules } from '#lib/dashboard/conditions.ts'
 import { containsSecretSeed } from '#lib/text/plain-text.ts'
 
 test.each([
   ['docs/configuration.md', configurationPage],
   ['docs/error-codes.md', errorCodesPage],
+  ['docs/alerts.yml', alertRules],
   ['.env.example', environmentExample],
 ])('%s is what `npm run docs` writes', (file, text) => {
   expect(readFileSync(file, 'utf8')).toBe(text())

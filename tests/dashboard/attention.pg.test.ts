@@ -5,12 +5,12 @@ import { payoutColumns } from '#app/(operator)/batches/[id]/payout-columns.tsx'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/dashboard/batches.ts'
+import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
 import { listJobs } from '#lib/dashboard/jobs.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { listOrganisations } from '#lib/dashboard/organisations.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
-import { listOldOpenTransfers } from '#lib/dashboard/standstill.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import { countShortages } from '#lib/dashboard/unpaid-items.ts'
@@ -103,14 +103,14 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-test('batches under way come by the age of their last progress, and newer ones hide none', async () => {
+test('lists batches in progress by their last progress, and newer ones hide none', async () => {
   const { batches, total } = await listMovingBatches(db, 5)
   expect(total).toBe(33)
   expect(batches.map(({ name }) => name)).toEqual(['Still', 'Open', 'Newer 0', 'Newer 1', 'Newer 2'])
   expect(batches[0]?.progressedAt).toEqual(before(180))
 })
 
-test('everything that failed, stands still or is open for too long is listed once, by name; what the operator must do comes first', async () => {
+test('lists everything failed, stalled or overdue once, by name, with the operator’s items first', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const { items, otherFailedBatches } = await readAttention(db, batches, NOW)
   const told = items.map(({ what, batch, organisation: of, contractors, since }) => [
@@ -121,21 +121,21 @@ test('everything that failed, stands still or is open for too long is listed onc
     since && (NOW.getTime() - since.getTime()) / 60_000,
   ])
   expect(told).toEqual([
-    ['The batch stands still', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
+    ['The batch has stalled', 'Still', 'Northwind', 'Barbara, Radia, Donald, Tony', 180],
     ['A transfer is overdue', 'Open', 'Northwind', 'Katherine', 7],
     ['2 of 2 payouts of a batch failed', 'Failed', 'Northwind', 'Alan, Edsger', 55],
   ])
   // Four are in the records, and all are named; the batch counts five that were not sent.
   expect(items[0]).toMatchObject({ moreContractors: 1, why: expect.stringContaining('4 of 9 paid') })
-  expect(items[2]?.remedy).toBe('The application shows what failed, and can send the payouts again.')
+  expect(items[2]?.remedy).toBe('The application shows what failed and can send the payouts again.')
   expect(items[2]?.why).toMatch(/^it expired .* nothing was paid$/)
   expect(items.every(({ remedy, page }) => remedy.endsWith('.') && page.startsWith('/'))).toBe(true)
   expect(otherFailedBatches).toBe(1)
 })
 
-test('a batch or transfer that is late has the same mark in every list', async () => {
+test('marks a late batch or transfer the same in every list', async () => {
   const { batches } = await listMovingBatches(db, 100)
-  const marked = batches.filter((batch) => batchState(batch, NOW) === 'still').map(({ name }) => name)
+  const marked = batches.filter((batch) => batchState(batch, NOW) === 'stalled').map(({ name }) => name)
   expect(marked).toEqual(['Still'])
   const { rows } = await listTransfers(db, { q: '', view: '', organisation: '', contractor: '', page: 1 })
   const overdue = rows.filter((transfer) => transferState(transfer, NOW) === 'overdue')
@@ -143,13 +143,13 @@ test('a batch or transfer that is late has the same mark in every list', async (
   const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
   const payouts = await listPayoutsOf(db, open, { q: '', status: '', organisation: '', page: 1 })
   expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
-  expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, still: 1 }])
+  expect((await listOrganisations(db, { q: '', page: 1 }, NOW)).rows).toMatchObject([{ started: 33, stalled: 1 }])
 })
 
-test('a batch, job or transfer at its limit is in time, and a millisecond later it is late, in every list', async () => {
+test('marks a batch, job or transfer as late one millisecond after its limit, in every list', async () => {
   const lists = async (now: Date) => {
     const [line] = (await listOrganisations(db, { q: '', page: 1 }, now)).rows
-    return { still: line?.still, open: (await listOldOpenTransfers(db, now)).length }
+    return { stalled: line?.stalled, open: (await listOverdueTransfers(db, now)).length }
   }
   const stateOf = (status: 'started' | 'running' | 'open', at: Date, now: Date) => {
     if (status === 'started') return batchState({ status, progressedAt: at }, now)
@@ -167,13 +167,13 @@ test('a batch, job or transfer at its limit is in time, and a millisecond later 
     expect(stateOf(status, NOW, past(NOW, minutes * 60_000 + 1))).not.toBe(status)
   }
   const [progress, accepted] = [before(180), before(7)]
-  expect((await lists(past(progress, 30 * 60_000))).still).toBe(0)
-  expect((await lists(past(progress, 30 * 60_000 + 1))).still).toBe(1)
+  expect((await lists(past(progress, 30 * 60_000))).stalled).toBe(0)
+  expect((await lists(past(progress, 30 * 60_000 + 1))).stalled).toBe(1)
   expect((await lists(past(accepted, 6 * 60_000))).open).toBe(0)
   expect((await lists(past(accepted, 6 * 60_000 + 1))).open).toBe(1)
 })
 
-test.each(['Still', 'Open', 'Failed'])('the page of a batch says the same of it as the overview: %s', async (name) => {
+test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the overview: %s', async (name) => {
   const { batches } = await listMovingBatches(db, 100)
   const { items } = await readAttention(db, batches, NOW)
   const told = items.find(({ batch: of }) => of?.name === name)
@@ -183,7 +183,7 @@ test.each(['Still', 'Open', 'Failed'])('the page of a batch says the same of it 
   expect(own.items).toEqual([{ ...told, until: undefined }])
 })
 
-test('a payout that failed says why once, and names what stands on the ledger, or else what was signed', async () => {
+test('explains a failed payout once, and shows the applied hash, or else the signed one', async () => {
   const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
   const payouts = await listPayoutsOf(db, rows[0].id, { q: '', status: '', organisation: '', page: 1 })
   const shown = payouts.rows.map((row) => {
@@ -201,7 +201,7 @@ test('a payout that failed says why once, and names what stands on the ledger, o
   ])
 })
 
-test('the traffic of a day has 24 hours, that of a month 30 days; an expired transfer counts as failed', async () => {
+test('reads traffic for 24 hours or 30 days, and counts an expired transfer as failed', async () => {
   const day = await readTraffic(db, NOW, '24h')
   expect(day.parts).toHaveLength(24)
   expect(day.parts.at(-1)).toMatchObject({ at: new Date('2026-11-20T12:00:00Z'), succeeded: 1, failed: 0, open: 1 })
@@ -218,7 +218,7 @@ test('the traffic of a day has 24 hours, that of a month 30 days; an expired tra
   expect([nothing.medianSeconds, nothing.parts.every(({ succeeded }) => succeeded === 0)]).toEqual([undefined, true])
 })
 
-test('a job of the relay that failed or stands still is told with its organisation and how that is reached, until it is paid', async () => {
+test('lists a failed or stalled relay job with its organisation and users, until it is paid', async () => {
   await database.pool.query(
     `INSERT INTO identities (kind, sub, issuer, email, organisation) VALUES ('idp', 'ada', 'i', 'ada@northwind.example', $1)`,
     [organisation],
@@ -245,15 +245,15 @@ test('a job of the relay that failed or stands still is told with its organisati
   expect(others).toEqual([])
   expect(failed).toMatchObject({
     what: '2 of 2 transfers of a relay job failed',
-    why: 'no channel account of the relay had enough USDC for it',
+    why: 'no channel of the relay had enough USDC',
     actor: 'operator',
-    remedy: expect.stringContaining('Send more USDC to the channels'),
+    remedy: expect.stringContaining('Send more USDC to the relay’s channels'),
     organisation: { name: 'Northwind' },
     users: [{ sub: 'ada', email: 'ada@northwind.example' }],
     contractors: [{ name: 'Hedy' }],
     until: { event: 'later transfers pay the same people', at: new Date('2026-11-27T12:10:00Z') },
   })
-  expect(still).toMatchObject({ what: 'A relay job stands still', why: '1 of its transfers has not ended', users: [] })
+  expect(still).toMatchObject({ what: 'A relay job has stalled', why: '1 of its transfers is unfinished', users: [] })
   const shortages = async () => Object.fromEntries(await countShortages(db, NOW))
   expect(await shortages()).toEqual({ GONE: 2, GTWO: 2 })
 
@@ -278,7 +278,7 @@ test('a job of the relay that failed or stands still is told with its organisati
   expect(rows[0]?.items.map(({ paidLater }) => paidLater)).toEqual(['first', 'second'])
 })
 
-test('the pulse of an open page changes with every record, and says whether something is on its way', async () => {
+test('changes the pulse with every record, and reports whether work is in progress', async () => {
   const before = await readPulse(db)
   expect(before.isOpen).toBe(true)
   expect(await readPulse(db)).toEqual(before)
@@ -296,18 +296,18 @@ test('the pulse of an open page changes with every record, and says whether some
   expect((await readPulse(db)).version).not.toBe(after.version)
 })
 
-test('a payout whose transfer can no longer be decided waits for a person', async () => {
+test('lists a payout whose transfer can no longer be decided', async () => {
   const id = await batch('Lost', 'started', 900, [1, 0, 0])
   await payout(id, 'Hedy', { status: 'pending', transfer: 'unknown', at: 800, settled: 700 })
   const { items } = await readAttention(db, [], NOW)
   const [item] = items.filter(({ batch: of }) => of?.name === 'Lost')
   expect([item?.what, item?.contractors?.map(({ name }) => name)]).toEqual([
-    'Whether a payout was paid can no longer be told',
+    'It is unknown whether a payout was paid',
     ['Hedy'],
   ])
 })
 
-test('failed batches beyond the 20 that are listed are counted with the old ones; a page of one batch counts none', async () => {
+test('counts failed batches beyond the 20 listed ones with the old ones, but not on the page of one batch', async () => {
   for (let n = 0; n < 24; n += 1) {
     const id = await batch(`Many ${n}`, 'failed', 100, [1, 0, 1])
     await payout(id, 'Alonzo', { status: 'failed', transfer: 'failed', at: 10, settled: 9 - n / 10, error: 'failed' })
@@ -342,7 +342,7 @@ const fail = (of: string, name: string, number: number, at: number) =>
     [organisation, of, name, number, before(at)],
   )
 
-test('every failed payout of a batch is counted, however many or old, and the batch hides no other', async () => {
+test('counts every failed payout of a batch, however many or old, and hides no other batch', async () => {
   const large = await batch('Large', 'started', 10, [4_000, 0, 1_500])
   await fail(large, 'Payee', 1_500, 3)
   const partly = await batch('Partly', 'started', 20_000, [3, 0, 2])

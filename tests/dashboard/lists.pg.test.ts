@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readQuery } from '#app/(operator)/query.ts'
 import { listAudit, readAudit } from '#lib/dashboard/audit.ts'
 import { listBatches, listPayoutsOf } from '#lib/dashboard/batches.ts'
 import { listContractors } from '#lib/dashboard/contractors.ts'
@@ -258,12 +259,19 @@ describe('a search finds', () => {
     ['the sponsor’s', 'b', 77],
   ])('a transfer by %s hash, whole or in part, in any case', async (_, kind, n) => {
     const hash = hashOf(kind, n)
-    for (const q of [hash, hash.toUpperCase(), ` ${hash}\n`]) {
+    for (const q of [hash, hash.toUpperCase()]) {
       const found = await transfers({ q })
       expect([found.total, found.rows]).toMatchObject([1, [{ innerHash: hashOf('a', n), status: 'succeeded' }]])
       expect((await transfers({ q, view: 'failed' })).total).toBe(0)
     }
     expect((await transfers({ q: hash.slice(30) })).rows.map(({ innerHash }) => innerHash)).toContain(hashOf('a', n))
+  })
+
+  test('trims the query of a page, and takes the first of a repeated parameter', async () => {
+    expect(await readQuery(Promise.resolve({ q: [' c0ffee\n', 'x'], page: undefined }))).toEqual({
+      q: 'c0ffee',
+      page: '',
+    })
   })
 
   test('a deposit of the faucet, which is listed only then', async () => {
@@ -407,7 +415,7 @@ test.each([
     { status: 'expired', resultCode: null, contractError: null, endedEarly: true },
     /^another transaction of the account used its sequence number, and nothing was paid$/,
   ],
-  [{ status: 'unknown', resultCode: null, contractError: null }, /^no history is left/],
+  [{ status: 'unknown', resultCode: null, contractError: null }, /^the RPC no longer has the history/],
 ] as const)('%j is explained', (transfer, words) => {
   expect(explainTransfer({ refusalCode: null, endedEarly: false, ...transfer })).toMatch(words)
 })

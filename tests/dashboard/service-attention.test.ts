@@ -68,8 +68,8 @@ test.each<[Record<string, string>, string]>([
 })
 
 test.each<[Record<string, string>, what: string, remedy: string]>([
-  [{ SPONSOR_SEED: '' }, 'No fees are paid: every transfer is turned away', 'Set SPONSOR_SEED.'],
-  [{ SPONSOR_CONTRACTS: 'none' }, 'Every transfer is refused: there is nothing to pay for', 'Set SPONSOR_CONTRACTS.'],
+  [{ SPONSOR_SEED: '' }, 'No fees are paid: every transfer is refused', 'Set SPONSOR_SEED.'],
+  [{ SPONSOR_CONTRACTS: 'none' }, 'Every transfer is refused: no contract is sponsored', 'Set SPONSOR_CONTRACTS.'],
 ])('%j needs a person: no payroll goes through', (variables, what, remedy) => {
   expect(
     serviceAttention(stateOf({ settings: composeSettings(readEnvironment({ ...WHOLE, ...variables })) })),

@@ -4,5 +4,5 @@ import type { Query } from '../query.ts'
 /** The filters of the audit log that a query names. */
 export function auditFilters(query: Query): AuditFilters {
   const { q = '', organisation = '', action = '', actor = '', from = '', to = '' } = query
-  return { q, organisation, action, actor, from, to }
+  return { q: q.trim(), organisation, action, actor, from, to }
 }

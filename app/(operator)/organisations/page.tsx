@@ -12,7 +12,7 @@ import type { Column } from '../table.tsx'
 
 export const metadata: Metadata = { title: 'Organisations' }
 
-/** Everybody who pays, and how much work there is of each. */
+/** All organisations with the numbers of their records. */
 export default async function OrganisationsPage({ searchParams }: PageProps<'/organisations'>) {
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/organisations', query))
@@ -35,14 +35,14 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
       empty={
         <>
           <strong>No organisations yet</strong>
-          <p>A user who signs in for the first time founds one.</p>
+          <p>A user’s first sign-in creates one.</p>
         </>
       }
     />
   )
 }
 
-/** A figure that leads to what it counts. */
+/** A count that links to the records. */
 function Count({ id, count, path, status = '' }: { id: string; count: number; path: string; status?: string }) {
   if (count === 0) return <span className="text-faint">0</span>
   return (
@@ -93,16 +93,16 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
     cell: ({ id, batches }) => <Count id={id} count={batches} path="/batches" />,
   },
   {
-    head: 'Under way',
+    head: 'In progress',
     from: 'sm',
     isRepeated: true,
     isNumber: true,
-    cell: ({ id, started, still }) => (
+    cell: ({ id, started, stalled }) => (
       <>
         <Count id={id} count={started} path="/batches" status="started" />
-        {still > 0 && (
+        {stalled > 0 && (
           <span className="mt-1 block text-xs">
-            <Sign tone="late">{still === 1 ? '1 stands still' : `${still} stand still`}</Sign>
+            <Sign tone="late">{stalled} stalled</Sign>
           </span>
         )}
       </>
@@ -114,5 +114,5 @@ const columnsFor = (network: string, now: Date): Column<OrganisationLine>[] => [
     isRepeated: true,
     cell: ({ lastPaidAt }) => (lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never'),
   },
-  { head: 'Founded', from: 'xl', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
+  { head: 'Created', from: 'xl', isRepeated: true, cell: ({ createdAt }) => <Moment at={createdAt} now={now} /> },
 ]

@@ -1,5 +1,6 @@
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { type ChannelLine, PROBLEM_EXPLANATIONS } from '#lib/dashboard/channels.ts'
+import { BUDGET_PERCENT, CONDITIONS, SPONSOR_DAYS } from '#lib/dashboard/conditions.ts'
 import type { Spending } from '#lib/dashboard/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
 import type { Settings } from '#lib/server/settings.ts'
@@ -13,126 +14,111 @@ export interface ServiceState {
   spending: Spending | undefined
   limits: QuotaLimits | undefined
   channels: readonly ChannelLine[]
-  /** the service starts a relay of its own, and began only a moment ago */
+  /** the service starts its own relay, and has only just started itself */
   startsRelay: boolean
 }
 
-/** The sponsor should last for so many days. */
-const ENOUGH_DAYS = 7n
-
-/** The matters of the service itself that need a person, the worst first. */
+/** Lists the conditions of the service itself that need a person, the worst first. */
 export function serviceAttention(state: ServiceState): Attention[] {
   return [...reachability(state), ...sponsorship(state), ...relays(state), ...gaps(state)]
 }
 
-const asked = (key: string, level: Attention['level'], what: string, rest: Partial<Attention>): Attention => ({
-  key,
-  level,
-  what,
+type NoticeName = {
+  [Name in keyof typeof CONDITIONS]: (typeof CONDITIONS)[Name] extends { notice: object } ? Name : never
+}[keyof typeof CONDITIONS]
+
+const item = (name: NoticeName, details: Partial<Attention>): Attention => ({
+  ...CONDITIONS[name].notice,
+  key: name,
   since: undefined,
   why: '',
   remedy: '',
   actor: 'operator',
   page: '',
-  ...rest,
+  ...details,
 })
 
-function reachability({ ready }: ServiceState): Attention[] {
-  const { database, ledger } = ready
-  return [
-    ...(database.ok
-      ? []
-      : [
-          asked('database', 'bad', 'The database cannot be reached', {
-            why: 'requests that need it get 503, transfers 500',
-            remedy: 'Bring it back, or correct DATABASE_URL. Nothing is lost: open transfers are decided afterwards.',
-          }),
-        ]),
-    ...(ledger.ok
-      ? []
-      : [
-          asked('ledger', 'bad', 'The ledger cannot be followed', {
-            why: `${ledger.problem}`,
-            remedy: 'Bring the RPC back, or name another in STELLAR_RPC_URL. Transfers stay open meanwhile.',
-          }),
-        ]),
-  ]
+function reachability({ ready: { database, ledger } }: ServiceState): Attention[] {
+  const items: Attention[] = []
+  if (!database.ok) {
+    items.push(
+      item('databaseUnreachable', {
+        why: 'requests that need it get 503, transfers 500',
+        remedy: 'Restore it, or correct DATABASE_URL. Nothing is lost: open transfers are settled afterwards.',
+      }),
+    )
+  }
+  if (!ledger.ok) {
+    items.push(
+      item('ledgerUnreachable', {
+        why: `${ledger.problem}`,
+        remedy: 'Restore the RPC, or set STELLAR_RPC_URL to another one. Transfers stay open meanwhile.',
+      }),
+    )
+  }
+  return items
 }
 
-function sponsorship({ ready, spending, limits }: ServiceState): Attention[] {
-  const { sponsor } = ready
+function sponsorship({ ready: { sponsor }, spending, limits }: ServiceState): Attention[] {
   if (sponsor.configured === false) return []
-  const address = String(sponsor.address ?? 'the sponsor')
   const balance = typeof sponsor.availableXlm === 'string' ? parseUnits(sponsor.availableXlm) : undefined
   const days = balance === undefined || !spending || spending.perDay === 0n ? undefined : balance / spending.perDay
-  const isDry = days !== undefined && days < ENOUGH_DAYS
+  const runsDry = days !== undefined && days < BigInt(SPONSOR_DAYS)
   const used = spending ? spending.everybody.used + spending.everybody.held : 0n
-  return [
-    ...(sponsor.ok && !isDry
-      ? []
-      : [
-          asked('sponsor', sponsor.ok ? 'late' : 'bad', 'The sponsor runs dry', {
-            why:
-              days === undefined
-                ? `${sponsor.problem}`
-                : `its balance lasts ${days === 0n ? 'less than a day' : `${days} days`}`,
-            remedy: `Send XLM to ${address}.`,
-          }),
-        ]),
-    ...(limits && used * 5n >= limits.dailyBudget * 4n
-      ? [
-          asked('budget', 'late', 'Today’s budget is nearly used', {
-            why: `${(used * 100n) / (limits.dailyBudget || 1n)} % of it`,
-            remedy: 'Raise SPONSOR_DAILY_BUDGET, or wait for 00:00 UTC: then transfers are paid again.',
-          }),
-        ]
-      : []),
-  ]
+  const items: Attention[] = []
+  if (!sponsor.ok || runsDry) {
+    const lasts = days === 0n ? 'less than a day' : `${days} days`
+    items.push(
+      item('sponsorRunsDry', {
+        level: sponsor.ok ? 'late' : 'bad',
+        why: days === undefined ? `${sponsor.problem}` : `its balance lasts ${lasts}`,
+        remedy: `Send XLM to ${sponsor.address ?? 'the sponsor'}.`,
+      }),
+    )
+  }
+  if (limits && used * 100n >= limits.dailyBudget * BigInt(BUDGET_PERCENT)) {
+    items.push(
+      item('budgetNearlyUsed', {
+        why: `${(used * 100n) / (limits.dailyBudget || 1n)} % of it`,
+        remedy: 'Raise SPONSOR_DAILY_BUDGET, or wait until 00:00 UTC, when the budget is reset.',
+      }),
+    )
+  }
+  return items
 }
 
 function relays({ ready: { relay, database }, settings, channels, startsRelay }: ServiceState): Attention[] {
   if (relay.configured === false || !database.ok || startsRelay) return []
-  const unable = channels.filter(({ isRunning, problem }) => isRunning && problem !== null)
-  return [
-    ...(relay.channels === 0
-      ? [
-          asked('relay', 'bad', 'No relay is running', {
-            why: 'jobs wait',
-            remedy: settings.embedsDatabase
-              ? 'The service starts it: its log says why it did not.'
-              : 'Start one with npm run relay.',
-            page: '/jobs',
-          }),
-        ]
-      : []),
-    ...unable.map(({ address, problem, seenAt }) =>
-      asked(`channel ${address}`, relay.ok ? 'late' : 'bad', 'A channel cannot pay', {
-        since: seenAt,
-        why: `${address.slice(0, 4)}…${address.slice(-4)}: ${problem ? PROBLEM_EXPLANATIONS[problem].meaning : ''}`,
-        remedy: problem ? `${PROBLEM_EXPLANATIONS[problem].remedy}.` : '',
-        page: '/jobs',
-      }),
-    ),
-  ]
+  const items = channels.flatMap(({ address, isRunning, problem, seenAt }) => {
+    if (!isRunning || problem === null) return []
+    const { meaning, remedy } = PROBLEM_EXPLANATIONS[problem]
+    return item('channelProblem', {
+      key: `channel ${address}`,
+      level: relay.ok ? 'late' : 'bad',
+      since: seenAt,
+      why: `${address.slice(0, 4)}…${address.slice(-4)}: ${meaning}`,
+      remedy: `${remedy}.`,
+      page: '/jobs',
+    })
+  })
+  if (relay.channels !== 0) return items
+  const remedy = settings.embedsDatabase
+    ? 'The service starts it: its log shows why it did not.'
+    : 'Start one with npm run relay.'
+  return [item('relayStopped', { why: 'jobs are waiting', remedy, page: '/jobs' }), ...items]
 }
 
-/** Keys without which no payroll goes through; the rest stands under "Not configured". */
-function gaps({ settings }: ServiceState): Attention[] {
-  const { sponsor, token } = settings
-  const gap = (is: boolean, what: string, ...variables: string[]) =>
-    is ? [asked(what, 'late', what, { why: 'not configured', remedy: `Set ${variables.join(' and ')}.` })] : []
+/** Keys without which no payroll works. "Not configured" lists the other ones. */
+function gaps({ settings: { sponsor, token } }: ServiceState): Attention[] {
+  const gap = (isMissing: boolean, name: NoticeName, ...variables: string[]) =>
+    isMissing ? [item(name, { why: 'not configured', remedy: `Set ${variables.join(' and ')}.` })] : []
   return [
-    ...gap(
-      !sponsor,
-      'No fees are paid: every transfer is turned away',
-      'SPONSOR_SEED',
-      ...(token ? [] : ['CONFIDENTIAL_TOKEN']),
-    ),
+    ...gap(!sponsor, 'sponsorMissing', 'SPONSOR_SEED', ...(token ? [] : ['CONFIDENTIAL_TOKEN'])),
     ...gap(
       sponsor !== undefined && !paysForAnything(sponsor.rules),
-      'Every transfer is refused: there is nothing to pay for',
+      'nothingSponsored',
       token ? 'SPONSOR_CONTRACTS' : 'CONFIDENTIAL_TOKEN',
     ),
-    ...gap(!token, 'No contractor becomes ready, and there is no vault', 'CONFIDENTIAL_TOKEN'),
+    ...gap(!token, 'tokenMissing', 'CONFIDENTIAL_TOKEN'),
   ]
 }

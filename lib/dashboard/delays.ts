@@ -3,33 +3,32 @@ import { batches, contractors, organisations, payouts } from '#drizzle/schema/di
 import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Attention } from './attention.ts'
+import { CONDITIONS } from './conditions.ts'
 import { jobLimit, transferLimit, WHY_OVERDUE } from './lateness.ts'
 import { firstInnerHash, refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 import { findUserOrganisations } from './users.ts'
 
-const MOST = 20
+const LIMIT = 20
 
-/** The service cannot tell whether it was paid, so it never pays again by itself. Only the employer can settle it. */
-const UNDECIDABLE = {
-  level: 'bad',
-  what: 'Whether a payout was paid can no longer be told',
-  why: 'the history of the RPC begins after the transfer, so that its payout stays pending',
-  remedy: 'Look for the hash on an explorer of the network, and tell the employer, who cancels the payout.',
+/** The service does not know whether the payout was paid, so it never pays again. Only the employer can cancel it. */
+const UNKNOWN_OUTCOME = {
+  ...CONDITIONS.outcomeUnknown.notice,
+  why: 'the RPC’s history begins after the transfer, so the payout stays pending',
+  remedy: 'Look up the hash in an explorer of the network, and tell the employer, who can cancel the payout.',
 } as const
 
-function describeOpen(resultCode: string | null) {
-  const said = resultCode === null ? '' : `the network last said ${resultCode}; `
+function describeOverdue(resultCode: string | null) {
+  const response = resultCode === null ? '' : `the network’s last response was ${resultCode}; `
   return {
-    level: 'late',
-    what: 'A transfer is overdue',
-    why: `${said}${WHY_OVERDUE}`,
+    ...CONDITIONS.transferOverdue.notice,
+    why: `${response}${WHY_OVERDUE}`,
     remedy:
-      'If Ledger on the overview says “Following”, the RPC no longer has the ledgers of that time: set the variable STELLAR_RPC_URL to an RPC that still has them, and start the service again. If it says something else, bring the RPC back. The service then finds out by itself, and nothing is paid twice meanwhile.',
+      'If Ledger on the overview says “Following”, the RPC no longer has the ledgers of that time: set STELLAR_RPC_URL to an RPC that still has them, and restart the service. Otherwise restore the RPC. The service then settles the transfer by itself, and pays nothing twice meanwhile.',
   } as const
 }
 
-/** The transfers, of all or of one batch, that were not decided in the time in which one can be valid, the oldest first. */
-export async function listOldOpenTransfers(db: Database, now: Date, only?: string): Promise<Attention[]> {
+/** Lists the transfers, of all batches or one, that are undecided for longer than one can be valid, oldest first. */
+export async function listOverdueTransfers(db: Database, now: Date, only?: string): Promise<Attention[]> {
   const rows = await db
     .select({
       hash: firstInnerHash,
@@ -59,12 +58,12 @@ export async function listOldOpenTransfers(db: Database, now: Date, only?: strin
       ),
     )
     .orderBy(asc(transferRows.createdAt))
-    .limit(MOST)
+    .limit(LIMIT)
   return rows.map((row) => ({
     key: `open ${row.hash}`,
     since: row.createdAt,
     actor: 'operator',
-    ...(row.status === 'unknown' ? UNDECIDABLE : describeOpen(row.resultCode)),
+    ...(row.status === 'unknown' ? UNKNOWN_OUTCOME : describeOverdue(row.resultCode)),
     ...(row.organisation && { organisation: { id: row.organisation, name: row.organisationName ?? '' } }),
     ...(row.batch && { batch: { id: row.batch, name: row.batchName ?? '' } }),
     ...(row.contractor && { contractors: [{ id: row.contractor, name: row.contractorName ?? '' }] }),
@@ -72,8 +71,8 @@ export async function listOldOpenTransfers(db: Database, now: Date, only?: strin
   }))
 }
 
-/** The running jobs of which nothing has moved for long. */
-export async function listSlowJobs(db: Database, now: Date): Promise<Attention[]> {
+/** Lists the running jobs without recent progress. */
+export async function listStalledJobs(db: Database, now: Date): Promise<Attention[]> {
   const movedAt = sql`max(greatest(${batchItems.queuedAt}, ${batchItems.sentAt}, ${batchItems.settledAt}))`
   const jobs = await db
     .select({
@@ -89,18 +88,17 @@ export async function listSlowJobs(db: Database, now: Date): Promise<Attention[]
     .groupBy(batchJobs.id)
     .having(sql`${movedAt} < ${jobLimit(now).toISOString()}::timestamptz`)
     .orderBy(movedAt)
-    .limit(MOST)
+    .limit(LIMIT)
   const users = await findUserOrganisations(db, jobs)
   return jobs.map(({ id, kind, sub, movedAt: since, left }) => {
     const organisation = users.get(`${kind}:${sub}`)
     return {
       key: `slow ${id}`,
-      level: 'late',
+      ...CONDITIONS.jobStalled.notice,
       since,
-      what: 'A relay job stands still',
-      why: `${left} of its transfers ${left === 1 ? 'has' : 'have'} not ended`,
+      why: `${left} of its transfers ${left === 1 ? 'is' : 'are'} unfinished`,
       actor: 'operator',
-      remedy: 'Open the job: the channels above it say whether a relay runs, and what keeps them from paying.',
+      remedy: 'Open the job. The channels above it show whether a relay is running, and what keeps it from paying.',
       ...(organisation && { organisation }),
       page: `/jobs?q=${id}`,
     }
