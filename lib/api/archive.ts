@@ -25,7 +25,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { EXAMPLE } from './examples.ts'
-import { Answer, inGroup, operation } from './operation.ts'
+import { ApiResponse, inGroup, operation } from './operation.ts'
 
 /** A range that ends this many ledgers below the ingested end cannot change any more, and may be cached for ever. */
 const SETTLED_LEDGERS = 100
@@ -66,7 +66,7 @@ function answerEvents(archive: Archive, query: RangeQuery, { isFinal, ...page }:
   const { generation: named, from_ledger, to_ledger } = query
   const isFixed = named !== undefined && from_ledger !== undefined && to_ledger !== undefined
   const isSettled = page.complete && isFinal && (to_ledger ?? 0) <= archive.ingestedThrough - SETTLED_LEDGERS
-  return new Answer(page, { headers: isFixed && isSettled ? FOR_EVER : NO_STORE })
+  return new ApiResponse(page, { headers: isFixed && isSettled ? FOR_EVER : NO_STORE })
 }
 
 const EVENT_EXAMPLE = {
@@ -103,7 +103,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     id: 'getArchiveHealth',
     route: 'GET /archive/v1/health',
     summary: 'How far the archive has followed the network',
-    answer: {
+    response: {
       description: 'Its ends, and its generation',
       schema: archiveHealthShape,
       example: {
@@ -130,7 +130,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
         lag_seconds: last && age !== undefined ? (last.throughLedger >= latestLedger ? 0 : Math.round(age)) : null,
         generation: archive?.generation.firstHash ?? null,
       }
-      return new Answer(body, { headers: NO_STORE })
+      return new ApiResponse(body, { headers: NO_STORE })
     },
   }),
   operation({
@@ -140,7 +140,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     summary: 'Find where the replay of an account’s balance begins',
     parameters: ACCOUNT,
     query: { schema: checkpointQuery, example: { at_ledger: '1204331', generation: GENERATION_EXAMPLE } },
-    answer: {
+    response: {
       description: 'The checkpoint and its anchor; `event` is null for an account without one',
       schema: checkpointShape,
       example: { event: { ...EVENT_EXAMPLE, type: 'transfer' }, anchor: EVENT_EXAMPLE, complete: true },
@@ -149,7 +149,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)
       const checkpoint = await readCheckpoint(db, archive, params.account, query.at_ledger ?? archive.ingestedThrough)
-      return new Answer(checkpoint, { headers: NO_STORE })
+      return new ApiResponse(checkpoint, { headers: NO_STORE })
     },
   }),
   operation({
@@ -161,7 +161,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
       'Those whose topics name the account. With `types`, a page may hold fewer events than `limit`, or none.',
     parameters: ACCOUNT,
     query: { schema: accountQuery, example: { ...RANGE_EXAMPLE, types: 'transfer,merge' } },
-    answer: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    response: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)
@@ -176,7 +176,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     summary: 'List all events of the token, or those of one transaction',
     parameters: CONTRACT,
     query: { schema: tokenQuery, example: { ...RANGE_EXAMPLE, tx_hash: EXAMPLE.hash } },
-    answer: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    response: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)
@@ -195,7 +195,7 @@ export const ARCHIVE_OPERATIONS = inGroup('Archive', [
     description: 'A registry forgets the keys that it rotates: they are in these events.',
     parameters: CONTRACT,
     query: { schema: rangeQuery, example: RANGE_EXAMPLE },
-    answer: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
+    response: { description: 'A page of them', schema: pageShape, example: PAGE_EXAMPLE },
     refusals: ['archive-not-found', 'rate-limited'],
     handle: async ({ service, params, query }) => {
       const { db, archive } = await requireArchive(service, params, query.generation)

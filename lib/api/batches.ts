@@ -16,7 +16,7 @@ import { batchProgressShape, pollBatchStatus } from '#lib/directory/batches/stat
 import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { BATCH_EXAMPLE, EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
-import { answerPage, inGroup, operation } from './operation.ts'
+import { inGroup, operation, respondWithPage } from './operation.ts'
 import { refreshTransfersOf } from './payouts.ts'
 
 const parameters = { id: { description: 'id of the batch', example: EXAMPLE.batchId } }
@@ -36,7 +36,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     caller: 'employer',
     summary: 'List your batches, newest first',
     query: { schema: batchesQuery, example: { ...PAGE_EXAMPLE, status: 'completed', q: 'march' } },
-    answer: {
+    response: {
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: batchesShape,
       example: { batches: [completed] },
@@ -44,7 +44,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     },
     handle: async (context) => {
       const page = await listBatches(context, context.query)
-      return answerPage(context.request, page, { batches: page.items })
+      return respondWithPage(context.request, page, { batches: page.items })
     },
   }),
   operation({
@@ -53,7 +53,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     caller: 'founder',
     summary: 'Start a batch',
     body: { schema: newBatch, example: { name: BATCH_EXAMPLE.name } },
-    answer: { description: 'The batch, a draft with nothing in it', schema: batchShape, example: BATCH_EXAMPLE },
+    response: { description: 'The batch, a draft with nothing in it', schema: batchShape, example: BATCH_EXAMPLE },
     refusals: ['organisation-dissolved'],
     handle: (context) => createBatch(context, context.body),
   }),
@@ -66,7 +66,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
       'Payouts keep the order of their instructions. The request also settles the transfers that the ledger has decided.',
     parameters,
     query: { schema: pageQuery, example: PAGE_EXAMPLE },
-    answer: {
+    response: {
       description: 'The batch with up to 1,000 of its payouts, or as many as `limit` says',
       schema: batchWithPayoutsShape,
       example: { ...completed, payouts: [PAYOUT_EXAMPLE] },
@@ -76,7 +76,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     handle: async (context) => {
       await refreshTransfersOf(context)
       const { batch, payouts } = await findBatch(context, { ...context.params, ...context.query })
-      return answerPage(context.request, payouts, { ...batch, payouts: payouts.items })
+      return respondWithPage(context.request, payouts, { ...batch, payouts: payouts.items })
     },
   }),
   operation({
@@ -87,7 +87,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     summary: 'Remove a batch of which nothing was ever sent',
     description: 'Its payouts go with it.',
     parameters,
-    answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.batchId } },
+    response: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.batchId } },
     refusals: ['batch-not-found', 'batch-sent'],
     handle: (context) => removeBatch(context, context.params.id),
   }),
@@ -107,7 +107,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
         instructions: [{ contractorId: EXAMPLE.contractorId, encryptedAmount: PAYOUT_EXAMPLE.encryptedAmount }],
       },
     },
-    answer: {
+    response: {
       description: 'The payouts, and the instructions that became none',
       schema: instructedShape,
       example: {
@@ -125,7 +125,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     summary: 'Lock a batch: it is ready to be sent',
     description: 'From now on its payouts can be paid, each by a transfer of its own. The call may be repeated.',
     parameters,
-    answer: { description: 'The batch', schema: batchShape, example: { ...BATCH_EXAMPLE, status: 'ready' } },
+    response: { description: 'The batch', schema: batchShape, example: { ...BATCH_EXAMPLE, status: 'ready' } },
     refusals: ['batch-not-found', 'batch-locked'],
     handle: (context) => lockBatch(context, context.params.id),
   }),
@@ -137,7 +137,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     summary: 'How far a batch has come',
     description: 'For polling while payouts are sent.',
     parameters,
-    answer: {
+    response: {
       description: 'Its status and counters',
       schema: batchProgressShape,
       example: { status: 'started', settledCount: 0, failedCount: 0, payoutCount: 1 },

@@ -14,34 +14,34 @@ import { readBearer } from '#lib/http/bearer.ts'
 import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 
-/** A session, the user that it belongs to, and the database that the user was found in. */
-interface KnownUser {
+/** A session and its user. */
+interface UserPrincipal {
   session: Session
   db: Database
   user: User
 }
 
-/** The data that a handler gets of each kind of caller. */
-interface KnownOf {
+/** What a handler receives about each kind of caller. */
+interface Principals {
   anybody: object
   /** the holder of a session */
   session: { session: Session }
-  /** the holder of a session, looked up in the directory once configuration and body are good */
-  user: KnownUser
-  employer: KnownUser & { employer: Employer }
-  /** an employer, or a user who becomes one by a first record, once the request is found good */
-  founder: KnownUser & { employer: Employer }
-  /** an employer, or the user that the contractor record `id` is linked to */
-  participant: KnownUser
-  /** a caller that has METRICS_TOKEN */
+  /** the holder of a session, looked up in the directory after configuration and body are checked */
+  user: UserPrincipal
+  employer: UserPrincipal & { employer: Employer }
+  /** an employer, or a user who becomes one with the first record, after the request is checked */
+  founder: UserPrincipal & { employer: Employer }
+  /** an employer, or the user linked to the contractor record `id` */
+  participant: UserPrincipal
+  /** a caller with METRICS_TOKEN */
   metrics: object
-  /** a caller that has CRON_SECRET */
+  /** a caller with CRON_SECRET */
   scheduler: object
 }
-export type CallerName = keyof KnownOf
-export type Known<Caller extends CallerName> = KnownOf[Caller]
+export type CallerName = keyof Principals
+export type Principal<Caller extends CallerName> = Principals[Caller]
 
-/** The callers that need a role: they are looked up before the rest of the request is judged. */
+/** The callers that need a role. They are looked up before the rest of the request is checked. */
 const ROLES = {
   employer: (user: User) => ({ employer: requireEmployer(user) }),
   founder: (user: User) => requireFounder(user),
@@ -51,7 +51,7 @@ const ROLES = {
 const SESSION: readonly RefusalCode[] = ['bearer-missing', 'bearer-invalid', 'session-expired']
 const ROLE: readonly RefusalCode[] = ['employer-required', 'provider-mismatch']
 
-/** Each kind of caller in the OpenAPI document: its security scheme, its role, and the refusals that it implies. */
+/** Each kind of caller in the OpenAPI document: its security scheme, its role and the refusals it implies. */
 export const CALLERS = {
   anybody: { scheme: undefined, refusals: [] },
   session: { scheme: 'session', refusals: SESSION },
@@ -66,7 +66,7 @@ export const CALLERS = {
   { scheme: 'session' | 'metrics' | 'scheduler' | undefined; role?: string; refusals: readonly RefusalCode[] }
 >
 
-/** The callers that are machines: the setting that holds their secret, and the refusals if it is unset or wrong. */
+/** The callers that are machines: the setting of their secret, and the refusals if it is unset or wrong. */
 const MACHINES = {
   metrics: {
     setting: 'metricsToken',
@@ -85,7 +85,7 @@ const MACHINES = {
 const isRole = (caller: CallerName): caller is keyof typeof ROLES => caller in ROLES
 
 /**
- * Identifies the sender of `request` by its token, and requires the caller's role if it has one.
+ * Identifies the caller by the request's token, and requires the role of `caller`, if any.
  * @throws Refusal 401; 403 for the wrong role
  */
 export async function identify(
@@ -103,23 +103,22 @@ export async function identify(
   }
   const session = await verifySession(settings.sessions, readBearer(request), now())
   if (!isRole(caller)) return { session }
-  const known = await lookUp(service, session)
-  return { ...known, ...ROLES[caller](known.user, params) }
+  const principal = await lookUp(service, session)
+  return { ...principal, ...ROLES[caller](principal.user, params) }
 }
 
-async function lookUp(service: Service, session: Session): Promise<KnownUser> {
+async function lookUp(service: Service, session: Session): Promise<UserPrincipal> {
   const db = await service.database()
   return { session, db, user: await admitUser({ db, now: service.now() }, session) }
 }
 
 /**
- * Completes `identify` once configuration and body are good: a `user` is looked up, and a `founder` gets an
- * organisation.
- * @throws Refusal 403 when the sub belongs to a user of another identity provider
+ * Completes `identify` after configuration and body are checked: looks up a `user`, and gives a `founder` an organisation.
+ * @throws Refusal 403 if the sub belongs to a user of another identity provider
  */
-export async function admit(caller: CallerName, service: Service, known: object): Promise<object> {
-  if (caller === 'user') return await lookUp(service, (known as Known<'session'>).session)
-  if (caller !== 'founder') return known
-  const user = known as KnownUser
+export async function admit(caller: CallerName, service: Service, principal: object): Promise<object> {
+  if (caller === 'user') return await lookUp(service, (principal as Principal<'session'>).session)
+  if (caller !== 'founder') return principal
+  const user = principal as UserPrincipal
   return { ...user, employer: await becomeEmployer({ db: user.db, now: service.now() }, user.user) }
 }

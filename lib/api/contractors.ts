@@ -14,7 +14,7 @@ import {
   removedShape,
 } from '#lib/directory/contractors/schema.ts'
 import { CONTRACTOR_EXAMPLE, EXAMPLE, PAGE_EXAMPLE } from './examples.ts'
-import { answerPage, inGroup, operation } from './operation.ts'
+import { inGroup, operation, respondWithPage } from './operation.ts'
 
 const parameters = { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } }
 const { name, email, address, rate } = CONTRACTOR_EXAMPLE
@@ -26,7 +26,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     caller: 'employer',
     summary: 'List your contractors, newest first',
     query: { schema: contractorsQuery, example: { ...PAGE_EXAMPLE, status: 'ready', q: 'ada' } },
-    answer: {
+    response: {
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: contractorsShape,
       example: { contractors: [CONTRACTOR_EXAMPLE] },
@@ -34,7 +34,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     },
     handle: async (context) => {
       const page = await listContractors(context, context.query)
-      return answerPage(context.request, page, { contractors: page.items })
+      return respondWithPage(context.request, page, { contractors: page.items })
     },
   }),
   operation({
@@ -44,7 +44,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     summary: 'Add a contractor',
     description: '`ready` if the address is registered with the confidential token, else `invited`.',
     body: { schema: newContractor, example: { name, email, address, rate } },
-    answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
+    response: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['email-taken', 'address-taken', 'contractors-full', 'organisation-dissolved'],
     handle: (context) => createContractor(context, context.body),
   }),
@@ -57,10 +57,10 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
       'Each row stands alone: a row that cannot be a contractor is an error of its own, the others are imported.',
     body: {
       schema: contractorRows,
-      documented: contractorRows.extend({ rows: z.array(contractorRow) }),
+      docsSchema: contractorRows.extend({ rows: z.array(contractorRow) }),
       example: { rows: [{ name, email, address, amount: 4200.5 }] },
     },
-    answer: {
+    response: {
       description: 'Who was imported, and which rows (from 1) were not',
       schema: importShape,
       example: { imported: [CONTRACTOR_EXAMPLE], errors: [{ row: 2, reason: 'name required' }] },
@@ -75,7 +75,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     summary: 'Look up a contractor',
     description: 'For its employer, and for the user that it is.',
     parameters,
-    answer: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
+    response: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['contractor-not-found'],
     handle: (context) => findContractor(context, context.params.id),
   }),
@@ -90,7 +90,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     ].join(' '),
     parameters,
     body: { schema: contractorChanges, example: { name, email, address, rate, status: 'inactive' } },
-    answer: {
+    response: {
       description: 'The contractor as it is now',
       schema: contractorShape,
       example: { ...CONTRACTOR_EXAMPLE, status: 'inactive' },
@@ -105,7 +105,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     summary: 'Remove a contractor',
     description: 'Its payouts stay; those that are `draft` or `ready` are canceled.',
     parameters,
-    answer: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.contractorId } },
+    response: { description: 'It is gone', schema: removedShape, example: { id: EXAMPLE.contractorId } },
     refusals: ['contractor-not-found'],
     handle: (context) => removeContractor(context, context.params.id),
   }),

@@ -20,7 +20,7 @@ export const FUNDING_OPERATIONS = inGroup('Funding', [
     caller: 'session',
     summary: 'Look up the vault that backs the confidential balances',
     requires: ({ vault }) => requireVault(vault),
-    answer: {
+    response: {
       description: 'The vault, and what it holds',
       schema: vaultShape,
       example: { vault: EXAMPLE.contract, held: '125000.0000000' },
@@ -38,7 +38,7 @@ export const FUNDING_OPERATIONS = inGroup('Funding', [
       'caller is linked to. The deposit arrives in the receiving balance: `merge` makes it spendable.',
     ].join(' '),
     requires: ({ faucet }) => requireFaucet(faucet),
-    answer: { description: 'The deposit stands on the ledger', schema: faucetShape, example: { hash: EXAMPLE.hash } },
+    response: { description: 'The deposit stands on the ledger', schema: faucetShape, example: { hash: EXAMPLE.hash } },
     refusals: [
       'provider-mismatch',
       'account-missing',

@@ -23,7 +23,7 @@ const getDocument = operation({
   extension: true,
   selfContained: true,
   summary: 'This document',
-  answer: {
+  response: {
     description: 'OpenAPI 3.1',
     schema: z.looseObject({ openapi: z.string(), info: z.looseObject({ version: z.string() }) }),
     cached: true,

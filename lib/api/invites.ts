@@ -13,7 +13,7 @@ export const INVITE_OPERATIONS = inGroup('Contractors', [
     description:
       'The link holds for 14 days and once; earlier ones become void. It is mailed where mail is configured.',
     parameters: { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } },
-    answer: {
+    response: {
       description: 'The link',
       schema: inviteShape,
       example: { inviteUrl: `https://pay.example/invite/${EXAMPLE.invite}` },
@@ -35,7 +35,7 @@ export const INVITE_OPERATIONS = inGroup('Contractors', [
     summary: 'Accept an invite',
     description: 'Links the caller to the contractor record. A wallet’s account becomes its address if it has none.',
     parameters: { token: { description: 'the last part of the link', example: EXAMPLE.invite } },
-    answer: { description: 'The caller’s contractor record', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
+    response: { description: 'The caller’s contractor record', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['own-invite', 'invite-for-other', 'invite-not-found', 'invite-accepted', 'address-taken'],
     handle: (context) => acceptInvite(context, context.params.token),
   }),

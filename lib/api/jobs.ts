@@ -17,7 +17,7 @@ export const JOB_OPERATIONS = inGroup('Relay', [
     ].join(' '),
     body: { schema: batchRequest, example: { amounts: [10_000_000, 25_000_000] } },
     requires: ({ batch }) => requireBatch(batch),
-    answer: {
+    response: {
       description: 'The job has begun',
       schema: startedJobShape,
       example: { jobId: EXAMPLE.jobId, status: 'running' },
@@ -31,7 +31,7 @@ export const JOB_OPERATIONS = inGroup('Relay', [
     caller: 'session',
     summary: 'How far a job of the relay has come',
     parameters: { jobId: { description: 'from the answer that began it', example: EXAMPLE.jobId } },
-    answer: {
+    response: {
       description: 'The job',
       schema: jobShape,
       example: {

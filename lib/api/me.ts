@@ -18,7 +18,7 @@ export const ME_OPERATIONS = inGroup('Me', [
     caller: 'user',
     summary: 'Look up yourself and your roles',
     description: 'What an application needs to choose between onboarding, employer and contractor.',
-    answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    response: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     handle: (context) => describeMe(context),
   }),
   operation({
@@ -28,7 +28,7 @@ export const ME_OPERATIONS = inGroup('Me', [
     extension: true,
     summary: 'Name your organisation, or found one',
     body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
-    answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    response: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     handle: async (context) => {
       return await describeMe({ ...context, user: await nameOrganisation(context, context.body.orgName) })
     },
@@ -41,7 +41,7 @@ export const ME_OPERATIONS = inGroup('Me', [
     summary: 'Bring your other identity into your organisation',
     description: 'A wallet and an email of one person: the session of the other one proves that it is yours.',
     body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
-    answer: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    response: { description: 'You', schema: meShape, example: ME_EXAMPLE },
     refusals: ['employer-required', 'organisation-in-use', 'provider-mismatch'],
     handle: async ({ service, session, body, ...given }) => {
       // Both sessions are verified before the database is asked.

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { fieldCode } from '#lib/http/parsing.ts'
 import { isRefusalCode, type RefusalCode, statusOf } from '#lib/refusal/refusal.ts'
 import { CALLERS } from './caller.ts'
-import type { Asked, Operation } from './operation.ts'
+import type { Operation, RequestSpec } from './operation.ts'
 
-/** Every code that an operation can answer with, by status: its own, and those that its declaration implies. */
+/** Every code that an operation can respond with, by status: those it lists and those its declaration implies. */
 export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
   const { caller, query, body, refusals = [], selfContained } = operation
   const codes = new Set<RefusalCode>([
@@ -13,8 +13,8 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
     ...(body ? fieldCodes(body) : []),
     ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media', 'busy'] as const) : []),
     ...refusals,
-    // An operation without an answer refuses every request before its body is read.
-    ...(operation.answer ? (['too-large'] as const) : []),
+    // An operation without a response refuses every request before reading its body.
+    ...(operation.response ? (['too-large'] as const) : []),
     'internal',
     'not-configured',
     ...(selfContained ? [] : (['unavailable'] as const)),
@@ -23,41 +23,41 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
   return new Map([...byStatus].sort(([one], [other]) => one - other).map(([status, list]) => [status, list.sort()]))
 }
 
-/** The status of a code in an operation: one with a fixed `failure` answers 500 in place of 503. */
+/** The status of a code in an operation: with a fixed `failure`, 500 replaces 503. */
 function statusWithin({ failure }: Operation, code: RefusalCode): number {
   const status = statusOf(code)
   return failure !== undefined && status === 503 ? 500 : status
 }
 
-interface Described {
+interface JsonSchema {
   type?: string
-  properties?: Record<string, Described>
+  properties?: Record<string, JsonSchema>
   required?: string[]
-  items?: Described
-  anyOf?: Described[]
+  items?: JsonSchema
+  anyOf?: JsonSchema[]
   minLength?: number
   description?: string
   'x-extension'?: boolean
 }
 
-/** Whether a parameter of a query, which is always text, can be refused at all. */
-const isRestricted = ({ type, description: _, 'x-extension': __, ...limits }: Described) =>
+/** Whether a query parameter, which is always a string, can have an invalid value. */
+const isRestricted = ({ type, description: _, 'x-extension': __, ...limits }: JsonSchema) =>
   type !== 'string' || Object.keys(limits).length > 0
 
-/** The codes by which fields of a body or a query can be refused. Only fields for which `counts` holds are read. */
-function fieldCodes({ schema }: Asked<z.ZodType>, counts = (_: Described) => true): RefusalCode[] {
-  return codesWithin(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Described, counts)
+/** The codes of the fields of a body or query, limited to fields for which `counts` returns true. */
+function fieldCodes({ schema }: RequestSpec<z.ZodType>, counts = (_: JsonSchema) => true): RefusalCode[] {
+  return codesWithin(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema, counts)
 }
 
 function codesWithin(
-  { properties = {}, required = [], items, anyOf = [] }: Described,
-  counts: (field: Described) => boolean,
+  { properties = {}, required = [], items, anyOf = [] }: JsonSchema,
+  counts: (field: JsonSchema) => boolean,
 ): RefusalCode[] {
-  const own = Object.entries(properties).flatMap(([name, field]) => {
+  const direct = Object.entries(properties).flatMap(([name, field]) => {
     if (!counts(field)) return []
     const mayBeMissing = required.includes(name) || (field.minLength ?? 0) > 0
     const codes = [fieldCode(name, 'invalid'), ...(mayBeMissing ? [fieldCode(name, 'required')] : [])]
     return [...codes.filter(isRefusalCode), ...codesWithin(field, counts)]
   })
-  return [...own, ...[...(items ? [items] : []), ...anyOf].flatMap((inner) => codesWithin(inner, counts))]
+  return [...direct, ...[...(items ? [items] : []), ...anyOf].flatMap((inner) => codesWithin(inner, counts))]
 }

@@ -6,7 +6,7 @@ import type { User } from '#lib/directory/users.ts'
 import type { Service } from '#lib/server/services.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
-import { answerPage, inGroup, operation } from './operation.ts'
+import { inGroup, operation, respondWithPage } from './operation.ts'
 
 /** Looks up the open transfers behind the payouts that the user sees. */
 export async function refreshTransfersOf({
@@ -38,7 +38,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
         to: '2026-04-01T00:00:00Z',
       },
     },
-    answer: {
+    response: {
       description: 'Up to 1,000 of them, or as many as `limit` says',
       schema: payoutsShape,
       example: { payouts: [PAYOUT_EXAMPLE] },
@@ -47,7 +47,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
     handle: async (context) => {
       await refreshTransfersOf(context)
       const page = await listPayouts(context, context.query)
-      return answerPage(context.request, page, { payouts: page.items })
+      return respondWithPage(context.request, page, { payouts: page.items })
     },
   }),
   operation({
@@ -61,7 +61,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
       'more. The contractor may then be instructed again while the batch is a draft.',
     ].join(' '),
     parameters: { id: { description: 'id of the payout', example: EXAMPLE.payoutId } },
-    answer: { description: 'It is canceled', schema: removedShape, example: { id: EXAMPLE.payoutId } },
+    response: { description: 'It is canceled', schema: removedShape, example: { id: EXAMPLE.payoutId } },
     refusals: ['payout-not-found', 'payout-sent'],
     handle: (context) => cancelPayout(context, context.params.id),
   }),

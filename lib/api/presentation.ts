@@ -2,13 +2,13 @@ import { z } from 'zod'
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi'
 import { messageOf, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { CALLERS } from './caller.ts'
-import type { Answered, Asked, Operation } from './operation.ts'
+import type { Operation, RequestSpec, ResponseSpec } from './operation.ts'
 import { refusalsOf } from './operation-refusals.ts'
 
 /** The body of every refusal. */
 export const refusalShape = z.looseObject({
-  error: z.string().meta({ description: 'what went wrong, for people' }),
-  code: z.string().meta({ description: 'what went wrong, for programs', 'x-extension': true }),
+  error: z.string().meta({ description: 'the problem, for people' }),
+  code: z.string().meta({ description: 'the problem, for programs', 'x-extension': true }),
   fields: z
     .array(z.object({ path: z.string(), message: z.string() }))
     .optional()
@@ -20,18 +20,18 @@ export const refusalShape = z.looseObject({
 })
 
 const TITLES: Record<number, string> = {
-  400: 'A field is missing or malformed; the message names it',
-  401: 'The bearer token is missing, has expired or is not one of this service',
-  403: 'Not for this caller',
-  404: 'It does not exist, or belongs to another organisation',
-  409: 'It contradicts what is there',
+  400: 'A field is missing or invalid; the message names it',
+  401: 'The bearer token is missing, expired or invalid',
+  403: 'The caller may not do this',
+  404: 'Not found, or another organisation’s',
+  409: 'It conflicts with the current state',
   413: 'The body is larger than 256 KiB',
-  415: 'The body is of another type',
+  415: 'The body has an unsupported media type',
   422: 'The sponsor refuses to pay',
-  429: 'Too soon after the last time',
-  500: 'Something failed',
-  501: 'Not done here, or not configured',
-  503: 'Something that the service needs cannot be reached, or is not well',
+  429: 'Too many requests, or too soon after the last one',
+  500: 'Unexpected failure',
+  501: 'Not configured, or not performed by the service',
+  503: 'A dependency is unreachable, or the service is busy',
 }
 
 const RETRY = { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } } as const
@@ -56,7 +56,7 @@ const PAGE_HEADERS = {
 } as const
 const ETAG = { ETag: { description: 'The version of the content (RFC 9110)', schema: { type: 'string' } } } as const
 
-/** An operation as OpenAPI has it. */
+/** The OpenAPI object of an operation. */
 export function presentOperation(operation: Operation): ZodOpenApiOperationObject {
   const { id, group, caller, summary, description, extension, query, body, parameters } = operation
   const { scheme, role } = { role: operation.role, ...CALLERS[caller] }
@@ -79,8 +79,8 @@ export function presentOperation(operation: Operation): ZodOpenApiOperationObjec
   }
 }
 
-function presentBody({ schema, documented = schema, example, form }: Asked<z.ZodType>) {
-  const content = { schema: documented, example }
+function presentBody({ schema, docsSchema = schema, example, form }: RequestSpec<z.ZodType>) {
+  const content = { schema: docsSchema, example }
   return {
     required: !schema.safeParse({}).success,
     content: { 'application/json': content, ...(form && { 'application/x-www-form-urlencoded': content }) },
@@ -88,9 +88,9 @@ function presentBody({ schema, documented = schema, example, form }: Asked<z.Zod
 }
 
 /** The parameters of a query, each with its example. */
-function querySchema({ schema, documented = schema, example }: Asked<z.ZodType>) {
-  if (!(documented instanceof z.ZodObject)) throw new Error('the schema of a query must be an object')
-  const fields = Object.entries(documented.shape as Record<string, z.ZodType>).map(([name, field]) => {
+function querySchema({ schema, docsSchema = schema, example }: RequestSpec<z.ZodType>) {
+  if (!(docsSchema instanceof z.ZodObject)) throw new Error('the schema of a query must be an object')
+  const fields = Object.entries(docsSchema.shape as Record<string, z.ZodType>).map(([name, field]) => {
     return [name, example[name] === '' ? field : field.meta({ ...field.meta(), examples: [example[name]] })]
   })
   return z.object(Object.fromEntries(fields))
@@ -103,34 +103,34 @@ function pathSchema(parameters: Record<string, { description: string; example: s
   return z.object(Object.fromEntries(fields))
 }
 
-/** The answer of an operation that always refuses. It stands where tools look for the success. */
+/** The default response of an operation that always refuses. Tools expect a response for success. */
 const NEVER_DONE: ZodOpenApiResponseObject = {
-  description: 'Every answer is a refusal',
+  description: 'The operation always refuses',
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } },
 }
 
 function presentResponses(operation: Operation) {
-  const { answer, otherAnswers = {} } = operation
+  const { response, otherResponses = {} } = operation
   return Object.fromEntries([
-    answer ? ['200', presentAnswer(answer)] : ['default', NEVER_DONE],
-    ...(answer?.cached ? [['304', { description: 'The content has not changed', headers: ETAG }] as const] : []),
+    response ? ['200', presentResponse(response)] : ['default', NEVER_DONE],
+    ...(response?.cached ? [['304', { description: 'The content has not changed', headers: ETAG }] as const] : []),
     ...[...refusalsOf(operation)].map(([status, codes]) => [String(status), presentRefusals(status, codes)]),
-    ...Object.entries(otherAnswers).map(([status, other]) => {
+    ...Object.entries(otherResponses).map(([status, other]) => {
       const codes = refusalsOf(operation).get(Number(status)) ?? []
-      return [status, { ...presentAnswer(orRefusal(other, codes)), headers: HEADERS[Number(status)] }]
+      return [status, { ...presentResponse(orRefusal(other, codes)), headers: HEADERS[Number(status)] }]
     }),
   ])
 }
 
-/** Adds to an answer the refusals that share its status. */
-function orRefusal(other: Answered<z.ZodType>, codes: readonly RefusalCode[]): Answered<z.ZodType> {
+/** Adds the refusals that share a response's status. */
+function orRefusal(other: ResponseSpec<z.ZodType>, codes: readonly RefusalCode[]): ResponseSpec<z.ZodType> {
   if (codes.length === 0) return other
   const schema = z.union([other.schema, refusalShape.extend({ code: z.enum(codes) })])
   return { ...other, schema, description: [`${other.description}.`, '', ...linesOf(codes)].join('\n') }
 }
 
-function presentAnswer(answer: Answered<z.ZodType>): ZodOpenApiResponseObject {
-  const { description, schema, contentType = 'application/json', example, paged, cached } = answer
+function presentResponse(response: ResponseSpec<z.ZodType>): ZodOpenApiResponseObject {
+  const { description, schema, contentType = 'application/json', example, paged, cached } = response
   return {
     description,
     ...((paged || cached) && { headers: { ...(paged && PAGE_HEADERS[paged]), ...(cached && ETAG) } }),

@@ -12,27 +12,26 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
 
 /**
- * Resolves to the JSON body of a 200, or to a whole Response. Headers are added to that Response, so it must not be one
- * of Response.redirect() or fetch(), whose headers cannot change. Throws Refusal.
+ * Resolves to the JSON body of a 200, or to a Response. Headers are added to that Response, so it must not come from
+ * Response.redirect() or fetch(), whose headers are immutable. Throws Refusal.
  */
 export type Handler<Context> = (request: Request, context: Context) => Promise<unknown>
 
 export interface ResourceOptions {
   /**
-   * The fixed message of the 500 that stands for everything unexpected on this route, a dependency that is out of
-   * reach included. Without it a bug is 500 `internal error` and an unreachable dependency 503.
+   * The message of the 500 for every unexpected failure, an unreachable dependency included. Without it a bug is 500
+   * `internal error`, and an unreachable dependency 503.
    */
   failure?: string
-  /** The path as the metrics name it, with `{name}` for a parameter. Without it requests are not measured. */
+  /** The path in metrics, with `{name}` for a parameter. Without it requests are not measured. */
   route?: string
-  /** The origins whose pages may read the answers. Default: `configured` */
+  /** The origins whose pages may read the responses. Default: `configured` */
   readers?: Readers
 }
 
 /**
- * The handlers of one route: the given ones, OPTIONS for CORS preflight, and a JSON 404 with Allow for the other
- * methods. Only here does the transport catch errors: it logs, maps a Refusal to its status, and hides every other
- * error behind a fixed 500.
+ * The handlers of one route: `handlers`, OPTIONS for CORS preflight, and a JSON 404 with Allow for every other method.
+ * This is the transport's only catch: it logs, maps a Refusal to its status, and hides any other error behind a fixed 500.
  */
 export function resource<Context = unknown>(
   handlers: Partial<Record<Method, Handler<Context>>>,
@@ -50,9 +49,9 @@ export function resource<Context = unknown>(
     const started = performance.now()
     const handler = handlers[method]
     const response = handler
-      ? await answered(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
+      ? await runHandler(handler, request, context).catch((thrown) => presentFailure(request, thrown, options))
       : routeNotFound(request, isRoute ? allow : undefined)
-    // A client that is refused over and over gets one answer in each turn, and others are served in between.
+    // One 4xx per turn of the event loop, so that a client with a flood of bad requests does not hold up the others.
     if (response.status >= 400 && response.status < 500) await takeTurn('refusal')
     const ms = performance.now() - started
     log('info', 'request', {
@@ -66,42 +65,42 @@ export function resource<Context = unknown>(
     if (isBeyondDraining(request)) response.headers.set('Connection', 'close')
     return finish(request, response, requestId)
   }
-  const answer = (method: Method) => (request: Request, context: Context) => {
+  const respondTo = (method: Method) => (request: Request, context: Context) => {
     const requestId = requestIdOf(request.headers.get('x-request-id'))
     return withLogFields({ requestId }, () => respond(method, request, context, requestId))
   }
   return {
-    GET: answer('GET'),
-    POST: answer('POST'),
-    PUT: answer('PUT'),
-    PATCH: answer('PATCH'),
-    DELETE: answer('DELETE'),
+    GET: respondTo('GET'),
+    POST: respondTo('POST'),
+    PUT: respondTo('PUT'),
+    PATCH: respondTo('PATCH'),
+    DELETE: respondTo('DELETE'),
     OPTIONS: async (request) => finish(request, preflight(allow), requestIdOf(request.headers.get('x-request-id'))),
   }
 }
 
-/** Counts a request and how long it took, by route and not by path: clients can make up any number of paths. */
+/** Counts and times a request by route: clients can invent any number of paths. */
 function measure(method: string, route: string, status: number, seconds: number): void {
   const { requests, requestSeconds } = metrics()
   requests.inc({ method, route, status: String(status) })
   requestSeconds.observe({ method, route }, seconds)
 }
 
-async function answered<Context>(handler: Handler<Context>, request: Request, context: Context): Promise<Response> {
+async function runHandler<Context>(handler: Handler<Context>, request: Request, context: Context): Promise<Response> {
   const body = await handler(request, context)
   return body instanceof Response ? body : Response.json(body)
 }
 
 /**
- * The path as the log may show it. Route names, ids and hashes are in lower case. Any other segment is hidden, because
- * it may be an invite's token, a seed or a session.
+ * The path for the log. Route names, ids and hashes are lower case. Any other segment is hidden, because it may be an
+ * invite's token, a seed or a session.
  */
 function loggedPath(request: Request): string {
   const segments = new URL(request.url).pathname.split('/')
   return segments.map((segment) => (/^[a-z0-9._-]{0,64}$/.test(segment) ? segment : '…')).join('/')
 }
 
-/** The refusal that a failure is answered with: of a ledger or database out of reach too. */
+/** The refusal for a failure, an unreachable ledger or database included. */
 function refusalOf(thrown: unknown): Refusal | undefined {
   if (thrown instanceof LedgerError) {
     const code = thrown.code === 'unavailable' ? 'unavailable' : 'not-wired'
@@ -114,7 +113,7 @@ function refusalOf(thrown: unknown): Refusal | undefined {
 function presentFailure(request: Request, thrown: unknown, options: ResourceOptions): Response {
   const refusal = refusalOf(thrown)
   const status = refusal ? statusOf(refusal.code) : 500
-  // The cause of a refusal is for the log alone: all of it for a 5xx, its first line if the caller is at fault.
+  // Only the log shows the cause of a refusal: all of it for a 5xx, its first line for a 4xx.
   if (status >= 500 && (!refusal || refusal.cause !== undefined)) {
     log('error', 'failure', { path: loggedPath(request), failure: describeFailure(thrown) })
   } else if (refusal?.cause !== undefined) {
@@ -140,7 +139,7 @@ function presentFailure(request: Request, thrown: unknown, options: ResourceOpti
   return Response.json(body, { status, headers })
 }
 
-/** The answer to a path, or to a method of a path, that does not exist. The message leaves the query out. */
+/** The response for an unknown path, or for an unknown method of a path. The message omits the query. */
 export function routeNotFound(request: Request, allow?: string): Response {
   const path = new URL(request.url).pathname.replace(/^\/api(?=\/|$)/, '') || '/'
   return Response.json(

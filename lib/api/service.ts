@@ -5,7 +5,7 @@ import { type ChoreReport, runChores } from '#lib/server/maintenance.ts'
 import { readiness, readinessShape } from '#lib/server/readiness.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
 import { EXAMPLE } from './examples.ts'
-import { Answer, inGroup, operation } from './operation.ts'
+import { ApiResponse, inGroup, operation } from './operation.ts'
 
 const configured = (what: string) => z.boolean().meta({ description: `whether ${what} is configured` })
 
@@ -57,7 +57,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     caller: 'anybody',
     summary: 'Whether the service is up, and what is configured',
     description: 'Touches neither database nor network.',
-    answer: {
+    response: {
       description: 'It is up',
       schema: healthShape,
       example: { ok: true, network: 'testnet', idp: true, relay: true, sponsor: true },
@@ -79,8 +79,8 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     extension: true,
     summary: 'Whether the service can reach all that it needs',
     description: 'Looked up at most every five seconds, however many ask.',
-    answer: { description: 'All is well', schema: readinessShape, example: { ok: true, ...READY } },
-    otherAnswers: {
+    response: { description: 'All is well', schema: readinessShape, example: { ok: true, ...READY } },
+    otherResponses: {
       503: {
         description: 'Something is not there',
         schema: readinessShape,
@@ -89,7 +89,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     },
     handle: async ({ service }) => {
       const found = await readiness(service)
-      return new Answer(found, found.ok ? {} : { status: 503, headers: { 'Retry-After': '5' } })
+      return new ApiResponse(found, found.ok ? {} : { status: 503, headers: { 'Retry-After': '5' } })
     },
   }),
   operation({
@@ -99,7 +99,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     caller: 'metrics',
     extension: true,
     summary: 'Get the metrics of the service, for Prometheus',
-    answer: {
+    response: {
       description: 'Prometheus text format 0.0.4',
       schema: z.string(),
       contentType: METRICS_TYPE,
@@ -116,7 +116,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     extension: true,
     summary: 'Do the periodic chores',
     description: 'For a scheduler, where no process lasts that would do them by itself.',
-    answer: {
+    response: {
       description: 'What there was to do',
       schema: sweptShape,
       example: {

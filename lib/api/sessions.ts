@@ -18,10 +18,10 @@ const challenge = {
   summary: 'Get a challenge for a wallet to sign',
   query: {
     schema: challengeQuery,
-    documented: challengeQuery.required({ account: true }),
+    docsSchema: challengeQuery.required({ account: true }),
     example: { account: EXAMPLE.employer, memo: '', home_domain: '' },
   },
-  answer: {
+  response: {
     description: 'The challenge',
     schema: challengeShape,
     example: { transaction: TRANSACTION, network_passphrase: 'Test SDF Network ; September 2015' },
@@ -56,7 +56,7 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     route: 'POST /auth/sep10/verify',
     description: 'The first sign-in founds an organisation, unless an invite for the user is open.',
     body: { schema: signedChallenge, example: { transaction: TRANSACTION } },
-    answer: { description: 'A session of the account', schema: sessionShape, example: LEDGER_SESSION },
+    response: { description: 'A session of the account', schema: sessionShape, example: LEDGER_SESSION },
     handle: ({ service, body, now }) => openWalletSession(service, body.transaction, now),
   }),
   operation({
@@ -77,7 +77,7 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     readers: 'everybody',
     description: 'Takes JSON or a form, as SEP-10 wants it, and gives the session as `token`, too.',
     body: { schema: signedChallenge, example: { transaction: TRANSACTION }, form: true },
-    answer: {
+    response: {
       description: 'A session of the account',
       schema: sessionShape.extend({ token: z.string().meta({ description: 'the session, as SEP-10 names it' }) }),
       example: { token: EXAMPLE.session, ...LEDGER_SESSION },
@@ -95,7 +95,7 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     description: 'The session never outlives the token.',
     body: { schema: providerToken, example: { token: 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl' } },
     requires: ({ settings }) => requireProvider(settings.provider),
-    answer: {
+    response: {
       description: 'A session of the provider’s user',
       schema: sessionShape,
       example: { session: EXAMPLE.session, kind: 'idp', sub: 'ada' },

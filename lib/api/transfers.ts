@@ -36,7 +36,7 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
       example: { signedXDR: 'AAAAAgAAAABqvH4zLJ5FMzK86cKuG8B3x…', payoutId: EXAMPLE.payoutId },
     },
     requires: (_, { session }) => requirePayer(session),
-    answer: {
+    response: {
       description: 'It stands on the ledger',
       schema: transferShape,
       example: { hash: EXAMPLE.hash, status: 'SUCCESS' },

@@ -61,11 +61,11 @@ test('what is not in the specification says so', () => {
 })
 
 describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))('%s', (_, operation) => {
-  const { method, path, query, body, answer, otherAnswers = {} } = operation
+  const { method, path, query, body, response, otherResponses = {} } = operation
   const at = (...rest: string[]) => validatorAt('paths', path, method.toLowerCase(), ...rest, 'schema')
 
   test('has examples that are as it says', () => {
-    const expected = Object.entries({ ...(answer && { 200: answer }), ...otherAnswers })
+    const expected = Object.entries({ ...(response && { 200: response }), ...otherResponses })
     for (const [status, { example, contentType = 'application/json' }] of expected) {
       const validate = at('responses', status, 'content', contentType)
       expect([validate(example), validate.errors]).toEqual([true, null])
@@ -80,9 +80,9 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
     for (const asked of [query, body]) {
       if (!asked) continue
       expect(asked.schema.safeParse(asked.example).success).toBe(true)
-      const { schema, documented = schema } = asked
-      expect(documented.safeParse(asked.example).success).toBe(true)
-      const { properties = {} } = z.toJSONSchema(documented, { io: 'input', unrepresentable: 'any' })
+      const { schema, docsSchema = schema } = asked
+      expect(docsSchema.safeParse(asked.example).success).toBe(true)
+      const { properties = {} } = z.toJSONSchema(docsSchema, { io: 'input', unrepresentable: 'any' })
       expect(Object.keys(asked.example).sort()).toEqual(Object.keys(properties).sort())
     }
   })

@@ -28,7 +28,7 @@ test('every code that the page names is one of the list', () => {
 
 /** The bodies of every answer; an unknown route has one of its own. */
 const ANSWERS = [
-  ...OPERATIONS.flatMap(({ answer }) => answer?.schema ?? []),
+  ...OPERATIONS.flatMap(({ response }) => response?.schema ?? []),
   refusalShape.strict(),
   z.object({ statusCode: z.literal(404), error: z.literal('Not Found'), message: z.string() }),
 ]

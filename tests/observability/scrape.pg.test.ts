@@ -139,7 +139,7 @@ test('requests by route and status, and calls to the RPC, as this process has se
 })
 
 test('the example of the reference is cut out of such a scrape', async () => {
-  const example = String(SERVICE_OPERATIONS.find(({ id }) => id === 'getMetrics')?.answer?.example)
+  const example = String(SERVICE_OPERATIONS.find(({ id }) => id === 'getMetrics')?.response?.example)
   const { text } = await ask(`Bearer ${TOKEN}`)
   const described = example.split('\n').filter((line) => line.startsWith('#'))
   expect(described.length).toBeGreaterThan(0)
