@@ -227,13 +227,16 @@ CREATE TABLE "relay_channels" (
 	"item_position" integer,
 	"next_job" uuid,
 	"next_position" integer,
+	"sequence_number" bigint,
+	"moved_at" timestamp (3) with time zone,
 	"seen_at" timestamp (3) with time zone NOT NULL,
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
 	CONSTRAINT "relay_channels_item_whole" CHECK (("relay_channels"."item_job" is null) = ("relay_channels"."item_position" is null)),
 	CONSTRAINT "relay_channels_next_whole" CHECK (("relay_channels"."next_job" is null) = ("relay_channels"."next_position" is null)),
 	CONSTRAINT "relay_channels_next_follows" CHECK ("relay_channels"."next_job" is null or "relay_channels"."item_job" is not null),
-	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history'))
+	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history', 'moved')),
+	CONSTRAINT "relay_channels_moved" CHECK (("relay_channels"."problem" is not distinct from 'moved') = ("relay_channels"."moved_at" is not null))
 );
 --> statement-breakpoint
 CREATE TABLE "envelopes" (

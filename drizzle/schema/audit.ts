@@ -38,10 +38,20 @@ export const AUDIT_ACTIONS = [
   'transfer.refused',
   'operator.admitted',
   'operator.rejected',
+  'channel.released',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
-const SUBJECT_KINDS = ['organisation', 'identity', 'contractor', 'batch', 'payout', 'transfer', 'sign-in'] as const
+const SUBJECT_KINDS = [
+  'organisation',
+  'identity',
+  'contractor',
+  'batch',
+  'payout',
+  'transfer',
+  'sign-in',
+  'channel',
+] as const
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 /**

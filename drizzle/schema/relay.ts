@@ -1,5 +1,16 @@
 import { type AnyColumn, sql } from 'drizzle-orm'
-import { check, foreignKey, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import {
+  bigint,
+  check,
+  foreignKey,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import { instant, oneOf } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
@@ -15,8 +26,11 @@ export type JobStatus = (typeof JOB_STATUSES)[number]
 export const ITEM_STATUSES = ['queued', 'taken', 'signed', 'paid', 'failed', 'unknown'] as const
 export type ItemStatus = (typeof ITEM_STATUSES)[number]
 
-/** The problems that keep a channel from paying. `balance`: it owns nothing at all. */
-const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history'] as const
+/**
+ * The problems that keep a channel from paying. `balance`: it owns nothing at all. `moved`: the ledger applied
+ * transactions that this database does not have, as after a restore from a backup; only an operator releases it.
+ */
+export const CHANNEL_PROBLEMS = ['account', 'registration', 'sequence', 'balance', 'history', 'moved'] as const
 export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 
 /** A batch that the relay pays. Its amounts are stored only sealed to the relay. */
@@ -124,6 +138,13 @@ export const relayChannels = pgTable(
     /** the item that holds the channel after that one: its proof may be made ahead, but nothing is signed for it yet */
     nextJob: uuid('next_job'),
     nextPosition: integer('next_position'),
+    /**
+     * the highest sequence number that this service has signed for the channel, recorded before it is used; null until
+     * the first check adopts the ledger's
+     */
+    sequenceNumber: bigint('sequence_number', { mode: 'bigint' }),
+    /** when the problem `moved` was found: until the release no channel pays an item that was queued before */
+    movedAt: instant('moved_at'),
     /** when a relay last said that it has the channel's key */
     seenAt: instant('seen_at').notNull(),
     /** when the channel's events were last read */
@@ -147,5 +168,9 @@ export const relayChannels = pgTable(
     uniqueIndex('relay_channels_held').on(table.itemJob, table.itemPosition),
     uniqueIndex('relay_channels_reserved').on(table.nextJob, table.nextPosition),
     check('relay_channels_problem', oneOf(table.problem, CHANNEL_PROBLEMS)),
+    check(
+      'relay_channels_moved',
+      sql`(${table.problem} is not distinct from 'moved') = (${table.movedAt} is not null)`,
+    ),
   ],
 )

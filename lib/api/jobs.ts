@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { batchRequest, jobShape, readJob, requireBatch, startJob } from '#lib/relay/jobs.ts'
+import { batchRequest, jobShape, readJob, requireBatch, startJob } from '#lib/relay/job.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 

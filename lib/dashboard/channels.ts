@@ -1,7 +1,7 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { batchItems, type ChannelProblem, type ItemStatus, relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { isSeenLately } from '#lib/relay/channels.ts'
+import { isSeenLately } from '#lib/relay/channel-state.ts'
 import { transferRows } from './transfer-rows.ts'
 import { countShortages } from './unpaid-items.ts'
 
@@ -86,5 +86,9 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
   history: {
     meaning: 'Its balance cannot be recovered from the ledger',
     remedy: 'The RPC keeps too little history: set STELLAR_RPC_URL to one that keeps more',
+  },
+  moved: {
+    meaning: 'The ledger has transactions of it that this database lacks, as after a restore from a backup',
+    remedy: 'Run npm run relay -- release with its address, once open transfers are decided',
   },
 }

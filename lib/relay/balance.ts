@@ -5,7 +5,7 @@ import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import { type Opening, opens } from '#lib/wallet/commitment.ts'
 import { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
-import { type ChannelRecord, findChannel, keepBalance } from './channels.ts'
+import { type ChannelRecord, findChannel, storeBalance } from './channel-state.ts'
 import { submitOwnCall } from './own-call.ts'
 import type { Channel, Relay } from './relay.ts'
 import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealing.ts'
@@ -14,44 +14,45 @@ import { sealBalance, sealOpening, unsealBalance, unsealOpening } from './sealin
  * Finds the opening (value and blinding) of the channel's spendable balance, if the balance covers `amount` (base
  * units). The opening comes from the last payment, else from the ledger's events, else from a merge of what the channel
  * has received. Undefined if the channel has less than `amount`.
- * @throws WalletError `not-registered`, or `history-incomplete` when its history has been lost
+ * @throws WalletError `not-registered`, or `history-incomplete` if the RPC has lost its history; the errors of
+ *   `submitOwnCall`
  */
 export async function openBalance(relay: Relay, channel: Channel, amount: bigint): Promise<Opening | undefined> {
-  const kept = await findChannel(relay, channel.address)
-  if (kept?.sealedOpening) {
-    const opening = await unsealOpening(relay.key, channel.address, kept.sealedOpening).catch(forgotten)
+  const record = await findChannel(relay, channel.address)
+  if (record?.sealedOpening) {
+    const opening = await unsealOpening(relay.key, channel.address, record.sealedOpening).catch(ignore)
     if (opening && opening.value >= amount) return opening
   }
   const balance = await readBalance(relay, channel).catch(async (error: unknown) => {
     // The events are lost. The stored opening still fits the ledger, but covers less than `amount`, and nothing opens
     // what the channel has received.
-    if (isConflict(error) && kept && (await opensBalance(relay, channel, kept))) return undefined
+    if (isConflict(error) && record && (await opensBalance(relay, channel, record))) return undefined
     throw error
   })
   if (!balance) return undefined
   if (balance.spendable.value >= amount) return balance.spendable
   if (balance.spendable.value + balance.receiving.value < amount) return undefined
-  const deployment = await relay.deployment()
-  await submitOwnCall(relay.network, await buildMerge(deployment, channel.signer, balance), relay.signal)
+  const merge = await buildMerge(await relay.deployment(), channel.signer, balance)
+  await submitOwnCall(relay, channel.address, merge)
   const merged = await readBalance(relay, channel)
   return merged.spendable.value >= amount ? merged.spendable : undefined
 }
 
 const CONFLICTS: ReadonlySet<WalletErrorCode> = new Set(['balance-changed', 'history-incomplete', 'other-keys'])
 
-/** True if what the relay knows of a balance does not match the ledger. */
+/** True if the stored balance or the RPC's events do not match the ledger's commitment. */
 export const isConflict = (error: unknown) => error instanceof WalletError && CONFLICTS.has(error.code)
 
 /** A value that was sealed to an earlier key cannot be opened. It counts as absent, and the ledger is read again. */
-const forgotten = () => undefined
+const ignore = () => undefined
 
 /** Reads the channel's balance from the ledger's events, from the last reading onward if possible. Stores it sealed. */
 export async function readBalance(relay: Relay, channel: Channel): Promise<SyncedBalance> {
   const { key } = relay
   const { address } = channel
   const deployment = await relay.deployment()
-  const kept = await findChannel(relay, address)
-  const since = kept?.sealedBalance ? await unsealBalance(key, address, kept.sealedBalance).catch(forgotten) : undefined
+  const sealed = (await findChannel(relay, address))?.sealedBalance
+  const since = sealed ? await unsealBalance(key, address, sealed).catch(ignore) : undefined
   const balance = await syncBalance(deployment, channel, since).catch((error: unknown) => {
     // The RPC no longer has the cursor, or the ledger was reset: the events are read again from the beginning.
     const isOurs = error instanceof WalletError || error instanceof LedgerError
@@ -64,14 +65,14 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
     sealBalance(to, address, balance),
     sealOpening(to, address, balance.spendable),
   ])
-  await keepBalance(relay, address, { sealedBalance, sealedOpening, readAt: relay.now() })
+  await storeBalance(relay, address, { sealedBalance, sealedOpening, readAt: relay.now() })
   return balance
 }
 
 /** Whether the stored opening opens the spendable commitment that the ledger has now. */
 export async function opensBalance(relay: Relay, channel: Channel, { sealedOpening }: ChannelRecord): Promise<boolean> {
   if (sealedOpening === null) return false
-  const opening = await unsealOpening(relay.key, channel.address, sealedOpening).catch(forgotten)
+  const opening = await unsealOpening(relay.key, channel.address, sealedOpening).catch(ignore)
   const entry = await readConfidentialAccount(relay.network.server, relay.token, channel.address)
   return opening !== undefined && entry !== undefined && opens(opening, entry.spendable)
 }

@@ -1,22 +1,15 @@
 import { and, eq, inArray, lt } from 'drizzle-orm'
 import { batchItems, batchJobs, type ItemStatus } from '#drizzle/schema/relay.ts'
-import { type Database, transact } from '#lib/db/connection.ts'
+import { transact } from '#lib/db/connection.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
-import { endUnknown, failItem, payItem } from './item-ending.ts'
-import { type Item, OPEN_ITEM, oldestFirst } from './items.ts'
-import type { ItemQueue } from './queue.ts'
+import { end } from './item.ts'
+import { type Item, OPEN_ITEM, oldestFirst } from './item-row.ts'
+import type { RelayStore } from './relay.ts'
 
 /** An item that has waited this long fails: no relay could open its amount, or no channel could pay it. */
 const ITEM_FAILS_AFTER_MS = 24 * 60 * 60_000
 /** How many items one round takes, oldest first: more than a queue holds in its worst hour. */
 const MOST_ITEMS = 1_000
-
-/** The context of the relays' chores. */
-interface RelayChores {
-  database(): Promise<Database>
-  queue: ItemQueue
-  now(): Date
-}
 
 /**
  * Ends the items that no relay can end, because the key that they are sealed to is lost: they would keep their
@@ -24,10 +17,10 @@ interface RelayChores {
  * channel comes first, because the others may be waiting for that channel. Resolves to how many items of the queue are
  * open.
  */
-export async function resumeItems(given: RelayChores): Promise<number> {
-  const { queue } = given
-  const db = await given.database()
-  const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, giveUpBefore(given)))
+export async function resumeItems(store: RelayStore): Promise<number> {
+  const { queue } = store
+  const db = await store.database()
+  const isOverdue = and(inArray(batchItems.status, ['queued', 'taken']), lt(batchItems.queuedAt, giveUpBefore(store)))
   // Items of every key are read, because perhaps no relay has their key any more.
   const overdue = await db
     .select()
@@ -57,8 +50,8 @@ export async function resumeItems(given: RelayChores): Promise<number> {
     .limit(MOST_ITEMS)
   // Opening the queue starts pg-boss, which a process without items does not need.
   if (overdue.length + signed.length + open.length > 0) await queue.open()
-  for (const item of overdue) await failItem(given, item, TOO_LATE)
-  for (const item of signed) await endSigned(given, item)
+  for (const item of overdue) await end(store, item, { status: 'failed', error: TOO_LATE })
+  for (const item of signed) await endSigned(store, item)
   if (open.length > 0) {
     await transact(db, async (tx) => {
       await queue.send(
@@ -72,19 +65,19 @@ export async function resumeItems(given: RelayChores): Promise<number> {
 }
 
 const TOO_LATE = 'no relay could pay it within a day'
-const giveUpBefore = ({ now }: RelayChores) => new Date(now().getTime() - ITEM_FAILS_AFTER_MS)
+const giveUpBefore = ({ now }: RelayStore) => new Date(now().getTime() - ITEM_FAILS_AFTER_MS)
 
 /**
  * Ends a signed item as its transfer has ended. If the transfer cannot pay it, it waits a day for a relay with its key.
  */
-async function endSigned(given: RelayChores, item: Item): Promise<void> {
+async function endSigned(store: RelayStore, item: Item): Promise<void> {
   const { innerHash } = item
   if (innerHash === null) return
-  const transfer = (await findTransferOfHash(await given.database(), innerHash))?.transfer
+  const transfer = (await findTransferOfHash(await store.database(), innerHash))?.transfer
   if (transfer?.status === 'succeeded' && transfer.applied === innerHash) {
-    await payItem(given, item, transfer.hash ?? innerHash)
-  } else if (transfer?.status === 'unknown') await endUnknown(given, item, undefined)
-  else if (item.queuedAt < giveUpBefore(given)) await failItem(given, item, TOO_LATE)
+    await end(store, item, { status: 'paid', hash: transfer.hash ?? innerHash })
+  } else if (transfer?.status === 'unknown') await end(store, item, { status: 'unknown' })
+  else if (item.queuedAt < giveUpBefore(store)) await end(store, item, { status: 'failed', error: TOO_LATE })
 }
 
 const holdsChannel = ({ status }: { status: ItemStatus }) => status === 'taken' || status === 'signed'

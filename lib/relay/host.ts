@@ -5,8 +5,10 @@ import { setTimeout } from 'node:timers/promises'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { announceChannels } from './channels.ts'
-import { checkChannels } from './diagnosis.ts'
+import { announceChannels, canServe } from './channel-state.ts'
+import { checkChannels, compareSequences } from './check.ts'
+import { describeOffset } from './ledger.ts'
+import type { ItemMessage } from './queue.ts'
 import type { Channel, Relay } from './relay.ts'
 import { concurrencyOf, openWorker } from './worker.ts'
 
@@ -18,7 +20,7 @@ export interface RelayHost {
 }
 
 /**
- * Starts a relay: its worker on the queue, the watch over its channels, and an HTTP server with two pages. Database and
+ * Starts a relay: its worker on the queue, the checks of its channels, and an HTTP server with two pages. Database and
  * ledger may still be out of reach.
  * @param given.port 0 for any free port
  * @param given.prepare makes a channel fit to pay; repeated until it succeeds
@@ -38,10 +40,12 @@ export async function startHost(
     mayBeMute: boolean
   },
 ): Promise<RelayHost> {
+  const intake = openIntake(relay)
   const server = createServer((request, response) => {
-    // Not parsed as a URL: `//` is a valid request and no valid URL.
+    // Not parsed as a URL: `//` is a valid request and not a valid URL.
     const [path = '/'] = (request.url ?? '/').split('?', 1)
-    const page = request.method === 'GET' ? pages(relay, given.network)[path] : undefined
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    const page = isRead ? pages(relay, intake, given.network)[path] : undefined
     const message = `Route ${request.method}:${path} not found`
     const body = page ?? { statusCode: 404, error: 'Not Found', message }
     response.writeHead(page ? 200 : 404, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
@@ -51,13 +55,13 @@ export async function startHost(
     log('error', 'relay', { problem: `RELAY_PORT ${given.port} cannot be used`, failure: describeFailure(error) })
     return undefined
   })
-  const running = [work(relay), keepUp(relay)]
   const { prepare } = given
-  if (prepare) {
-    running.push(
-      ...relay.channels.map((channel) => keepTrying(relay, `channel ${channel.address}`, () => prepare(channel))),
-    )
-  }
+  const prepared = (prepare ? relay.channels : []).map((channel) =>
+    keepTrying(relay, `channel ${channel.address}`, async () => {
+      await prepare?.(channel)
+    }),
+  )
+  const running = [keepUp(relay, intake), ...prepared]
   return {
     url,
     close: async () => {
@@ -65,7 +69,8 @@ export async function startHost(
       server.closeAllConnections()
       server.close()
       await relay.queue.close()
-      await Promise.race([Promise.all(running), setTimeout(CLOSE_DEADLINE_MS, undefined, { ref: false })])
+      const idle = Promise.all([...running, intake.whenIdle()])
+      await Promise.race([idle, setTimeout(CLOSE_DEADLINE_MS, undefined, { ref: false })])
     },
   }
 }
@@ -73,39 +78,103 @@ export async function startHost(
 /** How long the end of a relay waits for the steps under way (ms): a prover that hangs must not keep the process. */
 const CLOSE_DEADLINE_MS = 8_000
 
-/** Handles messages as soon as the queue can be reached. Resolves when the relay has ended and no item is in hand. */
-async function work(relay: Relay): Promise<void> {
-  const handle = openWorker(relay)
-  const inHand = new Set<Promise<void>>()
-  await keepTrying(relay, 'queue', async () => {
-    await announceChannels(relay)
-    await checkChannels(relay).catch((error: unknown) => log('info', 'channels', { failure: describeFailure(error) }))
-    await relay.queue.work(concurrencyOf(relay), async (message) => {
-      const handling = handle(message)
-      inHand.add(handling)
-      await handling.finally(() => inHand.delete(handling))
-    })
-  })
-  if (!relay.signal.aborted) await once(relay.signal, 'abort')
-  await Promise.allSettled([...inHand])
+/** Whether this relay fetches messages: only while it can serve them. */
+interface Intake {
+  isOpen(): boolean
+  /** Opens or closes the intake, by the ledger's reachability and the channels' rows. */
+  update(): Promise<void>
+  /** Closes the intake if the ledger was found to be out of reach since the last update. */
+  close(): Promise<void>
+  whenIdle(): Promise<unknown>
 }
 
-/** Announces and checks the channels in rounds, until the relay ends. Maintenance does what needs no channel's keys. */
-async function keepUp(relay: Relay): Promise<void> {
-  while (await rest(relay, relay.times.chores)) {
-    for (const chore of [announceChannels, checkChannels]) {
-      if (relay.signal.aborted) return
-      await chore(relay).catch((error: unknown) => {
-        log('info', 'chore', { chore: chore.name, failure: describeFailure(error) })
-      })
-    }
+function openIntake(relay: Relay): Intake {
+  const handle = openWorker(relay)
+  const inHand = new Set<Promise<void>>()
+  let isOpen = false
+  let turn = Promise.resolve()
+
+  const handleAndCount = async (message: ItemMessage) => {
+    const handling = handle(message)
+    inHand.add(handling)
+    await handling.finally(() => inHand.delete(handling))
+  }
+
+  async function set(wanted: boolean): Promise<void> {
+    if (wanted === isOpen || relay.signal.aborted) return
+    if (wanted) await relay.queue.work(concurrencyOf(relay), handleAndCount)
+    else await relay.queue.pause()
+    isOpen = wanted
+    const problem = problemsOf(relay, { isOpen }).join('; ')
+    log('info', wanted ? 'relay takes items' : 'relay takes no items', { problem: problem || undefined })
+  }
+
+  /** One change at a time: two calls could otherwise start two sets of workers. */
+  function inTurn(change: () => Promise<void>): Promise<void> {
+    const changed = turn.then(change)
+    turn = changed.catch(() => undefined)
+    return changed
+  }
+
+  return {
+    isOpen: () => isOpen,
+    update: () => inTurn(async () => set(relay.ledger.isReachable() && (await canServe(relay)))),
+    close: () => inTurn(() => set(false)),
+    whenIdle: () => Promise.allSettled([...inHand]),
   }
 }
 
+/** How often (s) a relay that takes no items looks whether it could, and one that does whether it still can. */
+const LOOK_SECONDS = 2
+
+/**
+ * Announces and checks the channels in rounds, watches the ledger, and opens and closes the intake, until the relay
+ * ends. Maintenance does the work that needs no channel's keys.
+ */
+async function keepUp(relay: Relay, intake: Intake): Promise<void> {
+  let nextRound = 0
+  let hasCompared = false
+  do {
+    const isDue = performance.now() >= nextRound
+    if (isDue) nextRound = performance.now() + relay.times.chores * 1000
+    if (isDue || !relay.ledger.isReachable()) await relay.ledger.check()
+    if (!relay.ledger.isReachable()) await intake.close().catch(logFailure('intake'))
+    if (isDue) await announceChannels(relay).catch(logFailure('announceChannels'))
+    if ((isDue || !hasCompared) && relay.ledger.isReachable()) {
+      await compareSequences(relay).then(() => {
+        hasCompared = true
+      }, logFailure('compareSequences'))
+    }
+    if (isDue && relay.ledger.isReachable()) await checkChannels(relay).catch(logFailure('checkChannels'))
+    if (hasCompared && (isDue || !intake.isOpen())) await intake.update().catch(logFailure('intake'))
+  } while (await rest(relay, Math.min(LOOK_SECONDS, relay.times.chores)))
+}
+
+const logFailure = (chore: string) => (error: unknown) => {
+  log('info', 'chore', { chore, failure: describeFailure(error) })
+}
+
+/** What keeps this host from paying, for its health and its log. */
+function problemsOf({ ledger }: Relay, { isOpen }: { isOpen: boolean }): string[] {
+  const offset = ledger.offsetSeconds()
+  const problem = offset === undefined ? undefined : describeOffset(offset)
+  return [
+    ...(ledger.isReachable() ? [] : ['the RPC does not respond: no items are taken']),
+    ...(ledger.isReachable() && !isOpen ? ['no channel of this host can pay: no items are taken'] : []),
+    ...(problem === undefined ? [] : [problem]),
+  ]
+}
+
 /** The bodies of the relay's two public pages, by path. */
-function pages(relay: Relay, network: string): Record<string, unknown> {
+function pages(relay: Relay, intake: Intake, network: string): Record<string, unknown> {
+  const problems = problemsOf(relay, { isOpen: intake.isOpen() })
   return {
-    '/health': { ok: true },
+    '/health': {
+      ok: problems.length === 0,
+      ledger: relay.ledger.isReachable(),
+      clockOffsetSeconds: relay.ledger.offsetSeconds() ?? null,
+      problems,
+    },
     '/.well-known/disbursement-relay': {
       network,
       networkPassphrase: relay.network.passphrase,

@@ -1,45 +1,61 @@
-import { Refusal } from '#lib/refusal/refusal.ts'
-import { LedgerError } from '#lib/stellar/ledger-error.ts'
-import type { Network } from '#lib/stellar/network.ts'
+import { xdr } from '@stellar/stellar-sdk'
 import { lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
+import { claimSequence } from './channel-state.ts'
+import { ItemError } from './item-error.ts'
+import type { Relay } from './relay.ts'
 
 /** A ledger closes every few seconds: an RPC that shows no new one for this long (ms) is given up. */
-const STANDSTILL_MS = 60_000
+const STALL_MS = 60_000
 
 /** The network's code for a call that expired before a ledger had room for it. A new call may well succeed. */
 const TOO_LATE = 'txTooLate'
 
 /**
- * Sends a call that pays its own fee (register, merge) until it stands on the ledger, and resolves then. Only for calls
- * that do no harm when they happen twice, because nothing is recorded.
- * @throws Refusal `failed` when the network refused it, or it failed; LedgerError `unavailable` when it expired, when the
- *   RPC shows no new ledger, and when `signal` is aborted
+ * Submits a call of a channel that pays its own fee (register, merge), and resolves once a ledger includes it. Only for
+ * calls that do no harm when they happen twice: no transfer is recorded for them.
+ * @throws ItemError `channel-unfit`; `call-failed`; `call-expired`; `ledger-stalled`; `relay-closing`. LedgerError
+ *   `unavailable`
  */
-export async function submitOwnCall(network: Network, call: SignedCall, signal: AbortSignal): Promise<void> {
-  let sentAt = -1
+export async function submitOwnCall(
+  relay: Pick<Relay, 'network' | 'signal' | 'database' | 'token'>,
+  channel: string,
+  call: SignedCall,
+): Promise<void> {
+  const { network, signal } = relay
+  const sequenceNumber = sequenceNumberOf(call.signedXdr)
+  await claimSequence(await relay.database(), relay.token, { address: channel, sequenceNumber })
+  let sentLedger = -1
   let ledger = -1
-  let movedAt = performance.now()
+  let changedAt = performance.now()
   for (;;) {
     const found = await lookUp(network, call.hash)
-    if (found.latestLedger !== ledger) movedAt = performance.now()
+    if (found.latestLedger !== ledger) changedAt = performance.now()
     ledger = found.latestLedger
-    if (found.status === 'NOT_FOUND') {
-      if (found.latestLedgerCloseTime > call.maxTime) throw new LedgerError('unavailable', 'the call expired')
-      if (sentAt < found.latestLedger) sentAt = await resubmit(network, call, found.latestLedger)
-    } else if (found.status === 'SUCCESS') return
-    else throw new Refusal('failed', 'the call failed on the ledger')
-    if (signal.aborted) throw new LedgerError('unavailable', 'the relay is closing')
-    if (performance.now() - movedAt > STANDSTILL_MS) throw new LedgerError('unavailable', 'the ledger stands still')
+    if (found.status === 'SUCCESS') return
+    if (found.status !== 'NOT_FOUND') throw new ItemError('call-failed', 'the call failed on the ledger')
+    if (found.latestLedgerCloseTime > call.maxTime) throw new ItemError('call-expired', 'the call expired')
+    if (sentLedger < found.latestLedger) sentLedger = await resubmit(relay, call, found.latestLedger)
+    if (signal.aborted) throw new ItemError('relay-closing', 'the relay is closing')
+    if (performance.now() - changedAt > STALL_MS) {
+      throw new ItemError('ledger-stalled', 'the RPC shows no new ledger')
+    }
     await new Promise((resolve) => setTimeout(resolve, network.pollMs))
   }
 }
 
-async function resubmit(network: Network, call: SignedCall, ledger: number): Promise<number> {
+async function resubmit({ network }: Pick<Relay, 'network'>, call: SignedCall, ledger: number): Promise<number> {
   const sent = await send(network, call.signedXdr)
-  if (sent.kind === 'error' && sent.resultCode === TOO_LATE) throw new LedgerError('unavailable', 'the call expired')
+  if (sent.kind === 'error' && sent.resultCode === TOO_LATE) throw new ItemError('call-expired', 'the call expired')
   if (sent.kind === 'error' && !sent.contested) {
-    throw new Refusal('failed', `the network refused the call: ${sent.resultCode}`)
+    throw new ItemError('call-failed', `the network refused the call: ${sent.resultCode}`)
   }
   return sent.latestLedger ?? ledger
+}
+
+/** The source account's sequence number that a signed transaction (base64 XDR) uses. */
+export function sequenceNumberOf(signedXdr: string): bigint {
+  const envelope = xdr.TransactionEnvelope.fromXdr(signedXdr, 'base64')
+  if (envelope.type !== 'envelopeTypeTx') throw new Error('a channel signs v1 transactions only')
+  return envelope.v1.tx.seqNum
 }

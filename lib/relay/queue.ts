@@ -6,7 +6,7 @@ import type { PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { sqlRunner } from '#lib/db/sql-runner.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import type { ItemId } from './sealing.ts'
+import type { ItemId } from './item-row.ts'
 import { openListener } from './wake-up.ts'
 
 /** One message of the queue. It only names an item; the item's row says what is to be done. */
@@ -32,8 +32,10 @@ export interface ItemQueue {
   hurry(tx: Database, item: ItemId): Promise<void>
   /** Moves the message of an item before the others, unless a worker has it in hand or has died with it. */
   prefer(tx: Database, item: ItemId): Promise<void>
-  /** Hands messages to `handle`, at most `concurrency` at a time. */
+  /** Fetches messages and hands them to `handle`, at most `concurrency` at a time, until `pause` or `close`. */
   work(concurrency: number, handle: (message: ItemMessage) => Promise<void>): Promise<void>
+  /** Fetches no more messages. Those in hand are handled to their end. */
+  pause(): Promise<void>
   /** Gives the messages in hand back to the queue, aborts their signals, and stops. */
   close(): Promise<void>
 }
@@ -126,6 +128,10 @@ export function openQueue(given: {
         // A worker that has ended an item looks for the next one at once, and not when its poll is due.
         for (const worker of boss.getWipData()) if (worker.count > 0) boss.notifyWorker(worker.id)
       })
+    },
+    pause: async () => {
+      const boss = await opening?.catch(() => undefined)
+      await boss?.offWork(name, { wait: false })
     },
     close: async () => {
       const boss = await opening?.catch(() => undefined)

@@ -1,12 +1,9 @@
 import { Address, type Keypair } from '@stellar/stellar-sdk'
-import { eq } from 'drizzle-orm'
-import { batchItems } from '#drizzle/schema/relay.ts'
 import { ingest } from '#lib/archive/ingest.ts'
 import { openLocalArchive } from '#lib/archive/local.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
 import type { PrivateRelayKey } from '#lib/config/relay-key.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { log } from '#lib/observability/log.ts'
 import { ProverFault } from '#lib/prover/circuits.ts'
 import { requireSameKeys } from '#lib/prover/node/network-keys.ts'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
@@ -16,28 +13,34 @@ import type { Sponsor } from '#lib/transfers/sponsor.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
+import { type LedgerWatch, watchLedger } from './ledger.ts'
+import { openProgress, type ShowProgress } from './progress.ts'
 import type { ItemQueue } from './queue.ts'
-import type { ItemId } from './sealing.ts'
+
+/** The part of a relay's context that every process of the service has, with or without the relay's keys. */
+export interface RelayStore {
+  database(): Promise<Database>
+  /** the messages of the items that are sealed to the relay's key */
+  queue: ItemQueue
+  now: () => Date
+}
 
 /** The context of a relay. Any number of relays may share a database, a private key, and channels. */
-export interface Relay {
+export interface Relay extends RelayStore {
   network: Network
+  ledger: LedgerWatch
   /** the confidential token, C… */
   token: string
-  /** @throws LedgerError `unavailable` until the ledger has been asked once */
+  /** @throws LedgerError `unavailable` until the ledger has responded once */
   deployment(): Promise<Deployment>
-  database(): Promise<Database>
   sponsor: Sponsor
   key: PrivateRelayKey
-  /** the messages of the items that are sealed to this key */
-  queue: ItemQueue
-  /** the accounts that pay, of which this relay has the seeds */
+  /** the accounts that pay, whose seeds this relay has */
   channels: readonly Channel[]
   times: RelayTimes
   showProgress: ShowProgress
   /** aborted when the relay closes */
   signal: AbortSignal
-  now: () => Date
 }
 
 /** The relay's intervals, in seconds. */
@@ -54,7 +57,7 @@ export interface RelayTimes {
   patience: number
   /** before an item for which no channel was free is tried again, unless a channel becomes free earlier */
   rest: number
-  /** before an item that the ledger has spoken against is tried again, if no node can lag behind that answer then */
+  /** before a doubted item is tried again, if no node can lag behind the response that put it in doubt */
   lag: number
   /** between two rounds that announce and check the channels */
   chores: number
@@ -81,9 +84,9 @@ export const RELAY_TIMES: RelayTimes = {
 /** An account that pays. */
 export type Channel = Holder
 
-/** Puts a relay together. Asks neither ledger nor database yet. */
+/** Puts a relay together. Sends no request to the ledger or the database yet. */
 export function openRelay(
-  given: Omit<Relay, 'deployment' | 'channels' | 'times' | 'showProgress'> & {
+  given: Pick<Relay, 'network' | 'token' | 'database' | 'sponsor' | 'key' | 'queue' | 'signal' | 'now'> & {
     prover: Prover
     /** the keys of the accounts that pay */
     signers: readonly Keypair[]
@@ -91,36 +94,40 @@ export function openRelay(
   },
 ): Relay {
   const { prover, signers, times, ...rest } = given
+  const ledger = watchLedger(rest.network)
+  const guarded = hideMessages(prover)
   return {
     ...rest,
+    ledger,
     channels: signers.map((signer) => openHolder(signer, rest.token)),
     times: { ...RELAY_TIMES, ...times },
     showProgress: openProgress(),
-    deployment: askOnce(async () => ({
-      ...(await readDeployment(rest.network, rest.token, discreet(prover))),
+    deployment: readOnce(async () => ({
+      ...(await readDeployment(rest.network, rest.token, guarded)),
+      now: ledger.now,
       // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
       archives: [openLocalArchive({ ...rest, ingest: () => ingest(rest) })],
     })),
   }
 }
 
-/** Asks when the answer is first needed, and keeps it; a failure is not kept. */
-export function askOnce<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
-  let known: Promise<Answer> | undefined
+/** Reads when the value is first needed, and keeps it; a failure is not kept. */
+export function readOnce<Value>(read: () => Promise<Value>): () => Promise<Value> {
+  let value: Promise<Value> | undefined
   return () => {
-    known ??= ask().catch((error: unknown) => {
-      known = undefined
+    value ??= read().catch((error: unknown) => {
+      value = undefined
       throw error
     })
-    return known
+    return value
   }
 }
 
 /**
- * A prover knows the amounts, and an unknown error's message may contain them: only the name of such an error is
+ * A prover knows the amounts, and an unexpected error's message may contain them: only the name of such an error is
  * logged.
  */
-function discreet(prover: Prover): Prover {
+function hideMessages(prover: Prover): Prover {
   return {
     ...prover,
     prove: (statement) =>
@@ -153,42 +160,4 @@ async function readDeployment(network: Network, token: string, prover: Prover): 
     await requireSameKeys(deployed, Address.fromScVal(verifier).toString(), prover)
   }
   return { ...deployed, auditor: Address.fromScVal(auditor).toString(), prover }
-}
-
-/** Runs `work`, which proves an item's transfer. Logs which of how many it is, and how long the rest may take. */
-type ShowProgress = <Result>(db: Database, item: ItemId, work: () => Promise<Result>) => Promise<Result>
-
-/** For how many jobs the transfers that have begun are remembered. */
-const REMEMBERED_JOBS = 100
-
-/**
- * Counts transfers as this process begins to prove them. The estimate is a mean of proof times in which the newest
- * weighs as much as all earlier ones together.
- */
-function openProgress(): ShowProgress {
-  const begun = new Map<string, Set<number>>()
-  let mean: number | undefined
-  let ended = 0
-  return async (db, { job, position }, work) => {
-    const total = await db.$count(batchItems, eq(batchItems.job, job))
-    const positions = (begun.get(job) ?? new Set()).add(position)
-    begun.set(job, positions)
-    const [oldest] = begun.keys()
-    if (begun.size > REMEMBERED_JOBS && oldest !== undefined) begun.delete(oldest)
-    const left = total - positions.size + 1
-    log('info', 'proving', {
-      job,
-      item: position,
-      progress: `proving ${positions.size} of ${total}`,
-      left: mean === undefined ? undefined : `about ${Math.ceil((mean * left) / 1000)} s left`,
-    })
-    const began = performance.now()
-    const result = await work()
-    // Proofs are made one after the other: the time spent waiting for an earlier proof counts towards that proof.
-    const now = performance.now()
-    const took = now - Math.max(began, ended)
-    ended = now
-    mean = mean === undefined ? took : (mean + took) / 2
-    return result
-  }
 }

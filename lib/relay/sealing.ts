@@ -3,18 +3,13 @@ import type { PrivateRelayKey, PublicRelayKey } from '#lib/config/relay-key.ts'
 import type { SyncedBalance } from '#lib/wallet/balance.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { ORDER } from '#lib/wallet/grumpkin.ts'
+import type { ItemId } from './item-row.ts'
 
 // Plaintexts are padded, so that the length of a JWE tells no amount.
 const AMOUNT_DIGITS = 16
 /** 2^127 has 39 digits, the group order 77. */
 const VALUE_DIGITS = 39
 const BLINDING_DIGITS = ORDER.toString().length
-
-/** Names an item. A sealed amount is bound to its item, and is refused in any other place. */
-export interface ItemId {
-  job: string
-  position: number
-}
 
 /**
  * Seals an amount (base units, at most 16 digits) to the relays: a JWE with ECDH-ES and A256GCM (RFC 7516, RFC 7518).

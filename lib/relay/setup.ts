@@ -1,15 +1,19 @@
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
+import { ConfigurationError } from '#lib/config/environment.ts'
 import { type Faucet, fund } from '#lib/faucet/faucet.ts'
+import { describeFailure } from '#lib/observability/log.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { requestFriendbot } from '#lib/stellar/friendbot.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { buildMerge, buildRegister } from '#lib/wallet/calls.ts'
 import { readBalance } from './balance.ts'
-import { announceChannels, noteProblem } from './channels.ts'
-import { diagnose } from './diagnosis.ts'
+import { announceChannels, recordProblem } from './channel-state.ts'
+import { diagnose } from './check.ts'
+import { isItemError } from './item-error.ts'
 import { submitOwnCall } from './own-call.ts'
-import { askOnce, type Channel, type Relay } from './relay.ts'
+import { type Channel, type Relay, readOnce } from './relay.ts'
 
 /** Base units that a channel receives by default. */
 export const CHANNEL_FUNDS = 1_000_000_0000000n
@@ -27,50 +31,82 @@ interface Preparation {
 }
 
 /** How long the faucet may take for one channel (ms): it serves the channels one at a time. */
-const FAUCET_PATIENCE = 120_000
+const FAUCET_PATIENCE_MS = 120_000
+
+/**
+ * How long a channel may make no progress (ms) before its preparation fails. The grant of a process that was killed
+ * during a deposit is open for three minutes, and a node may lag by one.
+ */
+const STALL_MS = 300_000
+const PAUSE_MS = 2_000
 
 const INFO = z.object({ friendbotUrl: z.string().optional() })
 
 /**
  * Makes every channel of the relay fit to pay: an account with XLM from friendbot, registered with the token, and with
- * a spendable confidential balance from the faucet. Steps that are done already are skipped, so it may be run again,
- * also after an interruption.
- * @throws LedgerError `unavailable`, also where the network has no friendbot, or the service no faucet
+ * a spendable confidential balance from the faucet. Finished steps are skipped, so it may run again, also after an
+ * interruption. Waits for an RPC that lags, and for a deposit that another process began.
+ * @throws ConfigurationError where the network has no friendbot, or the service no faucet; the last failure of a
+ *   channel that makes no progress for five minutes
  */
 export async function prepareChannels(preparation: Preparation): Promise<void> {
   const { relay } = preparation
   await announceChannels(relay)
-  await Promise.all(relay.channels.map((channel) => prepareChannel(preparation, channel)))
+  await Promise.all(relay.channels.map((channel) => prepareInSteps(preparation, channel)))
 }
 
-/** Makes one channel fit to pay, as `prepareChannels` does. */
+async function prepareInSteps(preparation: Preparation, channel: Channel): Promise<void> {
+  const { relay, say } = preparation
+  let step = ''
+  let progressAt = performance.now()
+  const sayStep = (address: string, next: string) => {
+    if (next !== step) {
+      say(address, next)
+      progressAt = performance.now()
+    }
+    step = next
+  }
+  for (;;) {
+    try {
+      return await prepareChannel({ ...preparation, say: sayStep }, channel)
+    } catch (error) {
+      const isFinal = error instanceof ConfigurationError || isItemError(error, 'channel-unfit')
+      const isStalled = performance.now() - progressAt > STALL_MS
+      if (isFinal || isStalled || relay.signal.aborted) throw error
+      say(channel.address, `waiting: ${error instanceof Error ? error.message : describeFailure(error)}`)
+      await setTimeout(PAUSE_MS)
+    }
+  }
+}
+
+/**
+ * Makes one channel fit to pay, as `prepareChannels` does, but fails where that waits: the caller repeats it.
+ * @throws also LedgerError, Refusal, WalletError and ItemError
+ */
 export async function prepareChannel(preparation: Preparation, channel: Channel): Promise<void> {
   const { relay, say, auditorId = 0 } = preparation
   const { address } = channel
   let problem = await diagnose(relay, address)
-  if (problem) await noteProblem(relay, address, problem)
+  if (problem) await recordProblem(relay, address, problem)
   if (problem === 'account') {
     say(address, 'asking friendbot for an account')
     await requestXlm(relay, address)
     problem = await diagnose(relay, address)
   }
+  if (problem === 'account') throw new LedgerError('unavailable', 'the RPC does not show the new account yet')
   if (problem === 'registration') {
     say(address, 'registering with the token')
-    await submitOwnCall(
-      relay.network,
-      await buildRegister(await relay.deployment(), channel, { auditorId }),
-      relay.signal,
-    )
+    await submitOwnCall(relay, address, await buildRegister(await relay.deployment(), channel, { auditorId }))
   }
   await fillUp(preparation, channel)
-  await noteProblem(relay, address, null)
+  await recordProblem(relay, address, null)
   say(address, 'ready')
 }
 
-/** The same relay, which says of each registration that it proves which of how many it is. */
+/** The same relay, which announces the number of each proof that a registration needs. */
 export function announceRegistrations(relay: Relay, say: (line: string) => void): Relay {
   const addresses = relay.channels.map(({ address }) => address)
-  const deployment = askOnce(async () => {
+  const deployment = readOnce(async () => {
     const deployed = await relay.deployment()
     const registered = await readConfidentialAccounts(relay.network.server, relay.token, addresses)
     return { ...deployed, prover: announceProofs(deployed.prover, addresses.length - registered.size, say) }
@@ -82,20 +118,25 @@ async function fillUp({ relay, faucet, say, funds = CHANNEL_FUNDS }: Preparation
   const before = await readBalance(relay, channel)
   const received = before.receiving.value
   if (before.spendable.value + received < funds / 10n) {
-    if (!faucet) throw new LedgerError('unavailable', 'channels are funded by the faucet, and none is configured')
+    if (!faucet)
+      throw new ConfigurationError('FAUCET_SEED', 'channels are funded by the faucet, and none is configured')
     say(channel.address, 'asking the faucet for a confidential balance')
-    const rules = { amount: funds, coolDown: 0, patience: FAUCET_PATIENCE }
+    const rules = { amount: funds, coolDown: 0, patience: FAUCET_PATIENCE_MS }
     await fund(await relay.database(), { ...faucet, rules }, channel.address)
   } else if (received === 0n) return
   say(channel.address, 'making it spendable')
   const balance = await readBalance(relay, channel)
-  const merge = await buildMerge(await relay.deployment(), channel.signer, balance)
-  await submitOwnCall(relay.network, merge, relay.signal)
+  await submitOwnCall(relay, channel.address, await buildMerge(await relay.deployment(), channel.signer, balance))
   await readBalance(relay, channel)
 }
 
 async function requestXlm({ network }: Relay, address: string): Promise<void> {
   const { friendbotUrl } = await network.call('getNetwork', {}, INFO)
-  if (!friendbotUrl) throw new LedgerError('unavailable', 'the network has no friendbot: create the account yourself')
+  if (!friendbotUrl) {
+    throw new ConfigurationError(
+      'CHANNEL_SEEDS',
+      `the network has no friendbot: create the account ${address} yourself`,
+    )
+  }
   await requestFriendbot(friendbotUrl, address)
 }

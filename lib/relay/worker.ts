@@ -1,23 +1,39 @@
 import { transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
-import { cancelNext, reserveNext, takeUp } from './holding.ts'
-import { returnItem } from './item-ending.ts'
-import { advanceItem } from './item-payment.ts'
-import { findItem, type Item } from './items.ts'
+import { cancelReservation, reserve } from './channel.ts'
+import { findFree } from './channel-state.ts'
+import { requeue, take } from './item.ts'
+import { ItemError } from './item-error.ts'
+import { findItem, type HeldItem, type Item } from './item-row.ts'
+import { advanceItem, type Outcome } from './pay.ts'
 import type { ItemMessage } from './queue.ts'
-import type { Channel, Relay } from './relay.ts'
-import { type Proved, proveAhead } from './signing.ts'
+import type { Relay } from './relay.ts'
+import { type AheadProof, proveAhead } from './sign.ts'
 
-type HeldItem = Item & { channel: string }
-
-/** An item that a worker of this process is paying, and with it its channel. */
-interface Busy {
+/** An item that this process is paying. */
+interface Payment {
   item: HeldItem
   /** the channel's opening once the item is paid; undefined if this process has not signed the item's transfer */
   next: PromiseWithResolvers<Opening | undefined>
-  ended: PromiseWithResolvers<void>
+  end: PromiseWithResolvers<void>
+  /** whether the proof of a next item is being made ahead, or cannot be */
   hasFollower: boolean
+}
+
+interface Worker {
+  relay: Relay
+  /** the payments of this process, by channel */
+  payments: Map<string, Payment>
+}
+
+/** The handling of one message: how long it may take, and whether it has to stop. */
+interface Shift {
+  message: ItemMessage
+  isLate(): boolean
+  isStopped(): boolean
+  /** Waits for so many seconds, by default `retry`, or until the shift is stopped. */
+  pause(seconds?: number): Promise<void>
 }
 
 /**
@@ -29,136 +45,182 @@ const AHEAD = 2
 export const concurrencyOf = ({ channels }: Pick<Relay, 'channels'>) =>
   channels.length + Math.min(channels.length, AHEAD)
 
-/** Handles messages: pays their items, each through a channel of its own, one after the other on each channel. */
+/** Handles messages: pays their items, each through a separate channel, one after the other on each channel. */
 export function openWorker(relay: Relay): (message: ItemMessage) => Promise<void> {
-  const busy = new Map<string, Busy>()
-  const isStopped = (message: ItemMessage) => relay.signal.aborted || message.signal.aborted
+  const worker: Worker = { relay, payments: new Map() }
+  return (message) => handle(worker, openShift(relay, message))
+}
 
-  return async (message) => {
-    const deadline = performance.now() + relay.times.patience * 1000
-    const isLate = () => performance.now() > deadline
-    let proved: Proved | undefined
-    let hasWaited = false
-    for (;;) {
-      try {
-        // A message whose handler throws goes back to the queue, and another relay takes it at once.
-        if (isStopped(message)) throw new Error('the relay is closing, or the message has gone to another worker')
-        const taken = await takeUp(relay, message)
-        if (taken === 'ended') return
-        if (taken === 'doubted') return await defer(message, { seconds: relay.times.rest, isHeld: false })
-        if (taken === 'no-channel') {
-          const following = isLate() ? undefined : await follow(message)
-          if (!following && hasWaited) return await defer(message, { seconds: relay.times.rest, isHeld: false })
-          // A worker may just have taken a channel and not entered it in `busy` yet: after one pause it is there.
-          if (!following) await pause(message)
-          hasWaited = following === undefined
-          proved = following?.proved
-          continue
-        }
-        const outcome = await pay(message, taken.item, proved, isLate)
-        proved = undefined
-        if (outcome === 'done') return
-        if (outcome === 'late') return await handOver(message)
-      } catch (error) {
-        if (isLate() || isStopped(message)) throw error
-        log('info', 'item waits', { job: message.job, item: message.position, failure: describeFailure(error) })
-        await pause(message)
-      }
-    }
+function openShift({ times, signal }: Relay, message: ItemMessage): Shift {
+  const deadline = performance.now() + times.patience * 1000
+  const isStopped = () => signal.aborted || message.signal.aborted
+  return {
+    message,
+    isStopped,
+    isLate: () => performance.now() > deadline,
+    pause: async (seconds = times.retry) => {
+      const until = performance.now() + seconds * 1000
+      while (performance.now() < until && !isStopped()) await new Promise((resolve) => setTimeout(resolve, 50))
+    },
   }
+}
 
-  /** Pays an item until it ends, loses its channel, or time is up. */
-  async function pay(
-    message: ItemMessage,
-    taken: HeldItem,
-    proved: Proved | undefined,
-    isLate: () => boolean,
-  ): Promise<'done' | 'free' | 'late'> {
-    const entry: Busy = {
-      item: taken,
-      next: Promise.withResolvers(),
-      ended: Promise.withResolvers(),
-      hasFollower: false,
-    }
-    busy.set(taken.channel, entry)
-    if (taken.status === 'signed') entry.next.resolve(undefined)
-    let ahead = proved
+async function handle(worker: Worker, shift: Shift): Promise<void> {
+  const { relay } = worker
+  const { message } = shift
+  let proof: AheadProof | undefined
+  let hasPaused = false
+  for (;;) {
     try {
-      for (let item = taken; ; ) {
-        const channel = relay.channels.find(({ address }) => address === item.channel)
-        const outcome = await advanceItem(relay, { item, channel, proved: ahead, onSigned: entry.next.resolve })
-        // A second transfer has a proof, and so a salt, of its own.
-        ahead = undefined
-        if (outcome !== 'wait') return outcome
-        if (isLate()) return 'late'
-        await pause(message)
-        if (isStopped(message)) return 'free'
-        const again = await takeUp(relay, item)
-        if (again === 'ended') return 'done'
-        if (typeof again === 'string' || again.item.channel !== item.channel) return 'free'
-        item = again.item
+      // A message whose handler throws goes back to the queue, and another relay takes it at once.
+      if (shift.isStopped())
+        throw new ItemError('relay-closing', 'the relay is closing, or another worker has the message')
+      if (!relay.ledger.isReachable()) return await handOver(relay, shift)
+      const taken = await take(relay, message)
+      if (taken === 'ended') return
+      if (taken === 'unfit') return await leaveToOthers(relay, shift)
+      if (taken === 'doubted' || taken === 'suspended') return await deferToRest(relay, message)
+      if (taken === 'busy') {
+        const follower = shift.isLate() ? undefined : await follow(worker, message)
+        if (!follower && hasPaused) return await leaveToOthers(relay, shift)
+        // A worker may just have taken a channel and not entered it in `payments` yet: after one pause it is there.
+        if (!follower) await shift.pause()
+        hasPaused = follower === undefined
+        proof = follower?.proof
+        continue
       }
-    } finally {
-      if (busy.get(taken.channel) === entry) busy.delete(taken.channel)
-      entry.next.resolve(undefined)
-      entry.ended.resolve()
+      const outcome = await pay(worker, shift, taken, proof)
+      proof = undefined
+      if (outcome === 'ended') return
+      if (outcome === 'hand-over') return await handOver(relay, shift)
+    } catch (error) {
+      if (shift.isLate() || shift.isStopped()) throw error
+      log('info', 'item waits', { job: message.job, item: message.position, failure: describeFailure(error) })
+      await shift.pause()
     }
   }
+}
 
-  /**
-   * Used when no channel is free. Reserves a channel that this process is paying with, proves the item's transfer from
-   * the balance that the channel will have, and waits until the channel is freed. The wait is bounded: this process
-   * pays the item before, and ends it or hands it over within the same patience. Undefined if no channel could be
-   * reserved, or the transfer could not be proved ahead.
-   */
-  async function follow(message: ItemMessage): Promise<{ proved: Proved | undefined } | undefined> {
-    const item = await findItem(await relay.database(), message)
-    if (!item) return undefined
-    for (const channel of relay.channels) {
-      const entry = busy.get(channel.address)
-      if (!entry || entry.hasFollower || item.unable.includes(channel.address)) continue
-      entry.hasFollower = true
-      let follows = false
-      try {
-        const reserved = await reserveNext(relay, item, entry.item)
-        if (!reserved) return undefined
-        const opening = await entry.next.promise
-        const proved = opening && (await prove(channel, reserved, opening))
-        // After a failed proof another item may follow. Without an opening none can, and the channel stays marked.
-        follows = proved !== undefined || opening === undefined
-        if (proved) await entry.ended.promise
-        else await cancelNext(relay, reserved)
-        return follows ? { proved } : undefined
-      } finally {
-        entry.hasFollower = follows
-      }
+/** Pays an item until it ends, loses its channel, or time is up. */
+async function pay(
+  { relay, payments }: Worker,
+  shift: Shift,
+  taken: HeldItem,
+  proof: AheadProof | undefined,
+): Promise<Exclude<Outcome, 'wait'>> {
+  const payment: Payment = {
+    item: taken,
+    next: Promise.withResolvers(),
+    end: Promise.withResolvers(),
+    hasFollower: false,
+  }
+  payments.set(taken.channel, payment)
+  if (taken.status === 'signed') payment.next.resolve(undefined)
+  let ahead = proof
+  try {
+    for (let item = taken; ; ) {
+      const channel = relay.channels.find(({ address }) => address === item.channel)
+      const outcome = await advanceItem(relay, { item, channel, proof: ahead, onSigned: payment.next.resolve })
+      // A second transfer needs another proof, with another salt.
+      ahead = undefined
+      if (outcome !== 'wait') return outcome
+      if (shift.isLate()) return 'hand-over'
+      await shift.pause()
+      if (shift.isStopped()) return 'requeued'
+      if (!relay.ledger.isReachable()) return 'hand-over'
+      const again = await take(relay, item)
+      if (again === 'ended') return 'ended'
+      if (typeof again === 'string' || again.channel !== item.channel) return 'requeued'
+      item = again
     }
+  } finally {
+    if (payments.get(taken.channel) === payment) payments.delete(taken.channel)
+    payment.next.resolve(undefined)
+    payment.end.resolve()
+  }
+}
+
+/**
+ * Used when no channel is free. Reserves a channel that this process is paying with, proves the item's transfer from
+ * the balance that the channel will have, and waits until the channel is released. The wait is bounded: this process
+ * pays the item before, and ends it or hands it over within the same patience. Undefined if no channel could be
+ * reserved, or the transfer could not be proved ahead.
+ */
+async function follow(
+  { relay, payments }: Worker,
+  message: ItemMessage,
+): Promise<{ proof: AheadProof | undefined } | undefined> {
+  const item = await findItem(await relay.database(), message)
+  if (!item) return undefined
+  for (const channel of relay.channels) {
+    const payment = payments.get(channel.address)
+    if (!payment || payment.hasFollower || item.unable.includes(channel.address)) continue
+    payment.hasFollower = true
+    let follows = false
+    try {
+      const reserved = await reserve(relay, item, payment.item)
+      if (!reserved) return undefined
+      const opening = await payment.next.promise
+      const proof = opening && (await tryToProve(() => proveAhead(relay, channel, reserved, opening), reserved))
+      // After a failed proof another item may follow. Without an opening none can, and the channel stays marked.
+      follows = proof !== undefined || opening === undefined
+      if (proof) await payment.end.promise
+      else await cancelReservation(relay, reserved)
+      return follows ? { proof } : undefined
+    } finally {
+      payment.hasFollower = follows
+    }
+  }
+  return undefined
+}
+
+async function tryToProve(
+  prove: () => Promise<AheadProof | undefined>,
+  { job, position }: Item,
+): Promise<AheadProof | undefined> {
+  try {
+    return await prove()
+  } catch (error) {
+    log('info', 'not proved ahead', { job, item: position, failure: describeFailure(error) })
     return undefined
   }
+}
 
-  async function prove(channel: Channel, item: Item, opening: Opening): Promise<Proved | undefined> {
-    try {
-      return await proveAhead(relay, channel, item, opening)
-    } catch (error) {
-      log('info', 'not proved ahead', { job: item.job, item: item.position, failure: describeFailure(error) })
-      return undefined
-    }
-  }
+/** Gives the item to another worker, which may reach the ledger or have a prover where this one does not. */
+async function handOver(relay: Relay, shift: Shift): Promise<void> {
+  const { message } = shift
+  const item = await findItem(await relay.database(), message)
+  const isHeld = item?.status === 'signed'
+  if (item?.status === 'taken') await requeue(relay, item, { because: 'handed-over' })
+  if (isHeld && relay.ledger.isReachable()) return await defer(relay, message, { seconds: relay.times.retry, isHeld })
+  await returnMessage(relay, shift, isHeld)
+}
 
-  /** Leaves the item to another worker, which may reach the ledger or have a prover where this one does not. */
-  async function handOver(message: ItemMessage): Promise<void> {
-    const item = await findItem(await relay.database(), message)
-    const isHeld = item?.status === 'signed'
-    if (item?.status === 'taken') await returnItem(relay, item)
-    await defer(message, { seconds: isHeld ? relay.times.retry : relay.times.rest, isHeld })
+/** Returns the message at once if another relay has a free channel for its item, else defers it. */
+async function leaveToOthers(relay: Relay, shift: Shift): Promise<void> {
+  const { message } = shift
+  const item = await findItem(await relay.database(), message)
+  const free = item && (await findFree(relay, item))
+  if (free === undefined) return await deferToRest(relay, message)
+  // A channel of this relay has become free meanwhile: its next worker takes the message.
+  if (relay.channels.some(({ address }) => address === free)) {
+    return await defer(relay, message, { seconds: 0, isHeld: false })
   }
+  await returnMessage(relay, shift, false)
+}
 
-  async function defer(message: ItemMessage, later: { seconds: number; isHeld: boolean }): Promise<void> {
-    await transact(await relay.database(), (tx) => relay.queue.defer(tx, message, later))
-  }
+const deferToRest = (relay: Relay, message: ItemMessage) =>
+  defer(relay, message, { seconds: relay.times.rest, isHeld: false })
 
-  async function pause(message: ItemMessage): Promise<void> {
-    const until = performance.now() + relay.times.retry * 1000
-    while (performance.now() < until && !isStopped(message)) await new Promise((resolve) => setTimeout(resolve, 50))
-  }
+/**
+ * Makes the message due at once, for another relay: this worker pauses before it takes the next one. A message that is
+ * due later would go to the relay that polls first then, time after time the same one.
+ */
+async function returnMessage(relay: Relay, shift: Shift, isHeld: boolean): Promise<void> {
+  await defer(relay, shift.message, { seconds: 0, isHeld })
+  await shift.pause(relay.times.rest)
+}
+
+async function defer(relay: Relay, message: ItemMessage, later: { seconds: number; isHeld: boolean }): Promise<void> {
+  await transact(await relay.database(), (tx) => relay.queue.defer(tx, message, later))
 }

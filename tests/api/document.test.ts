@@ -90,7 +90,7 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
 
 /** The codes of the sources of the interface, with the file that throws each. */
 function codesInSources(): { code: string; file: string }[] {
-  const files = globSync(['lib/{auth,directory,funding,sponsor}/**/*.ts', 'lib/relay/jobs.ts', 'lib/api/*.ts'])
+  const files = globSync(['lib/{auth,directory,funding,sponsor}/**/*.ts', 'lib/relay/job.ts', 'lib/api/*.ts'])
   return files.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(/new Refusal\(\s*'([\w-]+)'/g)].map(([, code = '']) => ({ code, file })),
   )

@@ -7,7 +7,7 @@ import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { listChannels } from '#lib/dashboard/channels.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { readRelayState } from '#lib/relay/channels.ts'
+import { readRelayState } from '#lib/relay/channel-state.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')

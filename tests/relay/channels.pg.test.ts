@@ -1,5 +1,7 @@
 import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { readiness } from '#lib/server/readiness.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -93,7 +95,7 @@ test('an item for a recipient that is not registered fails', async () => {
   })
 })
 
-test('a sequence number that is used up under a signed transfer: the item is paid again, once', async () => {
+test('pays an item again, once, and holds its channel when another program uses up the sequence number', async () => {
   const { client, payee } = await fixture.engaged()
   let burnt = 0
   fixture.ledger.proxy.rule(async (call): Promise<Fault> => {
@@ -114,6 +116,13 @@ test('a sequence number that is used up under a signed transfer: the item is pai
   expect(await fixture.ended(client, jobId)).toMatchObject({ status: 'completed' })
   expect(burnt).toBe(1)
   expect(await fixture.received(payee)).toBe(15n)
+  const problems = async () => (await fixture.db.query.relayChannels.findMany()).map(({ problem }) => problem)
+  await expect.poll(problems).toContain('moved')
+  // The tests that follow need both channels.
+  await fixture.db
+    .update(relayChannels)
+    .set({ problem: null, sequenceNumber: null })
+    .where(eq(relayChannels.problem, 'moved'))
 })
 
 test('a channel that runs out of spendable balance merges what it has received', async () => {

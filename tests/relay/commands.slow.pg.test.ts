@@ -67,7 +67,14 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
     const response = await fetch(`http://localhost:${port}${path}`, { method })
     return { status: response.status, body: await response.json() }
   }
-  expect(await get('/health?x=1')).toEqual({ status: 200, body: { ok: true } })
+  const problems = ['no channel of this host can pay: no items are taken']
+  await expect
+    .poll(() => get('/health?x=1'))
+    .toEqual({
+      status: 200,
+      body: { ok: false, ledger: true, clockOffsetSeconds: expect.any(Number), problems },
+    })
+  expect((await fetch(`http://localhost:${port}/health`, { method: 'HEAD' })).status).toBe(200)
   expect(await get('/.well-known/disbursement-relay')).toEqual({
     status: 200,
     body: {

@@ -3,11 +3,10 @@ import { eq } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { type Holding, takeUp } from '#lib/relay/holding.ts'
-import { confirmItem, findItem, type Item, storeSigned } from '#lib/relay/items.ts'
+import { confirmItem, storeSigned, take } from '#lib/relay/item.ts'
+import { findItem, type HeldItem, type Item, type ItemId } from '#lib/relay/item-row.ts'
 import { type ItemQueue, openQueue } from '#lib/relay/queue.ts'
-import type { Channel } from '#lib/relay/relay.ts'
-import type { ItemId } from '#lib/relay/sealing.ts'
+import type { Channel, Relay } from '#lib/relay/relay.ts'
 import { recordEnvelope } from '#lib/transfers/envelopes.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
@@ -16,23 +15,23 @@ export const NOW = new Date('2026-03-01T12:00:00Z')
 export const LATER = new Date('2026-03-01T12:00:05Z')
 const TOKEN = 'token'
 
-/** Items and channels in a database of their own, moved by the relay's own functions, without ledger or worker. */
+/** Items and channels in a separate database, moved by the relay's functions, without ledger or worker. */
 export interface ItemFixture {
   database: TestDatabase
   db: Database
   queue: ItemQueue
-  /** the part of a relay with the seeds of these channels that moves channels between items */
-  holding(...addresses: string[]): Holding & { now(): Date }
-  /** free channels without a problem, and nothing else: what an earlier test has left is taken away */
+  /** a relay with the seeds of these channels, as far as items and channels move */
+  relayWith(...addresses: string[]): Relay
+  /** Makes free channels without a problem, and ends every item and removes every channel of an earlier test. */
   makeChannels(...addresses: string[]): Promise<void>
   makeJob(count: number, relayKey?: string): Promise<ItemId[]>
   makeItem(relayKey?: string): Promise<ItemId>
-  take(id: ItemId, ...addresses: string[]): Promise<Item & { channel: string }>
-  sign(item: Item, name: string): Promise<Item>
+  take(id: ItemId, ...addresses: string[]): Promise<HeldItem>
+  sign(item: HeldItem, name: string): Promise<HeldItem>
   /** Records the item's transfer as the sponsor does: the item is confirmed in the same SQL transaction. */
   bind(item: Item): Promise<void>
-  /** gives the item's transfer this status; `applied` is the inner hash on the ledger, by default the item's own */
-  end(item: Item, status: TransferStatus, applied?: string): Promise<void>
+  /** Gives the item's transfer this status; `applied` is the inner hash on the ledger, by default the item's. */
+  settle(item: Item, status: TransferStatus, applied?: string): Promise<void>
   statusOf(item: ItemId): Promise<Item['status'] | undefined>
   jobOf(id: string): Promise<typeof batchJobs.$inferSelect | undefined>
   channelOf(address: string): Promise<typeof relayChannels.$inferSelect | undefined>
@@ -44,13 +43,16 @@ export async function openItemFixture(): Promise<ItemFixture> {
   const db = await database.store.database()
   const queue = openQueue({ database: database.store.database, relayKey: 'key' })
   await queue.open()
-  const holding: ItemFixture['holding'] = (...addresses) => ({
-    database: async () => db,
-    token: TOKEN,
-    queue,
-    channels: addresses.map((address) => ({ address }) as Channel),
-    now: () => LATER,
-  })
+  const relayWith: ItemFixture['relayWith'] = (...addresses) => {
+    const part: Partial<Relay> = {
+      database: async () => db,
+      token: TOKEN,
+      queue,
+      channels: addresses.map((address) => ({ address }) as Channel),
+      now: () => LATER,
+    }
+    return part as Relay
+  }
   const makeJob: ItemFixture['makeJob'] = async (count, relayKey = 'key') => {
     const id = randomUUID()
     await db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, relayKey, createdAt: NOW })
@@ -68,13 +70,13 @@ export async function openItemFixture(): Promise<ItemFixture> {
     database,
     db,
     queue,
-    holding,
+    relayWith,
     makeJob,
     makeChannels: async (...addresses) => {
       await db.delete(relayChannels)
       const ended = { status: 'failed', settledAt: NOW } as const
       await db.update(batchItems).set({ ...ended, sealedAmount: null, signedXdr: null, sealedOpening: null })
-      await db.insert(relayChannels).values(addresses.map((address) => ({ token: TOKEN, address, seenAt: NOW })))
+      await db.insert(relayChannels).values(addresses.map((address) => ({ token: TOKEN, address, seenAt: new Date() })))
     },
     makeItem: async (relayKey) => {
       const [item] = await makeJob(1, relayKey)
@@ -82,15 +84,18 @@ export async function openItemFixture(): Promise<ItemFixture> {
       return item
     },
     take: async (id, ...addresses) => {
-      const taken = await takeUp(holding(...addresses), id)
+      const taken = await take(relayWith(...addresses), id)
       if (typeof taken === 'string') throw new Error(taken)
-      return taken.item
+      return taken
     },
     sign: async (item, name) => {
-      const signed = { innerHash: name, signedXdr: `xdr of ${name}`, sealedOpening: `after ${name}` }
-      const stored = await storeSigned(db, item, signed)
-      if (!stored) throw new Error('not signed')
-      return stored
+      const signed = {
+        innerHash: name,
+        signedXdr: `xdr of ${name}`,
+        sealedOpening: `after ${name}`,
+        sequenceNumber: 1n,
+      }
+      return await storeSigned(relayWith(), item, signed)
     },
     bind: (item) =>
       transact(db, async (tx) => {
@@ -101,9 +106,9 @@ export async function openItemFixture(): Promise<ItemFixture> {
           { ...transfer, quotaAccount, quotaDay: '2026-03-01', recordedLedger: 1, createdAt: NOW },
           { innerHash: innerHash ?? '', outerHash: `outer ${innerHash}`, signed: 'E', bid: 1n, maxTime: 1 },
         )
-        await confirmItem(tx, item, NOW)
+        await confirmItem(tx, item)
       }),
-    end: async ({ innerHash }, status, applied = innerHash ?? '') => {
+    settle: async ({ innerHash }, status, applied = innerHash ?? '') => {
       const id = (await findTransferOfHash(db, innerHash ?? ''))?.transfer.id ?? ''
       const stands = status === 'succeeded' || status === 'failed'
       await db

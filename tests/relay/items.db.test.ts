@@ -1,13 +1,13 @@
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
+import { batchItems, ITEM_STATUSES, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { isAnyAble, STALE_AFTER } from '#lib/relay/channels.ts'
+import { cancelReservation, release, reserve } from '#lib/relay/channel.ts'
+import { isAnyAble, STALE_AFTER_MS } from '#lib/relay/channel-state.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
-import { cancelNext, releaseChannel, reserveNext, takeUp } from '#lib/relay/holding.ts'
-import { endUnknown, failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
-import { findItem, ITEM_MOVES, type Item, storeSigned } from '#lib/relay/items.ts'
+import { end, requeue, storeSigned, take as takeItem } from '#lib/relay/item.ts'
+import { findItem, ITEM_MOVES, type Item, isItem } from '#lib/relay/item-row.ts'
 import type { ItemQueue } from '#lib/relay/queue.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
@@ -15,20 +15,20 @@ import { type ItemFixture, LATER, openItemFixture } from './item-fixture.ts'
 let fixture: ItemFixture
 let db: Database
 let queue: ItemQueue
-let holding: ItemFixture['holding']
+let relayWith: ItemFixture['relayWith']
 let makeChannels: ItemFixture['makeChannels']
 let makeJob: ItemFixture['makeJob']
 let makeItem: ItemFixture['makeItem']
 let take: ItemFixture['take']
 let sign: ItemFixture['sign']
 let bind: ItemFixture['bind']
-let end: ItemFixture['end']
+let settle: ItemFixture['settle']
 let statusOf: ItemFixture['statusOf']
 let jobOf: ItemFixture['jobOf']
 let channelOf: ItemFixture['channelOf']
 beforeAll(async () => {
   fixture = await openItemFixture()
-  ;({ db, queue, holding, makeChannels, makeJob, makeItem, take, sign, bind, end, statusOf, jobOf, channelOf } =
+  ;({ db, queue, relayWith, makeChannels, makeJob, makeItem, take, sign, bind, settle, statusOf, jobOf, channelOf } =
     fixture)
 })
 afterAll(() => fixture?.close())
@@ -41,43 +41,43 @@ test('the table of moves names every status, and nothing leads out of the final 
 describe('a channel', () => {
   test('may have enough for an item while a running relay announces it, unless the item has tried it', async () => {
     await makeChannels('A', 'B')
-    const isAble = (unable: string[], now = LATER) =>
-      isAnyAble({ database: async () => db, token: 'token', now: () => now }, unable)
-    const { seenAt } = (await channelOf('A')) ?? {}
-    const last = new Date(Number(seenAt) + STALE_AFTER)
-    expect([await isAble([]), await isAble(['A']), await isAble(['A', 'B'])]).toEqual([true, true, false])
-    expect([await isAble([], last), await isAble([], new Date(last.getTime() + 1))]).toEqual([true, false])
+    const isAble = (...unable: string[]) => isAnyAble(relayWith(), unable)
+    expect([await isAble(), await isAble('A'), await isAble('A', 'B')]).toEqual([true, true, false])
+    await db
+      .update(relayChannels)
+      .set({ seenAt: sql`clock_timestamp() - make_interval(secs => ${STALE_AFTER_MS / 1000})` })
+    expect(await isAble()).toBe(false)
   })
 
-  test('is not for an item that is doubted, until its moment has come', async () => {
+  test('is not given to a doubted item before the item’s pause is over', async () => {
     await makeChannels('A')
     const item = await take(await makeItem(), 'A')
-    const doubtedUntil = new Date(LATER.getTime() + 1)
-    await returnItem(holding(), item, { doubt: { doubtedUntil, doubtedLedger: 7 } })
-    expect(await takeUp({ ...holding('A'), now: () => LATER }, item)).toBe('doubted')
-    expect(await takeUp({ ...holding('A'), now: () => doubtedUntil }, item)).toMatchObject({ item: { channel: 'A' } })
+    await requeue(relayWith(), item, { because: 'doubted', ledger: 7, pauseSeconds: 3_600 })
+    expect(await takeItem(relayWith('A'), item)).toBe('doubted')
+    await db.update(batchItems).set({ doubtedUntil: sql`clock_timestamp()` }).where(isItem(item))
+    expect(await takeItem(relayWith('A'), item)).toMatchObject({ channel: 'A', doubtedLedger: 7 })
   })
 
   test('is held by one item, and an item holds one: of many workers at once each gets another', async () => {
     await makeChannels('A', 'B', 'C')
     const items = await makeJob(8)
-    const relays = [holding('A', 'B', 'C'), holding('C', 'B', 'A')]
-    const taken = await Promise.all(items.flatMap((item) => relays.map((relay) => takeUp(relay, item))))
-    const held = taken.flatMap((each) => (typeof each === 'string' ? [] : [each.item]))
+    const relays = [relayWith('A', 'B', 'C'), relayWith('C', 'B', 'A')]
+    const taken = await Promise.all(items.flatMap((item) => relays.map((relay) => takeItem(relay, item))))
+    const held = taken.flatMap((each) => (typeof each === 'string' ? [] : [each]))
     expect(new Set(held.map(({ channel }) => channel))).toEqual(new Set(['A', 'B', 'C']))
     expect(new Set(held.map(({ position, channel }) => `${position} ${channel}`)).size).toBe(3)
-    expect(taken.filter((each) => each === 'no-channel').length).toBeGreaterThanOrEqual(10)
+    expect(taken.filter((each) => each === 'busy').length).toBeGreaterThanOrEqual(10)
   })
 
   test('with a fault, or which has not enough for the item, is not taken; nor is one whose seed is elsewhere', async () => {
     await makeChannels('A', 'B', 'C')
     await db.update(relayChannels).set({ problem: 'registration' }).where(eq(relayChannels.address, 'A'))
     const item = await makeItem()
-    expect(await takeUp(holding('A'), item)).toBe('no-channel')
+    expect(await takeItem(relayWith('A'), item)).toBe('unfit')
     const taken = await take(item, 'A', 'B')
     expect(taken.channel).toBe('B')
-    expect(await returnItem(holding(), taken, { unable: true })).toBe(true)
-    expect(await takeUp(holding('A', 'B'), item)).toBe('no-channel')
+    expect(await requeue(relayWith(), taken, { because: 'balance-short' })).toBe(true)
+    expect(await takeItem(relayWith('A', 'B'), item)).toBe('unfit')
     expect((await take(item, 'A', 'B', 'C')).channel).toBe('C')
   })
 
@@ -96,7 +96,7 @@ describe('a channel', () => {
     const signed = await sign(await take(item, 'B'), 'elsewhere')
     expect(await take(signed, 'A')).toMatchObject({ channel: 'B', status: 'signed' })
     const other = await take(await makeItem(), 'A')
-    expect(await takeUp(holding('C'), other)).toBe('no-channel')
+    expect(await takeItem(relayWith('C'), other)).toBe('unfit')
     expect(await statusOf(other)).toBe('queued')
     expect(await channelOf('A')).toMatchObject({ itemJob: null })
   })
@@ -104,10 +104,10 @@ describe('a channel', () => {
   test('is free once its item has ended, in each way', async () => {
     await makeChannels('A')
     const ends: ((item: Item) => Promise<unknown>)[] = [
-      (item) => payItem(holding(), item, 'hash'),
-      (item) => failItem(holding(), item, 'why'),
-      (item) => returnItem(holding(), item),
-      (item) => endUnknown(holding(), item, undefined),
+      (item) => end(relayWith(), item, { status: 'paid', hash: 'hash' }),
+      (item) => end(relayWith(), item, { status: 'failed', error: 'why' }),
+      (item) => requeue(relayWith(), item, { because: 'handed-over' }),
+      (item) => end(relayWith(), item, { status: 'unknown' }),
     ]
     for (const [index, end] of ends.entries()) {
       const item = await sign(await take(await makeItem(), 'A'), `end ${index}`)
@@ -127,14 +127,14 @@ describe('the next item of a channel', () => {
     const second = await findItem(db, two)
     const third = await findItem(db, three)
     if (!second || !third) throw new Error('an item is missing')
-    const reserved = await reserveNext(holding('A'), second, { ...one, channel: 'A' })
+    const reserved = await reserve(relayWith('A'), second, first)
     expect(reserved).toMatchObject({ status: 'queued', attempt: second.attempt + 1 })
-    expect(await reserveNext(holding('A'), third, { ...one, channel: 'A' })).toBeUndefined()
-    expect(await takeUp(holding('A'), three)).toBe('no-channel')
-    await payItem(holding('A'), first, 'hash')
+    expect(await reserve(relayWith('A'), third, first)).toBeUndefined()
+    expect(await takeItem(relayWith('A'), three)).toBe('busy')
+    await end(relayWith('A'), first, { status: 'paid', hash: 'hash' })
     expect(await channelOf('A')).toMatchObject({ itemPosition: 1, nextJob: null, sealedOpening: first.sealedOpening })
     expect(await findItem(db, two)).toMatchObject({ status: 'taken', channel: 'A' })
-    expect(await takeUp(holding('A'), three)).toBe('no-channel')
+    expect(await takeItem(relayWith('A'), three)).toBe('busy')
     expect((await take(two, 'A')).channel).toBe('A')
   })
 
@@ -146,10 +146,10 @@ describe('the next item of a channel', () => {
       const first = await take(one, 'A')
       const second = await findItem(db, two)
       if (!second) throw new Error('an item is missing')
-      await reserveNext(holding('A'), second, { ...one, channel: 'A' })
+      await reserve(relayWith('A'), second, first)
       if (spoil === 'fault') await db.update(relayChannels).set({ problem: 'account' })
-      else await cancelNext(holding('A'), second)
-      await returnItem(holding('A'), first)
+      else await cancelReservation(relayWith('A'), second)
+      await requeue(relayWith('A'), first, { because: 'handed-over' })
       expect(await statusOf(two)).toBe('queued')
       expect(await channelOf('A')).toMatchObject({ itemJob: null, nextJob: null })
       await db.update(relayChannels).set({ problem: null })
@@ -174,12 +174,12 @@ test('each item has one message, and that of the oldest waiting item is due as s
     { position: 1, due: false },
   ])
   const item = await take(one, 'A')
-  await failItem(holding('A'), item, 'why')
+  await end(relayWith('A'), item, { status: 'failed', error: 'why' })
   expect(await due()).toEqual([
     { position: 0, due: true },
     { position: 1, due: true },
   ])
-  await transact(db, (tx) => releaseChannel(tx, holding('A'), item))
+  await transact(db, (tx) => release(tx, relayWith('A'), item))
 })
 
 test('the message of an item that holds a channel comes before the others, also when its worker has died', async () => {
@@ -190,7 +190,7 @@ test('the message of an item that holds a channel comes before the others, also 
   await take(two, 'A')
   // As pg-boss leaves the messages of a worker that died.
   await db.execute(`UPDATE pgboss.job SET state = 'retry' WHERE data->>'job' = '${one.job}'`)
-  await resumeItems(holding('A'))
+  await resumeItems(relayWith('A'))
   const query = `SELECT (data->>'position')::int AS position FROM pgboss.job
     WHERE data->>'job' = '${one.job}' AND state < 'active' ORDER BY priority DESC, created_on, position`
   expect(((await db.execute(query)) as unknown as { rows: unknown[] }).rows).toEqual([{ position: 1 }, { position: 0 }])
@@ -200,17 +200,19 @@ test('work of an earlier attempt no longer changes the item', async () => {
   await makeChannels('A')
   const id = await makeItem()
   const old = await sign(await take(id, 'A'), 'old')
-  expect(await returnItem(holding(), old)).toBe(true)
+  expect(await requeue(relayWith(), old, { because: 'handed-over' })).toBe(true)
   const fresh = await take(id, 'A')
   expect(fresh.attempt).toBe(old.attempt + 1)
-  const stale = { innerHash: 'stale', signedXdr: 'xdr', sealedOpening: 'sealed' }
-  expect(await storeSigned(db, { ...old, status: 'taken' }, stale)).toBeUndefined()
+  const stale = { innerHash: 'stale', signedXdr: 'xdr', sealedOpening: 'sealed', sequenceNumber: 2n }
+  await expect(storeSigned(relayWith(), { ...old, status: 'taken' }, stale)).rejects.toMatchObject({
+    code: 'item-gone',
+  })
   const signed = await sign(fresh, 'fresh')
-  await expect(bind(old)).rejects.toThrow('no longer paid by this transfer')
+  await expect(bind(old)).rejects.toMatchObject({ code: 'item-gone' })
   expect(await findTransferOfHash(db, 'old')).toBeUndefined()
-  await payItem(holding(), old, 'hash')
-  expect(await returnItem(holding(), old)).toBe(false)
-  expect(await failItem(holding(), old, 'why')).toBe(false)
+  await end(relayWith(), old, { status: 'paid', hash: 'hash' })
+  expect(await requeue(relayWith(), old, { because: 'handed-over' })).toBe(false)
+  expect(await end(relayWith(), old, { status: 'failed', error: 'why' })).toBe(false)
   expect(await findItem(db, signed)).toMatchObject({ status: 'signed', innerHash: 'fresh' })
   expect(await channelOf('A')).toMatchObject({ itemJob: id.job })
 })
@@ -220,21 +222,21 @@ describe('a transfer that the sponsor is bound to holds its item', () => {
     await makeChannels('A')
     const item = await sign(await take(await makeItem(), 'A'), `bound ${status}`)
     await bind(item)
-    await end(item, status)
+    await settle(item, status)
     return item
   }
 
   test.each(['open', 'succeeded'] as const)('while it is %s', async (status) => {
     const item = await bindAs(status)
-    expect(await returnItem(holding(), item)).toBe(false)
-    expect(await failItem(holding(), item, 'why')).toBe(false)
+    expect(await requeue(relayWith(), item, { because: 'handed-over' })).toBe(false)
+    expect(await end(relayWith(), item, { status: 'failed', error: 'why' })).toBe(false)
     expect(await statusOf(item)).toBe('signed')
     expect(await channelOf('A')).toMatchObject({ itemJob: item.job })
   })
 
   test.each(['failed', 'expired'] as const)('until it is %s', async (status) => {
     const item = await bindAs(status)
-    expect(await returnItem(holding(), item, { hash: 'failed hash' })).toBe(true)
+    expect(await requeue(relayWith(), item, { because: 'transfer-failed', hash: 'failed hash' })).toBe(true)
     const returned = { status: 'queued', channel: null, signedXdr: null, hash: 'failed hash', failures: 1 }
     expect(await findItem(db, item)).toMatchObject(returned)
   })
@@ -244,12 +246,15 @@ test('binding the sponsor and giving the item back at once: exactly one succeeds
   await makeChannels('A')
   for (let round = 0; round < 40; round += 1) {
     const item = await sign(await take(await makeItem(), 'A'), `race ${round}`)
-    const [bound, returned] = await Promise.allSettled([bind(item), returnItem(holding(), item)])
+    const [bound, returned] = await Promise.allSettled([
+      bind(item),
+      requeue(relayWith(), item, { because: 'handed-over' }),
+    ])
     const isBound = bound.status === 'fulfilled'
     const isReturned = returned.status === 'fulfilled' && returned.value
     expect([isBound, isReturned]).toEqual([isBound, !isBound])
     expect(await statusOf(item)).toBe(isBound ? 'signed' : 'queued')
-    if (isBound) await payItem(holding(), item, `hash ${round}`)
+    if (isBound) await end(relayWith(), item, { status: 'paid', hash: `hash ${round}` })
   }
 })
 
@@ -261,8 +266,8 @@ test('of items that end at once, the last one closes the job', async () => {
     const [first, ...others] = items
     if (!first) throw new Error('no item')
     await Promise.all([
-      failItem(holding(), first, 'it would not do'),
-      ...others.map((item) => payItem(holding(), item, `hash ${item.innerHash}`)),
+      end(relayWith(), first, { status: 'failed', error: 'it would not do' }),
+      ...others.map((item) => end(relayWith(), item, { status: 'paid', hash: `hash ${item.innerHash}` })),
     ])
     const error = `transfer ${first.position}: it would not do`
     expect(await jobOf(first.job)).toMatchObject({ status: 'failed', error, endedAt: LATER })
@@ -275,10 +280,10 @@ test('of items that end at once, the last one closes the job', async () => {
 test('an item that has ended stays as it is', async () => {
   await makeChannels('A')
   const item = await sign(await take(await makeItem(), 'A'), 'once')
-  await payItem(holding(), item, 'first')
-  await payItem(holding(), item, 'second')
-  expect(await failItem(holding(), item, 'why')).toBe(false)
-  expect(await takeUp(holding('A'), item)).toBe('ended')
+  await end(relayWith(), item, { status: 'paid', hash: 'first' })
+  await end(relayWith(), item, { status: 'paid', hash: 'second' })
+  expect(await end(relayWith(), item, { status: 'failed', error: 'why' })).toBe(false)
+  expect(await takeItem(relayWith('A'), item)).toBe('ended')
   expect(await findItem(db, item)).toMatchObject({ status: 'paid', hash: 'first' })
   expect(await jobOf(item.job)).toMatchObject({ status: 'completed', error: null, endedAt: LATER })
 })
@@ -287,7 +292,7 @@ test('an item whose outcome can no longer be known ends as unknown, and its job 
   await makeChannels('A')
   const item = await sign(await take(await makeItem(), 'A'), 'lost')
   await bind(item)
-  expect(await endUnknown(holding(), item, undefined)).toBe(true)
+  expect(await end(relayWith(), item, { status: 'unknown' })).toBe(true)
   expect(await findItem(db, item)).toMatchObject({ status: 'unknown', sealedAmount: null })
   expect(await jobOf(item.job)).toMatchObject({ status: 'failed' })
 })

@@ -1,10 +1,9 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { relayChannels } from '#drizzle/schema/relay.ts'
-import { reserveNext } from '#lib/relay/holding.ts'
-import { failItem, payItem, returnItem } from '#lib/relay/item-ending.ts'
-import { findItem, type Item } from '#lib/relay/items.ts'
-import type { ItemId } from '#lib/relay/sealing.ts'
+import { reserve } from '#lib/relay/channel.ts'
+import { end, requeue } from '#lib/relay/item.ts'
+import { findItem, type Item, type ItemId } from '#lib/relay/item-row.ts'
 import { type ItemFixture, openItemFixture } from './item-fixture.ts'
 
 let fixture: ItemFixture
@@ -49,18 +48,18 @@ const isFree = (row: string) => async () => {
 
 /** An item that is signed on `channel`, and one that is the next there. */
 async function holdWithNext(channel: string): Promise<{ item: Item; next: ItemId }> {
-  const { makeItem, take, sign, db, holding } = fixture
+  const { makeItem, take, sign, db, relayWith } = fixture
   const [item, next] = [await take(await makeItem(), channel), await makeItem()]
   const signed = await sign(item, `signed on ${channel} ${item.job}`)
   const waiting = await findItem(db, next)
-  if (!waiting || !(await reserveNext(holding(channel), waiting, item))) throw new Error('nothing was reserved')
+  if (!waiting || !(await reserve(relayWith(channel), waiting, item))) throw new Error('nothing was reserved')
   return { item: signed, next }
 }
 
 test.each([
-  ['is paid', (item: Item) => payItem(fixture.holding(), item, 'hash')],
-  ['fails', (item: Item) => failItem(fixture.holding(), item, 'why')],
-  ['is returned', (item: Item) => returnItem(fixture.holding(), item)],
+  ['is paid', (item: Item) => end(fixture.relayWith(), item, { status: 'paid', hash: 'hash' })],
+  ['fails', (item: Item) => end(fixture.relayWith(), item, { status: 'failed', error: 'why' })],
+  ['is returned', (item: Item) => requeue(fixture.relayWith(), item, { because: 'handed-over' })],
 ])('an item that %s locks the next item of its channel first, and the channel after it', async (_, end) => {
   await fixture.makeChannels('A')
   const { item, next } = await holdWithNext('A')
@@ -75,8 +74,8 @@ test('an item that is reserved elsewhere locks both channels in the order of the
   const held = await fixture.take(await fixture.makeItem(), 'A')
   const waiting = await findItem(fixture.db, next)
   if (!waiting) throw new Error('an item is missing')
-  const reserve = () => reserveNext(fixture.holding('A', 'B'), waiting, held)
-  expect(await whileLocked(channelRow('A'), reserve, isFree(channelRow('B')))).toBe(true)
+  const reserveAgain = () => reserve(fixture.relayWith('A', 'B'), waiting, held)
+  expect(await whileLocked(channelRow('A'), reserveAgain, isFree(channelRow('B')))).toBe(true)
   expect(await fixture.channelOf('A')).toMatchObject({ nextJob: next.job })
   expect(await fixture.channelOf('B')).toMatchObject({ nextJob: null })
 })
@@ -89,7 +88,7 @@ test('an item that ends gives its channel to the item that is next by then, here
     await other.query('COMMIT')
     await other.query('BEGIN')
   }
-  await whileLocked(rowOf(next), () => payItem(fixture.holding(), item, 'hash'), gone)
+  await whileLocked(rowOf(next), () => end(fixture.relayWith(), item, { status: 'paid', hash: 'hash' }), gone)
   expect(await fixture.statusOf(next)).toBe('queued')
   expect(await fixture.db.select().from(relayChannels)).toMatchObject([{ itemJob: null, nextJob: null }])
 })

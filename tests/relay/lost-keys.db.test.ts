@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
-import { findItem, type Item } from '#lib/relay/items.ts'
+import { findItem, type Item } from '#lib/relay/item-row.ts'
 import { type ItemFixture, NOW, openItemFixture } from './item-fixture.ts'
 
 const DAY = 86_400_000
@@ -21,7 +21,8 @@ async function signLost(name: string): Promise<Item> {
 }
 
 /** Runs the chores as a relay or service with another key, so long after the item was queued. */
-const doChores = (after: number) => resumeItems({ ...fixture.holding('A'), now: () => new Date(NOW.getTime() + after) })
+const doChores = (after: number) =>
+  resumeItems({ ...fixture.relayWith('A'), now: () => new Date(NOW.getTime() + after) })
 
 const stateOf = async (item: Item) => {
   const { status, hash, error } = (await findItem(fixture.db, item)) ?? {}
@@ -35,7 +36,7 @@ describe('a signed item of a relay key that is lost', () => {
     await fixture.bind(item)
     await doChores(0)
     expect(await stateOf(item)).toMatchObject({ status: 'signed', free: false })
-    await fixture.end(item, 'succeeded')
+    await fixture.settle(item, 'succeeded')
     await doChores(0)
     expect(await stateOf(item)).toEqual({
       status: 'paid',
@@ -49,14 +50,14 @@ describe('a signed item of a relay key that is lost', () => {
   test('ends as unknown when history cannot tell', async () => {
     const item = await signLost('unknown')
     await fixture.bind(item)
-    await fixture.end(item, 'unknown')
+    await fixture.settle(item, 'unknown')
     await doChores(0)
     expect(await stateOf(item)).toMatchObject({ status: 'unknown', free: true, job: 'failed' })
   })
 
   const end = (status: TransferStatus, applied?: string) => async (item: Item) => {
     await fixture.bind(item)
-    await fixture.end(item, status, applied)
+    await fixture.settle(item, status, applied)
   }
   test.each([
     ['has failed', end('failed')],
@@ -87,7 +88,7 @@ describe('a signed item of a relay key that is lost', () => {
   test('frees its channel for an item that waits for it', async () => {
     const item = await signLost('in the way')
     await fixture.bind(item)
-    await fixture.end(item, 'succeeded')
+    await fixture.settle(item, 'succeeded')
     const waiting = await fixture.makeItem()
     await doChores(0)
     expect((await fixture.take(waiting, 'A')).channel).toBe('A')

@@ -1,5 +1,6 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { submitOwnCall } from '#lib/relay/own-call.ts'
 import { buildMerge } from '#lib/wallet/calls.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -27,17 +28,22 @@ async function sendMerge(result: xdr.TransactionResultResult): Promise<unknown> 
     if (method !== 'sendTransaction') return 'pass'
     return { answer: earlier === 0 ? sendAnswer('TRY_AGAIN_LATER') : refusal(result) }
   })
-  return await submitOwnCall(service.running.network, merge, new AbortController().signal).catch(
-    (error: unknown) => error,
-  )
+  const { network, database } = service.running
+  const token = service.ledger.network.token
+  await service.db.insert(relayChannels).values({ token, address: payer.address, seenAt: new Date() })
+  const relay = { network, database, token, signal: new AbortController().signal }
+  return await submitOwnCall(relay, payer.address, merge).catch((error: unknown) => error)
 }
 
-test('a call whose time runs out in the queue is no failure: another one may be taken', async () => {
+test('reports a call that expired in the network’s queue as call-expired', async () => {
   const outcome = await sendMerge(xdr.TransactionResultResult.txTooLate())
-  expect(outcome).toMatchObject({ code: 'unavailable', message: 'the call expired' })
+  expect(outcome).toMatchObject({ code: 'call-expired' })
 })
 
-test('a call that the network refuses for what it says has failed', async () => {
+test('reports a call that the network rejects as call-failed', async () => {
   const outcome = await sendMerge(xdr.TransactionResultResult.txInsufficientBalance())
-  expect(outcome).toMatchObject({ code: 'failed', message: 'the network refused the call: txInsufficientBalance' })
+  expect(outcome).toMatchObject({
+    code: 'call-failed',
+    message: 'the network refused the call: txInsufficientBalance',
+  })
 })

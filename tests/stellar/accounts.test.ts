@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { diagnose } from '#lib/relay/diagnosis.ts'
+import { diagnose } from '#lib/relay/check.ts'
 import { openAccounts, readAccount } from '#lib/stellar/account.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { accountEntry, type FakeRpc, type RpcFault, startFakeRpc } from '../support/fake-rpc.ts'

@@ -1,0 +1,174 @@
+import { and, eq, exists, inArray, isNull, notInArray, or, sql } from 'drizzle-orm'
+import { batchItems, batchJobs, type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { ItemError } from './item-error.ts'
+import type { Item } from './item-row.ts'
+import type { Relay } from './relay.ts'
+
+/** A channel's row. Its opening and its balance are sealed. */
+export type ChannelRecord = typeof relayChannels.$inferSelect
+
+/** The part of a relay's context that finds a channel's row. */
+type ChannelStore = Pick<Relay, 'database' | 'token'>
+
+/** A channel that no relay has announced for this long (ms) belongs to no running relay. */
+export const STALE_AFTER_MS = 60_000
+
+/** Whether a channel that was last announced at `seenAt` belongs to a running relay. */
+export const isSeenLately = (seenAt: Date, now: Date): boolean => now.getTime() - seenAt.getTime() < STALE_AFTER_MS
+
+/** `isSeenLately` by the database's clock: a host's own may be minutes off. */
+const IS_SEEN = sql`${relayChannels.seenAt} > clock_timestamp() - make_interval(secs => ${STALE_AFTER_MS / 1000})`
+
+export const isChannel = (token: string, address: string) =>
+  and(eq(relayChannels.token, token), eq(relayChannels.address, address))
+
+/**
+ * Records that a running relay has the keys of its channels. A new channel has the problem `account` until its first
+ * check.
+ */
+export async function announceChannels({ database, token, channels }: Relay): Promise<void> {
+  const seenAt = sql`clock_timestamp()`
+  // Every transaction locks channels in the order of addresses, so that no two wait for each other.
+  const addresses = channels.map(({ address }) => address).toSorted()
+  if (addresses.length === 0) return
+  await (await database())
+    .insert(relayChannels)
+    .values(addresses.map((address) => ({ token, address, seenAt, problem: 'account' as const })))
+    .onConflictDoUpdate({ target: [relayChannels.token, relayChannels.address], set: { seenAt } })
+}
+
+export async function findChannel(store: ChannelStore, address: string): Promise<ChannelRecord | undefined> {
+  const [record] = await (await store.database()).select().from(relayChannels).where(isChannel(store.token, address))
+  return record
+}
+
+export function findChannels(db: Database, token: string): Promise<ChannelRecord[]> {
+  return db.select().from(relayChannels).where(eq(relayChannels.token, token)).orderBy(relayChannels.address)
+}
+
+/**
+ * Stores a channel's sealed balance. If `readAt` is null, the next check reads the balance again. The stored opening
+ * stays until then: the response that put it in doubt may come from a lagging node, and without events nothing else
+ * opens the balance.
+ */
+export async function storeBalance(
+  store: ChannelStore,
+  address: string,
+  balance: Pick<ChannelRecord, 'readAt'> & Partial<Pick<ChannelRecord, 'sealedBalance' | 'sealedOpening'>>,
+): Promise<void> {
+  await (await store.database()).update(relayChannels).set(balance).where(isChannel(store.token, address))
+}
+
+/** Records a channel's problem; null clears it. Nothing but an operator's release replaces `moved`. */
+export async function recordProblem(
+  store: ChannelStore,
+  address: string,
+  problem: ChannelProblem | null,
+): Promise<void> {
+  await (await store.database())
+    .update(relayChannels)
+    .set({ problem, movedAt: problem === 'moved' ? sql`clock_timestamp()` : null })
+    .where(
+      and(
+        isChannel(store.token, address),
+        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
+        sql`${relayChannels.problem} IS DISTINCT FROM ${problem}`,
+      ),
+    )
+}
+
+/**
+ * Records the sequence number of a transaction that the channel signs, before the transaction is submitted. The number
+ * before it is the ledger's: if that is higher than the recorded one, transactions were applied that this database
+ * does not have, as after a restore from a backup.
+ * @throws ItemError `channel-unfit`, with the problem `moved`: the transaction must not be submitted
+ */
+export async function claimSequence(
+  db: Database,
+  token: string,
+  { address, sequenceNumber }: { address: string; sequenceNumber: bigint },
+): Promise<void> {
+  const recorded = relayChannels.sequenceNumber
+  const claimed = await db
+    .update(relayChannels)
+    .set({ sequenceNumber: sql`greatest(${recorded}, ${sequenceNumber})` })
+    .where(
+      and(
+        isChannel(token, address),
+        sql`${relayChannels.problem} IS DISTINCT FROM 'moved'`,
+        sql`coalesce(${recorded} >= ${sequenceNumber - 1n}, true)`,
+      ),
+    )
+    .returning({ address: relayChannels.address })
+  if (claimed.length > 0) return
+  throw new ItemError('channel-unfit', `channel ${address} has moved: see npm run relay -- --help`, {
+    problem: 'moved',
+  })
+}
+
+/** Adopts the ledger's sequence number for a channel that has none. */
+export async function adoptSequence(store: ChannelStore, address: string, sequenceNumber: bigint): Promise<void> {
+  await (await store.database())
+    .update(relayChannels)
+    .set({ sequenceNumber })
+    .where(and(isChannel(store.token, address), isNull(relayChannels.sequenceNumber)))
+}
+
+/** Whether a running relay has a channel outside `unable` that may have enough for an item. */
+export async function isAnyAble(store: ChannelStore, unable: readonly string[]): Promise<boolean> {
+  const db = await store.database()
+  // `history`: a later check may find out what the channel owns. The other problems leave it nothing to pay with.
+  const mayPay = or(isNull(relayChannels.problem), eq(relayChannels.problem, 'history'))
+  return (await db.$count(relayChannels, and(isElsewhere(store, unable), IS_SEEN, mayPay))) > 0
+}
+
+/** A free channel of a running relay that could pay the item now. */
+export async function findFree(store: ChannelStore, { unable }: Pick<Item, 'unable'>): Promise<string | undefined> {
+  const [free] = await (await store.database())
+    .select({ address: relayChannels.address })
+    .from(relayChannels)
+    .where(and(isElsewhere(store, unable), IS_SEEN, isNull(relayChannels.problem), isNull(relayChannels.itemJob)))
+    .limit(1)
+  return free?.address
+}
+
+const isElsewhere = ({ token }: ChannelStore, addresses: readonly string[]) =>
+  and(eq(relayChannels.token, token), notInArray(relayChannels.address, [...addresses]))
+
+/** Whether this relay can serve any message: one of its channels has no problem, or a transfer awaits its end. */
+export async function canServe(relay: Relay): Promise<boolean> {
+  const db = await relay.database()
+  const addresses = relay.channels.map(({ address }) => address)
+  const isFit = and(
+    eq(relayChannels.token, relay.token),
+    inArray(relayChannels.address, addresses),
+    isNull(relayChannels.problem),
+  )
+  if ((await db.$count(relayChannels, isFit)) > 0) return true
+  const isOurs = and(eq(batchJobs.id, batchItems.job), eq(batchJobs.relayKey, relay.queue.relayKey))
+  const ours = db.select({ id: batchJobs.id }).from(batchJobs).where(isOurs)
+  return (await db.$count(batchItems, and(eq(batchItems.status, 'signed'), exists(ours)))) > 0
+}
+
+/** The state of all relays, as the database shows it. */
+interface RelayState {
+  /** whether any relay runs */
+  isRunning: boolean
+  /** how many channels belong to running relays */
+  channels: number
+  /** one line for each of them that has a problem: `G…: registration` */
+  problems: string[]
+  /** whether any channel can pay at all */
+  canPay: boolean
+}
+
+export async function readRelayState(db: Database, token: string, now: Date): Promise<RelayState> {
+  const channels = (await findChannels(db, token)).filter(({ seenAt }) => isSeenLately(seenAt, now))
+  return {
+    isRunning: channels.length > 0,
+    channels: channels.length,
+    problems: channels.flatMap(({ address, problem }) => (problem === null ? [] : [`${address}: ${problem}`])),
+    canPay: channels.some(({ problem }) => problem === null),
+  }
+}

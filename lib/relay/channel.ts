@@ -1,0 +1,145 @@
+import { and, asc, eq, gte, inArray, isNull, lte, not, or, sql } from 'drizzle-orm'
+import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { type ChannelRecord, isChannel } from './channel-state.ts'
+import { type HeldItem, type Item, type ItemId, isItem, oldestFirst } from './item-row.ts'
+import type { Relay, RelayStore } from './relay.ts'
+
+// Every transaction takes its locks in this order, so that no two wait for each other: the job, the item, the item that
+// is reserved on its channel, then channels by address. Only a free channel is locked out of order, and without
+// waiting.
+
+const heldBy = ({ job, position }: ItemId) => ({ itemJob: job, itemPosition: position })
+const isHeldBy = ({ job, position }: ItemId) =>
+  and(eq(relayChannels.itemJob, job), eq(relayChannels.itemPosition, position))
+const isReservedFor = ({ job, position }: ItemId) =>
+  and(eq(relayChannels.nextJob, job), eq(relayChannels.nextPosition, position))
+const NO_NEXT = { nextJob: null, nextPosition: null }
+
+/**
+ * Why an item gets no channel. `busy`: other items hold every channel of this relay that could pay it. `unfit`: no
+ * channel of this relay can pay it. `suspended`: a channel that has moved may have paid it.
+ */
+export type NotAcquired = 'busy' | 'unfit' | 'suspended'
+
+/**
+ * Gives a free channel of this relay to the item, in the SQL transaction that takes the item, and ends the item's
+ * reservation, if any.
+ */
+export async function acquire(tx: Database, relay: Relay, item: Item): Promise<{ channel: string } | NotAcquired> {
+  const { token, channels } = relay
+  await tx.update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
+  const mayHavePaid = and(eq(relayChannels.token, token), gte(relayChannels.movedAt, item.queuedAt))
+  if ((await tx.$count(relayChannels, mayHavePaid)) > 0) return 'suspended'
+  const own = channels.map(({ address }) => address).filter((address) => !item.unable.includes(address))
+  const isFit = and(eq(relayChannels.token, token), inArray(relayChannels.address, own), isNull(relayChannels.problem))
+  const [free] = await tx
+    .select({ address: relayChannels.address })
+    .from(relayChannels)
+    .where(and(isFit, isNull(relayChannels.itemJob)))
+    .limit(1)
+    .for('update', { skipLocked: true })
+  if (!free) return (await tx.$count(relayChannels, isFit)) > 0 ? 'busy' : 'unfit'
+  await tx.update(relayChannels).set(heldBy(item)).where(isChannel(token, free.address))
+  return { channel: free.address }
+}
+
+/**
+ * Releases the channel that an item held, in the SQL transaction that moves the item on. The item that is reserved on
+ * the channel gets it. If there is none, the message of the oldest waiting item becomes due at once.
+ * @param sealedOpening the sealed opening of the channel's remaining balance, if the item was paid
+ */
+export async function release(tx: Database, store: RelayStore, item: ItemId, sealedOpening?: string): Promise<void> {
+  const [seen] = await tx.select().from(relayChannels).where(isHeldBy(item))
+  const waiting = seen && nextOf(seen)
+  if (waiting) await tx.select({ job: batchItems.job }).from(batchItems).where(isItem(waiting)).for('update')
+  const [channel] = await tx.select().from(relayChannels).where(isHeldBy(item)).for('update')
+  if (!channel) return
+  const { token, address } = channel
+  // A payment proves that the channel can pay, but only an operator releases one that has moved.
+  const problem = sealedOpening !== undefined && channel.problem !== 'moved' ? null : channel.problem
+  const next = nextOf(channel)
+  const isSame = waiting && next?.job === waiting.job && next.position === waiting.position
+  const hasNext = isSame && problem === null && (await takeNext(tx, next, address))
+  await tx
+    .update(relayChannels)
+    .set({
+      ...(hasNext ? heldBy(next) : { itemJob: null, itemPosition: null }),
+      ...NO_NEXT,
+      problem,
+      ...(sealedOpening !== undefined && { sealedOpening }),
+    })
+    .where(isChannel(token, address))
+  if (!hasNext && problem === null) await hurryOldest(tx, store, address)
+}
+
+function nextOf({ nextJob, nextPosition }: ChannelRecord): ItemId | undefined {
+  return nextJob !== null && nextPosition !== null ? { job: nextJob, position: nextPosition } : undefined
+}
+
+async function takeNext(tx: Database, next: ItemId, channel: string): Promise<boolean> {
+  const taken = await tx
+    .update(batchItems)
+    .set({ status: 'taken', channel })
+    .where(and(isItem(next), eq(batchItems.status, 'queued')))
+    .returning({ job: batchItems.job })
+  return taken.length > 0
+}
+
+async function hurryOldest(tx: Database, { queue }: RelayStore, channel: string): Promise<void> {
+  const reserved = sql`EXISTS (SELECT 1 FROM ${relayChannels}
+    WHERE ${relayChannels.nextJob} = ${batchItems.job} AND ${relayChannels.nextPosition} = ${batchItems.position})`
+  const [oldest] = await tx
+    .select({ job: batchItems.job, position: batchItems.position })
+    .from(batchItems)
+    .innerJoin(batchJobs, eq(batchJobs.id, batchItems.job))
+    .where(
+      and(
+        eq(batchItems.status, 'queued'),
+        eq(batchJobs.relayKey, queue.relayKey),
+        sql`NOT (${channel} = ANY(${batchItems.unable}))`,
+        or(isNull(batchItems.doubtedUntil), lte(batchItems.doubtedUntil, sql`clock_timestamp()`)),
+        not(reserved),
+      ),
+    )
+    .orderBy(...oldestFirst)
+    .limit(1)
+  if (oldest) await queue.hurry(tx, oldest)
+}
+
+/**
+ * Reserves for `item` the channel that `held` holds, so that its proof can be made ahead. Resolves to the item under a
+ * new attempt; undefined if one of the two has moved on, or the channel is reserved for another item.
+ */
+export async function reserve(relay: Relay, item: Item, held: HeldItem): Promise<Item | undefined> {
+  return await transact(await relay.database(), async (tx) => {
+    const [reserved] = await tx
+      .update(batchItems)
+      .set({ attempt: sql`${batchItems.attempt} + 1` })
+      .where(and(isItem(item), eq(batchItems.status, 'queued'), eq(batchItems.attempt, item.attempt)))
+      .returning()
+    if (!reserved) return undefined
+    const isOwn = isReservedFor(item)
+    await tx
+      .select({ address: relayChannels.address })
+      .from(relayChannels)
+      .where(or(isOwn, isHeldBy(held)))
+      .orderBy(asc(relayChannels.address))
+      .for('update')
+    await tx
+      .update(relayChannels)
+      .set(NO_NEXT)
+      .where(and(isOwn, not(isHeldBy(held) ?? sql`true`)))
+    const [channel] = await tx
+      .update(relayChannels)
+      .set({ nextJob: item.job, nextPosition: item.position })
+      .where(and(isChannel(relay.token, held.channel), isHeldBy(held), or(isNull(relayChannels.nextJob), isOwn)))
+      .returning({ address: relayChannels.address })
+    return channel && reserved
+  })
+}
+
+/** Ends an item's reservation without using it. */
+export async function cancelReservation(relay: Relay, item: ItemId): Promise<void> {
+  await (await relay.database()).update(relayChannels).set(NO_NEXT).where(isReservedFor(item))
+}

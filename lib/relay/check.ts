@@ -1,0 +1,106 @@
+import type { ChannelProblem } from '#drizzle/schema/relay.ts'
+import type { Submission } from '#lib/transfers/submission.ts'
+import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
+import { isConflict, opensBalance, readBalance } from './balance.ts'
+import { adoptSequence, type ChannelRecord, findChannels, recordProblem } from './channel-state.ts'
+import type { Channel, Relay } from './relay.ts'
+
+/** The highest sequence number: an account that has reached it can sign nothing more. */
+const LAST_SEQUENCE = 2n ** 63n - 1n
+
+/** The part of a relay's context that reads accounts from the ledger. */
+type LedgerReader = Pick<Relay, 'network' | 'token'> & { sponsor: { submission: Pick<Submission, 'readAccount'> } }
+
+/**
+ * What keeps each of these accounts from paying, apart from its balance; undefined for an account without a problem. Two
+ * RPC calls serve 200 accounts together.
+ * @throws LedgerError
+ */
+async function diagnoseAll(
+  { network, token, sponsor }: LedgerReader,
+  addresses: readonly string[],
+): Promise<(ChannelProblem | undefined)[]> {
+  const [readings, registered] = await Promise.all([
+    Promise.all(addresses.map(sponsor.submission.readAccount)),
+    readConfidentialAccounts(network.server, token, addresses),
+  ])
+  return readings.map(({ account }, index) => {
+    if (!account) return 'account'
+    if (account.seqNum >= LAST_SEQUENCE) return 'sequence'
+    return registered.has(addresses[index] ?? '') ? undefined : 'registration'
+  })
+}
+
+/** The problem that keeps one account from paying, apart from its balance. @throws LedgerError */
+export async function diagnose(relay: LedgerReader, address: string): Promise<ChannelProblem | undefined> {
+  return (await diagnoseAll(relay, [address]))[0]
+}
+
+/** Whether an address (G… or C…) is registered with the token, and so can be paid. @throws LedgerError */
+export async function isRegistered(relay: Pick<Relay, 'network' | 'token'>, address: string): Promise<boolean> {
+  return (await readConfidentialAccount(relay.network.server, relay.token, address)) !== undefined
+}
+
+/**
+ * Compares the sequence numbers of all relays' channels with the ledger's: a higher one there means that this database
+ * lacks transactions, as after a restore from a backup. A relay takes no item before it has done so, because another
+ * relay's channel may have paid that item.
+ * @throws LedgerError
+ */
+export async function compareSequences(relay: Relay): Promise<void> {
+  const { token, sponsor } = relay
+  const db = await relay.database()
+  const addresses = (await findChannels(db, token)).map(({ address }) => address)
+  const readings = await Promise.all(addresses.map(sponsor.submission.readAccount))
+  const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
+  // Read after the ledger: a sequence number is recorded before it is used.
+  for (const { address, sequenceNumber: recorded } of await findChannels(db, token)) {
+    const sequenceNumber = onLedger.get(address)
+    if (sequenceNumber === undefined) continue
+    if (recorded === null) await adoptSequence(relay, address, sequenceNumber)
+    else if (recorded < sequenceNumber) await recordProblem(relay, address, 'moved')
+  }
+}
+
+/**
+ * Compares the relay's channels with the ledger, and records or clears their problems. Also reads the events of free
+ * channels in time, because an RPC keeps events for some days only.
+ * @throws LedgerError
+ */
+export async function checkChannels(relay: Relay): Promise<void> {
+  const { token, channels } = relay
+  const rows = await findChannels(await relay.database(), token)
+  const records = new Map(rows.map((record) => [record.address, record]))
+  const problems = await diagnoseAll(
+    relay,
+    channels.map(({ address }) => address),
+  )
+  for (const [index, channel] of channels.entries()) {
+    if (relay.signal.aborted) return
+    const record = records.get(channel.address)
+    const problem = problems[index]
+    if (record?.problem === 'moved') continue
+    if (problem || !record) await recordProblem(relay, channel.address, problem ?? null)
+    else if (record.itemJob === null && isBalanceDue(relay, record)) await checkBalance(relay, channel, record)
+    else if (record.problem !== 'balance' && record.problem !== 'history') {
+      await recordProblem(relay, channel.address, null)
+    }
+  }
+}
+
+/** Whether it is time to read a channel's events: they alone show what it owns. */
+function isBalanceDue({ times, now }: Relay, { problem, readAt }: ChannelRecord): boolean {
+  return problem !== null || readAt === null || readAt.getTime() + times.refresh * 1000 <= now().getTime()
+}
+
+async function checkBalance(relay: Relay, channel: Channel, record: ChannelRecord): Promise<void> {
+  const balance = await readBalance(relay, channel).catch((error: unknown) => {
+    if (isConflict(error)) return undefined
+    throw error
+  })
+  // Without events the channel can still pay, as long as the stored opening fits the balance on the ledger.
+  const isLost = !balance && !(await opensBalance(relay, channel, record))
+  const isEmpty = balance && balance.spendable.value + balance.receiving.value === 0n
+  const problem = isLost ? 'history' : isEmpty ? 'balance' : null
+  await recordProblem(relay, channel.address, problem)
+}

@@ -1,0 +1,154 @@
+import { StrKey, xdr } from '@stellar/stellar-sdk'
+import { and, eq, inArray, isNull, max, or } from 'drizzle-orm'
+import { batchItems, relayChannels } from '#drizzle/schema/relay.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { transact } from '#lib/db/connection.ts'
+import { lookUp } from '#lib/stellar/transaction.ts'
+import { findOpenTransfer } from '#lib/transfers/rows.ts'
+import { sponsorChannel } from '#lib/transfers/submit.ts'
+import { readTokenEvents, type TokenEvent } from './channel-events.ts'
+import { findChannel, isChannel } from './channel-state.ts'
+import { endWithin, requeue } from './item.ts'
+import { ItemError, isItemError } from './item-error.ts'
+import { findItem, type Item, oldestFirst } from './item-row.ts'
+import type { Relay } from './relay.ts'
+
+/** Why a channel is not released. Nothing has changed then, but for payments that were recorded. */
+export type NotReleased =
+  | 'unknown-channel'
+  | 'not-moved'
+  /** a transfer that was signed before the restore is not decided yet */
+  | 'transfer-open'
+  /** the RPC no longer has the channel's history since its last recorded transfer */
+  | 'history-too-short'
+  /** the RPC's events end below the ledger that showed the sequence number */
+  | 'rpc-lags'
+
+export interface Released {
+  /** transfers of the channel that no row had */
+  recorded: number
+  /** items that those transfers had paid */
+  settled: number
+}
+
+/**
+ * Releases a channel with the problem `moved`: adopts the ledger's sequence number, audited. Before that, unless
+ * `isUnverified`, records each of the channel's transfers since its last recorded one that no row has, and settles the
+ * item that it paid: of the unpaid items for its payee the oldest one. May be repeated after a failure.
+ * @throws LedgerError, SponsorRefusal
+ */
+export async function releaseMoved(
+  relay: Relay,
+  { address, isUnverified }: { address: string; isUnverified: boolean },
+): Promise<Released | NotReleased> {
+  const db = await relay.database()
+  const channel = await findChannel(relay, address)
+  if (!channel) return 'unknown-channel'
+  if (channel.problem !== 'moved') return 'not-moved'
+  const { itemJob: job, itemPosition: position } = channel
+  const held = job !== null && position !== null ? await findItem(db, { job, position }) : undefined
+  if (held?.status === 'signed' || (await findOpenTransfer(db, address))) return 'transfer-open'
+  if (held) await requeue(relay, held, { because: 'channel-unfit' })
+  // The account first, the events second: a transaction in between leaves the channel moved.
+  const { account, latestLedger } = await relay.sponsor.submission.readAccount(address)
+  const done = isUnverified ? { recorded: 0, settled: 0 } : await recordMissing(relay, address, latestLedger)
+  if (typeof done === 'string') return done
+  await transact(db, async (tx) => {
+    await tx
+      .update(relayChannels)
+      .set({ problem: 'account', movedAt: null, sequenceNumber: account?.seqNum ?? null, readAt: null })
+      .where(and(isChannel(relay.token, address), eq(relayChannels.problem, 'moved')))
+    await recordAudit(tx, relay.now(), {
+      organisation: undefined,
+      actor: { kind: 'operator', sub: 'command line' },
+      action: 'channel.released',
+      subject: address,
+      detail: { ...done, verified: !isUnverified },
+    })
+  })
+  return done
+}
+
+async function recordMissing(relay: Relay, address: string, untilLedger: number): Promise<Released | NotReleased> {
+  const db = await relay.database()
+  const [row] = await db
+    .select({ ledger: max(transfers.ledger) })
+    .from(transfers)
+    .where(eq(transfers.account, address))
+  const events = await readTokenEvents(relay, address, row?.ledger ?? undefined)
+  if (events === 'history-too-short') return events
+  if (events.latestLedger < untilLedger) return 'rpc-lags'
+  const done = { recorded: 0, settled: 0 }
+  for (const event of events.transfers) {
+    if (await isRecorded(relay, event.hash)) continue
+    const inner = await readInner(relay, event.hash)
+    if (inner === undefined) return 'history-too-short'
+    const item = await recordAndSettle(relay, address, { ...event, signedXDR: inner })
+    done.recorded += 1
+    if (item) done.settled += 1
+  }
+  return done
+}
+
+async function isRecorded(relay: Relay, hash: string): Promise<boolean> {
+  const db = await relay.database()
+  const isKnown = or(eq(envelopes.innerHash, hash), eq(envelopes.outerHash, hash))
+  return (await db.$count(envelopes, isKnown)) > 0
+}
+
+/** The signed transaction (base64 XDR) inside the fee bump of this hash; undefined if the RPC no longer has it. */
+async function readInner({ network }: Relay, hash: string): Promise<string | undefined> {
+  const found = await lookUp(network, hash)
+  if (found.status === 'NOT_FOUND') return undefined
+  const envelope = xdr.TransactionEnvelope.fromXdr(found.envelopeXdr, 'base64')
+  if (envelope.type !== 'envelopeTypeTxFeeBump') return found.envelopeXdr
+  return xdr.TransactionEnvelope.envelopeTypeTx(envelope.feeBump.tx.innerTx.v1).toXdr('base64')
+}
+
+/**
+ * Records a transfer that the ledger applied, as the sponsor records any transaction that reached the ledger without
+ * it, and ends the item that it paid in the same SQL transaction. Resolves to that item.
+ */
+async function recordAndSettle(
+  relay: Relay,
+  channel: string,
+  event: TokenEvent & { signedXDR: string },
+): Promise<Item | undefined> {
+  const { sponsor } = relay
+  const context = { db: await relay.database(), sponsor, submission: sponsor.submission, patience: 0 }
+  for (;;) {
+    const item = await findPaid(relay, event.to)
+    const confirm = async (tx: Parameters<typeof endWithin>[0]) => {
+      if (!item || (await endWithin(tx, relay, item, { status: 'paid', hash: event.hash }))) return
+      throw new ItemError('item-gone', 'a worker has taken the item')
+    }
+    try {
+      const quotaAccount = item?.quotaAccount ?? channel
+      await sponsorChannel(context, { channel, quotaAccount, signedXDR: event.signedXDR, confirm })
+      return item
+    } catch (error) {
+      if (!isItemError(error, 'item-gone')) throw error
+    }
+  }
+}
+
+/** The item that a transfer to `payee` paid: of the unpaid ones the oldest. A worker that has it loses it. */
+async function findPaid(relay: Relay, payee: string): Promise<Item | undefined> {
+  const db = await relay.database()
+  const isOfPayee = eq(batchItems.recipient, payee)
+  // An item without a recipient pays one of the channels.
+  const paysChannel = (await findChannel(relay, payee)) ? or(isOfPayee, isNull(batchItems.recipient)) : isOfPayee
+  const [item] = await db
+    .select()
+    .from(batchItems)
+    .where(and(paysChannel, inArray(batchItems.status, ['queued', 'taken'])))
+    .orderBy(...oldestFirst)
+    .limit(1)
+  if (item?.status !== 'taken') return item
+  await requeue(relay, item, { because: 'handed-over' })
+  return await findItem(db, item)
+}
+
+export const isChannelAddress = (text: string | undefined): text is string =>
+  text !== undefined && StrKey.isValidEd25519PublicKey(text)

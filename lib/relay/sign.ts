@@ -1,0 +1,143 @@
+import { publicHalf } from '#lib/config/relay-key.ts'
+import { log } from '#lib/observability/log.ts'
+import { STALE_PROOF } from '#lib/stellar/confidential-token.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { buildTransfer, proveTransferAhead, type SignedSpending, signSpending } from '#lib/wallet/calls.ts'
+import type { Opening } from '#lib/wallet/commitment.ts'
+import type { Spending } from '#lib/wallet/spending.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
+import { isConflict, openBalance, readBalance } from './balance.ts'
+import { findChannels } from './channel-state.ts'
+import { diagnose, isRegistered } from './check.ts'
+import { storeSigned } from './item.ts'
+import { ItemError, isItemError } from './item-error.ts'
+import type { HeldItem, Item } from './item-row.ts'
+import { sequenceNumberOf } from './own-call.ts'
+import type { Channel, Relay } from './relay.ts'
+import { sealOpening, unsealAmount } from './sealing.ts'
+
+/** The payee of an item's transfer (G… or C…), and its amount (base units). */
+interface Terms {
+  to: string
+  amount: bigint
+}
+
+/** A transfer that was proved ahead. It is valid for these terms and this opening of the channel's balance only. */
+export interface AheadProof extends Terms {
+  channel: string
+  opening: Opening
+  spending: Spending
+}
+
+/**
+ * Makes the transfer that is to pay an item, and stores it before it is submitted. A proof contains one salt, so the
+ * caller passes `proof` to one attempt only. Resolves to the signed item, and to the channel's opening once the
+ * transfer has applied.
+ * @throws ItemError; any other error when ledger, database or prover fail. No transfer is stored then
+ */
+export async function signItem(
+  relay: Relay,
+  channel: Channel,
+  item: HeldItem,
+  proof?: AheadProof,
+): Promise<{ item: HeldItem; next: Opening }> {
+  const terms = await readTerms(relay, channel, item)
+  try {
+    const opening = await openBalance(relay, channel, terms.amount)
+    if (!opening) throw new ItemError('balance-short', 'the channel has too little')
+    const built =
+      proof && isFor(proof, channel, terms, opening)
+        ? await signSpending(await relay.deployment(), channel, proof.spending, { seconds: relay.times.validity })
+        : await relay.showProgress(await relay.database(), item, () => build(relay, channel, terms, opening))
+    const sealedOpening = await sealOpening(publicHalf(relay.key), item.channel, built.next)
+    const { hash: innerHash, signedXdr } = built
+    const sequenceNumber = sequenceNumberOf(signedXdr)
+    const signed = await storeSigned(relay, item, { innerHash, signedXdr, sealedOpening, sequenceNumber })
+    return { item: signed, next: built.next }
+  } catch (error) {
+    throw await explain(relay, { channel: channel.address, to: terms.to }, error)
+  }
+}
+
+/**
+ * Proves an item's transfer from the balance that the channel will have once its present item is paid. Undefined if
+ * that balance is too low: `signItem` finds out why when the item's turn comes.
+ * @throws ItemError
+ */
+export async function proveAhead(
+  relay: Relay,
+  channel: Channel,
+  item: Item,
+  opening: Opening,
+): Promise<AheadProof | undefined> {
+  const terms = await readTerms(relay, channel, item)
+  if (terms.amount > opening.value) return undefined
+  const deployment = await relay.deployment()
+  const spending = await relay.showProgress(await relay.database(), item, () =>
+    proveTransferAhead(deployment, channel, { ...terms, opening }),
+  )
+  return { ...terms, channel: channel.address, opening, spending }
+}
+
+async function readTerms(relay: Relay, channel: Channel, item: Item): Promise<Terms> {
+  const to = item.recipient ?? (await pickOther(relay, channel, item))
+  if (!to) throw new ItemError('unpayable', 'there is no other channel to pay')
+  const amount = await unsealAmount(relay.key, item, item.sealedAmount ?? '').catch(() => undefined)
+  if (amount === undefined) throw new ItemError('amount-sealed', 'the amount is sealed to another key')
+  return { to, amount }
+}
+
+function isFor(proof: AheadProof, channel: Channel, { to, amount }: Terms, opening: Opening): boolean {
+  const isSameBalance = proof.opening.value === opening.value && proof.opening.blinding === opening.blinding
+  return isSameBalance && proof.channel === channel.address && proof.to === to && proof.amount === amount
+}
+
+async function build(relay: Relay, channel: Channel, terms: Terms, opening: Opening): Promise<SignedSpending> {
+  const deployment = await relay.deployment()
+  const from = (balance: Opening) =>
+    buildTransfer(deployment, channel, { ...terms, opening: balance }, { seconds: relay.times.validity })
+  return await from(opening).catch(async (error: unknown) => {
+    if (!isConflict(error)) throw error
+    // The balance has changed since its opening was stored, for instance by a payment to the channel that was merged.
+    return await from((await readBalance(relay, channel)).spendable)
+  })
+}
+
+/** The reason why no transfer could be made: a problem of the channel, or of the item. Any other error is kept. */
+async function explain(
+  relay: Relay,
+  { channel, to }: { channel: string; to: string },
+  error: unknown,
+): Promise<unknown> {
+  // The merge failed, as a rule because the channel has no XLM for the fee. Other channels may be able to pay.
+  const isMergeLost = isItemError(error, 'call-failed')
+  if (error instanceof ItemError && !isMergeLost) return error
+  if (error instanceof LedgerError && error.code === 'unavailable') return error
+  const problem = await diagnose(relay, channel)
+  if (problem) return new ItemError('channel-unfit', `the channel lacks: ${problem}`, { problem })
+  if (!(await isRegistered(relay, to))) return new ItemError('unpayable', 'the recipient is not registered')
+  if (isConflict(error)) return new ItemError('balance-stale', 'the balance has changed', { cause: error })
+  if (isMergeLost) return new ItemError('balance-short', 'the merge failed', { cause: error })
+  if (!(error instanceof WalletError)) return error
+  const { code, contractError } = error
+  // The balance of the channel changed between reading and simulating, or the node that simulates lags behind.
+  if (contractError === STALE_PROOF) return new ItemError('balance-stale', 'the proof is stale', { cause: error })
+  if (code === 'balance-too-low') return new ItemError('balance-short', 'the channel has too little', { cause: error })
+  log('info', 'item cannot be paid', { channel, code, contractError })
+  return new ItemError('unpayable', `the transfer would fail: contract error ${contractError ?? code}`)
+}
+
+/** A channel that no relay has announced for this long counts as abandoned, and no other channel pays it. */
+const ABANDONED_AFTER_MS = 10 * 60_000
+
+/** The problems of a channel that can still be paid: it is registered, as far as is known. */
+const PAYABLE: readonly (string | null)[] = [null, 'balance', 'moved']
+
+async function pickOther(relay: Relay, channel: Channel, { position }: Item): Promise<string | undefined> {
+  const since = relay.now().getTime() - ABANDONED_AFTER_MS
+  const others = (await findChannels(await relay.database(), relay.token)).filter(
+    ({ address, problem, seenAt }) =>
+      address !== channel.address && seenAt.getTime() >= since && PAYABLE.includes(problem),
+  )
+  return others[position % others.length]?.address
+}

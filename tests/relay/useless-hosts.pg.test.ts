@@ -1,0 +1,122 @@
+import { Keypair } from '@stellar/stellar-sdk'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readEnvironment } from '#lib/config/environment.ts'
+import { prover } from '#lib/prover/stand-in.ts'
+import { startRelay } from '#lib/server/relay.ts'
+import { startService } from '#lib/server/start.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+import { SHORT_TIMES } from './short-times.ts'
+
+let fixture: RelayService
+let proxy: FaultProxy
+beforeAll(async () => {
+  fixture = await openRelayService({ channels: 3 })
+  proxy = await startFaultProxy(fixture.ledger.devnet.rpcUrl)
+})
+afterAll(async () => {
+  await proxy?.close()
+  await fixture?.close()
+})
+
+/** A host on the fixture's database whose configuration differs in these variables. */
+async function startOther(variables: Record<string, string>, options: Parameters<typeof startRelay>[1] = {}) {
+  const service = await startService(
+    readEnvironment({ ...fixture.variables, ...variables }),
+    fixture.database.shared,
+    0,
+  )
+  const host = await startRelay(service, { times: SHORT_TIMES, ...options })
+  return {
+    readHealth: async () => await (await fetch(`${host.url}/health`)).json(),
+    [Symbol.asyncDispose]: async () => {
+      await host.close()
+      await service.close()
+    },
+  }
+}
+
+const withoutAccounts = () => ({
+  CHANNEL_SEEDS: [Keypair.random().secret(), Keypair.random().secret(), Keypair.random().secret()].join(','),
+})
+
+/** Every message that the job's items have had: a message that is returned or deferred is followed by another one. */
+async function messagesOf(job: string): Promise<{ state: string; due: boolean }[]> {
+  const { rows } = (await fixture.db.execute(
+    sql`SELECT state, start_after <= now() AS due FROM pgboss.job WHERE data->>'job' = ${job}`,
+  )) as unknown as { rows: { state: string; due: boolean }[] }
+  return rows
+}
+
+const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+
+/** Resolves after so many ledgers. */
+async function pass(ledgers: number): Promise<void> {
+  const read = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
+  const first = await read()
+  await expect.poll(read).toBeGreaterThanOrEqual(first + ledgers)
+}
+
+const UNTOUCHED = [1, 2, 3].map(() => ({ state: 'created', due: true }))
+
+test('two hosts whose channels have no account leave every message to the host that can pay', async () => {
+  await using one = await startOther(withoutAccounts())
+  await using _two = await startOther(withoutAccounts())
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 1, 2, 4)
+  await pass(20)
+  expect(await messagesOf(job)).toEqual(UNTOUCHED)
+  expect(await one.readHealth()).toMatchObject({
+    ok: false,
+    problems: ['no channel of this host can pay: no items are taken'],
+  })
+  await using _good = await fixture.relay()
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(7n)
+})
+
+test('a host without a ledger takes nothing beside a healthy one with the same channels, and says so', async () => {
+  proxy.rule(() => ({ status: 503 }))
+  await using deaf = await startOther({ STELLAR_RPC_URL: proxy.url })
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 1, 2, 4)
+  const unreachable = { ok: false, ledger: false, problems: ['the RPC does not respond: no items are taken'] }
+  await expect.poll(deaf.readHealth).toMatchObject(unreachable)
+  await pass(20)
+  expect(await messagesOf(job)).toEqual(UNTOUCHED)
+  {
+    await using _good = await fixture.relay()
+    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  }
+  expect(await fixture.received(payee)).toBe(7n)
+  proxy.rule(null)
+  await expect.poll(deaf.readHealth).toMatchObject({ ok: true, ledger: true, problems: [] })
+  expect(await fixture.ended(client, await fixture.begin(client, 8))).toMatchObject({ status: 'completed' })
+})
+
+test('a host that loses its ledger while it proves releases the item, which another host pays', async () => {
+  const started = Promise.withResolvers<void>()
+  const resumed = Promise.withResolvers<void>()
+  const prove: typeof prover.prove = async (statement) => {
+    started.resolve()
+    await resumed.promise
+    return await prover.prove(statement)
+  }
+  await using lost = await startOther({ STELLAR_RPC_URL: proxy.url }, { prover: { ...prover, prove } })
+  const { client, payee } = await fixture.engaged()
+  const job = await fixture.begin(client, 5)
+  await started.promise
+  proxy.rule(() => ({ status: 503 }))
+  resumed.resolve()
+  const stateOf = async () => (await itemsOf(job)).map(({ status, channel }) => ({ status, channel }))
+  await expect.poll(stateOf).toEqual([{ status: 'queued', channel: null }])
+  await expect
+    .poll(async () => (await messagesOf(job)).filter(({ state, due }) => state === 'created' && due))
+    .toHaveLength(1)
+  expect(await lost.readHealth()).toMatchObject({ ok: false, ledger: false })
+  await using _good = await fixture.relay()
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(5n)
+  proxy.rule(null)
+})
