@@ -1,41 +1,79 @@
 import { randomBytes } from 'node:crypto'
 import { ConfigurationError, type Environment, environment } from '#lib/config/environment.ts'
-import { startRelay } from '#lib/server/relay.ts'
+import { isChannelAddress, type NotReleased, releaseMoved } from '#lib/relay/moved.ts'
+import { composeRelay, startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { runCommand } from './command.ts'
 
 const USAGE = `npm run relay
+npm run relay -- release G... [--unverified]
 
-Runs a relay beside a service that has the same database, until SIGTERM. It pays the items of batch jobs from the accounts
-of CHANNEL_SEEDS. docs/configuration.md says what else it needs; npm run setup makes all of it.`
+Without arguments: runs a relay beside a service that shares its database, until SIGTERM. It pays the items of batch jobs
+from the accounts of CHANNEL_SEEDS. See docs/configuration.md for its variables; npm run setup generates them.
+
+release: releases a channel that is held because the ledger has transactions of it that the database lacks, as after a
+restore from a backup. First records those transfers and settles the items that they paid, from the RPC's events. If the
+RPC no longer has them it says so and changes nothing: check the payees on the ledger yourself, then pass --unverified.`
 
 /**
- * The configuration of a relay that runs beside a service. It has no sessions, so their secret may be a random one. Its
+ * The configuration of a relay that runs beside a service. It signs no sessions, so their secret may be random. Its
  * maintenance resumes the items of its key, whether or not its host is told that the service accepts jobs.
  * @throws ConfigurationError where database or ledger would be embedded: then the service runs a relay itself
  */
 function besideService(configuration: Environment): Environment {
   const { DATABASE_URL, STELLAR_NETWORK, STELLAR_RPC_URL, SESSION_SECRET } = configuration
-  const own = 'is needed: an embedded one belongs to the service, which runs a relay of its own'
-  if (!DATABASE_URL) throw new ConfigurationError('DATABASE_URL', own)
-  if (STELLAR_NETWORK === 'local' && !STELLAR_RPC_URL) throw new ConfigurationError('STELLAR_RPC_URL', own)
+  const problem = 'is needed: an embedded one belongs to the service, which runs a relay itself'
+  if (!DATABASE_URL) throw new ConfigurationError('DATABASE_URL', problem)
+  if (STELLAR_NETWORK === 'local' && !STELLAR_RPC_URL) throw new ConfigurationError('STELLAR_RPC_URL', problem)
   return { ...configuration, BATCH_ENABLED: true, SESSION_SECRET: SESSION_SECRET ?? randomBytes(32).toString('hex') }
+}
+
+async function run(): Promise<void> {
+  const service = await startService(besideService(environment()))
+  const host = await startRelay(service)
+  console.log(`relay  ${host.url}/.well-known/disbursement-relay`)
+  const stop = async () => {
+    await host.close()
+    await service.close()
+    process.exit(0)
+  }
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+}
+
+const REASONS: Record<NotReleased, string> = {
+  'unknown-channel': 'the database has no such channel for this token',
+  'not-moved': 'the channel is not held: there is nothing to release',
+  'transfer-open': 'a transfer that the channel signed earlier is not decided yet: try again in a minute',
+  'history-too-short':
+    'the RPC no longer has the channel’s history since its last recorded transfer, so nothing was changed. Check on the ' +
+    'ledger which payees were paid, or name an RPC with more history in STELLAR_RPC_URL. Then pass --unverified to adopt ' +
+    'the ledger’s sequence number without recording transfers',
+  'rpc-lags': 'the RPC’s events are behind its ledger: try again in a minute',
+}
+
+async function release(address: string, isUnverified: boolean): Promise<void> {
+  const service = await startService(besideService(environment()), undefined, 0)
+  try {
+    const prover = { prove: () => Promise.reject(new Error('releasing a channel proves nothing')) }
+    const released = await releaseMoved(await composeRelay(service, { prover }), { address, isUnverified })
+    if (typeof released === 'string') throw new ConfigurationError(address, REASONS[released])
+    const { recorded, settled } = released
+    console.log(`released ${address}: ${recorded} missing transfers recorded, ${settled} items settled`)
+  } finally {
+    await service.close()
+  }
 }
 
 await runCommand({
   usage: USAGE,
-  options: {},
+  options: { unverified: { type: 'boolean', default: false } },
   explain: (error) => error,
-  run: async () => {
-    const service = await startService(besideService(environment()))
-    const host = await startRelay(service)
-    console.log(`relay  ${host.url}/.well-known/disbursement-relay`)
-    const stop = async () => {
-      await host.close()
-      await service.close()
-      process.exit(0)
+  run: async ({ unverified }, [verb, address]) => {
+    if (verb === undefined) return await run()
+    if (verb !== 'release' || !isChannelAddress(address)) {
+      throw new ConfigurationError('npm run relay', `needs no argument, or release and a channel’s address\n\n${USAGE}`)
     }
-    process.once('SIGINT', stop)
-    process.once('SIGTERM', stop)
+    await release(address, unverified)
   },
 })

@@ -114,6 +114,7 @@ test('a channel that has no XLM for its merge leaves the item to the others', as
     .build()
   transaction.sign(poor)
   await sendAndWait(fixture.ledger.network, transaction.toXdr())
+  await fixture.adoptSequences()
 
   const job = await post(Number(CHANNEL_FUNDS) + 5)
   await hold(job, addressOf(0))

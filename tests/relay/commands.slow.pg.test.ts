@@ -127,3 +127,14 @@ test('relay sends the messages that are missing for the items of its key, also w
     await once(child, 'close')
   }
 })
+
+test('relay release names the reason why it does not release a channel', async () => {
+  const address = Keypair.random().publicKey()
+  const known = await run('relay', ['release', address], { ...variables, ...keys })
+  expect(known).toEqual({
+    code: 1,
+    output: expect.stringContaining(`${address}: the database has no such channel for this token`),
+  })
+  const wrong = await run('relay', ['release', 'G1'], { ...variables, ...keys })
+  expect(wrong).toEqual({ code: 1, output: expect.stringContaining('release and a channel’s address') })
+})

@@ -74,6 +74,7 @@ test('a transfer that is not confirmed is not recorded, and uses no quota', asyn
 })
 
 test('while the float is short a job waits, and then it is paid', async () => {
+  await fixture.adoptSequences()
   await fixture.db.execute(sql`UPDATE sponsor_floats SET held = held + 1000000000000000`)
   await using _relay = await fixture.relay()
   const client = await fixture.client()

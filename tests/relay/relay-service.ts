@@ -1,5 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { contractors } from '#drizzle/schema/directory.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
 import { enrol } from '#lib/cli/participants.ts'
 import { generateRelayKey, type PrivateRelayKey } from '#lib/config/relay-key.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
@@ -45,6 +46,8 @@ export interface RelayService extends Omit<TestService<'embedded'>, 'post'> {
   read(client: Client, id: string): Promise<{ status: number; body: Job }>
   /** waits until a job has ended */
   ended(client: Client, id: string): Promise<Job>
+  /** Adopts the ledger's sequence numbers, after the test has signed with a channel's key. */
+  adoptSequences(): Promise<void>
   /** a relay in this process, with short times unless told otherwise */
   relay(options?: Parameters<typeof startRelay>[1]): Promise<Awaited<ReturnType<typeof startRelay>> & AsyncDisposable>
 }
@@ -132,6 +135,7 @@ export async function openRelayService(
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     },
+    adoptSequences: async () => void (await db.update(relayChannels).set({ sequenceNumber: null })),
     relay: async (options) => disposable(await startRelay(running, { times: SHORT_TIMES, ...options })),
   }
   return fixture

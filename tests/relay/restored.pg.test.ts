@@ -1,0 +1,160 @@
+import { Operation, TransactionBuilder } from '@stellar/stellar-sdk'
+import { Client as Connection } from 'pg'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { sendAndWait } from '#lib/cli/participants.ts'
+import { releaseMoved } from '#lib/relay/moved.ts'
+import type { Relay } from '#lib/relay/relay.ts'
+import { composeRelay } from '#lib/server/relay.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+
+let fixture: RelayService
+let relay: Relay
+let connection: Connection
+beforeAll(async () => {
+  fixture = await openRelayService({ channels: 2 })
+  relay = await composeRelay(fixture.running)
+  connection = new Connection({ connectionString: fixture.database.url })
+  await connection.connect()
+})
+afterAll(async () => {
+  await connection?.end()
+  await fixture?.close()
+})
+afterEach(() => fixture.ledger.proxy.rule(null))
+
+const TABLES = [
+  'batch_jobs',
+  'batch_items',
+  'relay_channels',
+  'transfers',
+  'envelopes',
+  'quotas',
+  'sponsor_floats',
+  'pgboss.job',
+]
+
+/** Copies every table that a relay writes; the returned function puts the rows back, as a restore from a backup does. */
+async function backUp(): Promise<() => Promise<void>> {
+  await connection.query('DROP SCHEMA IF EXISTS backup CASCADE; CREATE SCHEMA backup')
+  const copyOf = (table: string) => `backup.${table.replace('.', '_')}`
+  for (const table of TABLES) await connection.query(`CREATE TABLE ${copyOf(table)} AS TABLE ${table}`)
+  return async () => {
+    await connection.query('BEGIN')
+    await connection.query('SET LOCAL session_replication_role = replica')
+    for (const table of TABLES) {
+      await connection.query(`DELETE FROM ${table}`)
+      await connection.query(`INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT * FROM ${copyOf(table)}`)
+    }
+    await connection.query('COMMIT')
+  }
+}
+
+const readChannels = () => fixture.db.query.relayChannels.findMany()
+const findMoved = async () => (await readChannels()).filter(({ problem }) => problem === 'moved')
+const itemsOf = (job: string) => fixture.db.query.batchItems.findMany({ where: (item, { eq }) => eq(item.job, job) })
+const releasesOf = (address: string) =>
+  fixture.db.query.auditLog.findMany({
+    where: (row, { and, eq }) => and(eq(row.action, 'channel.released'), eq(row.subjectId, address)),
+  })
+
+/** Resolves after so many ledgers. */
+async function pass(ledgers: number): Promise<void> {
+  const read = async () => (await fixture.ledger.network.rpc.getLatestLedger()).sequence
+  const first = await read()
+  await expect.poll(read).toBeGreaterThanOrEqual(first + ledgers)
+}
+
+/** Signs a transaction with a channel's key, past the relay. */
+async function signElsewhere(index: number): Promise<string> {
+  const signer = fixture.channels[index]
+  if (!signer) throw new Error('no such channel')
+  const source = await fixture.ledger.network.rpc.getAccount(signer.publicKey())
+  const bumpTo = String(BigInt(source.sequenceNumber()) + 5n)
+  const { passphrase: networkPassphrase } = fixture.ledger.network
+  const transaction = new TransactionBuilder(source, { fee: '100', networkPassphrase })
+    .addOperation(Operation.bumpSequence({ bumpTo }))
+    .setTimeout(60)
+    .build()
+  transaction.sign(signer)
+  await sendAndWait(fixture.ledger.network, transaction.toXdr())
+  return signer.publicKey()
+}
+
+test('pays no item again after a restore, and settles it when its channel is released', async () => {
+  const { client, payee } = await fixture.engaged()
+  {
+    await using _host = await fixture.relay()
+    expect(await fixture.ended(client, await fixture.begin(client, 1, 2))).toMatchObject({ status: 'completed' })
+  }
+  const job = await fixture.begin(client, 4, 8)
+  const restore = await backUp()
+  {
+    await using _host = await fixture.relay()
+    expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  }
+  const paid = (await itemsOf(job)).map(({ hash }) => hash)
+  await restore()
+  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued', 'queued'])
+  await using _host = await fixture.relay()
+  await expect.poll(findMoved).not.toEqual([])
+  await pass(20)
+  expect((await itemsOf(job)).map(({ status }) => status)).toEqual(['queued', 'queued'])
+  expect(await fixture.received(payee)).toBe(15n)
+  const moved = await findMoved()
+  let settled = 0
+  for (const { address } of moved) {
+    const released = await releaseMoved(relay, { address, isUnverified: false })
+    if (typeof released === 'string') throw new Error(released)
+    settled += released.settled
+    expect(await releasesOf(address)).toMatchObject([
+      { actorKind: 'operator', detail: { ...released, verified: true } },
+    ])
+  }
+  expect(settled).toBe(2)
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+  expect(new Set((await itemsOf(job)).map(({ hash }) => hash))).toEqual(new Set(paid))
+  expect(await fixture.ended(client, await fixture.begin(client, 16))).toMatchObject({ status: 'completed' })
+  expect(await fixture.received(payee)).toBe(31n)
+})
+
+test('signs nothing for a channel that has moved, after checks and restarts too', async () => {
+  const address = await signElsewhere(0)
+  const readSequence = async () => (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
+  const before = await readSequence()
+  for (const round of [1, 2]) {
+    await using _host = await fixture.relay()
+    await expect.poll(findMoved).toMatchObject([{ address }])
+    const { client, payee } = await fixture.engaged()
+    expect(await fixture.ended(client, await fixture.begin(client, round, 2))).toMatchObject({ status: 'completed' })
+    expect(await fixture.received(payee)).toBe(BigInt(round) + 2n)
+    expect(await findMoved()).toMatchObject([{ address }])
+  }
+  expect(await readSequence()).toBe(before)
+})
+
+test('releases a channel whose history the RPC has lost only unverified', async () => {
+  const [channel] = await findMoved()
+  if (!channel) throw new Error('no channel has moved')
+  const { address } = channel
+  const { sequence } = await fixture.ledger.network.rpc.getLatestLedger()
+  fixture.ledger.proxy.rule(({ method }) =>
+    method === 'getHealth' ? { rewrite: (health) => ({ ...health, oldestLedger: sequence }) } : 'pass',
+  )
+  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('history-too-short')
+  expect(await findMoved()).toEqual([channel])
+  expect(await releaseMoved(relay, { address, isUnverified: true })).toEqual({ recorded: 0, settled: 0 })
+  const last = (await releasesOf(address)).at(-1)
+  expect(last).toMatchObject({ detail: { verified: false } })
+  await using _host = await fixture.relay()
+  await expect.poll(readChannels).toMatchObject([{ problem: null }, { problem: null }])
+  const onLedger = (await fixture.ledger.network.rpc.getAccount(address)).sequenceNumber()
+  const released = (await readChannels()).find((one) => one.address === address)
+  expect(released?.sequenceNumber).toBeGreaterThanOrEqual(BigInt(onLedger))
+})
+
+test('does not release a channel that is unknown, or has not moved', async () => {
+  const [address = ''] = fixture.channels.map((channel) => channel.publicKey())
+  expect(await releaseMoved(relay, { address, isUnverified: false })).toBe('not-moved')
+  const stranger = fixture.ledger.sponsor.publicKey()
+  expect(await releaseMoved(relay, { address: stranger, isUnverified: true })).toBe('unknown-channel')
+})
