@@ -2,14 +2,14 @@ import { mkdirSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 
 /**
- * The path of `name` in a folder under DATA_DIR. Not `join` of node:path: a build that traces what may be read
- * (`.next/standalone`) takes that for every file of that name in the project, and would copy keys and ledgers into its output.
+ * The path of `name` in a folder under DATA_DIR. It does not use `join` of node:path: the trace of a standalone build
+ * matches that with every file of this name in the project, and would copy keys and ledgers into its output.
  */
 export function dataPath(directory: string, name: string): string {
   return `${directory}/${name}`
 }
 
-/** Another process holds the directory. The message names it. */
+/** Another process has locked the directory. */
 export class DirectoryInUse extends Error {
   constructor(directory: string) {
     super(`${directory} is in use by another process`)
@@ -17,7 +17,7 @@ export class DirectoryInUse extends Error {
   }
 }
 
-/** A database, or a folder under DATA_DIR, that another version of the service made. */
+/** Another version of the service created this database or this folder under DATA_DIR. */
 export class OtherVersion extends Error {
   constructor() {
     super(
@@ -30,9 +30,9 @@ export class OtherVersion extends Error {
 const SQLITE_BUSY = 5
 
 /**
- * Makes `directory` if it must and holds it for this process alone until the returned function is called. The lock is
- * the operating system's on an open SQLite file, so it goes with the process however that ends; a pid written into a
- * file would outlive a SIGKILL and could name a stranger later.
+ * Creates `directory` if necessary and locks it for this process until the returned function is called. The operating
+ * system holds the lock on an open SQLite file and releases it however the process ends. A pid file would survive a
+ * SIGKILL and could later match an unrelated process.
  * @throws DirectoryInUse
  */
 export function lockDirectory(directory: string): () => void {

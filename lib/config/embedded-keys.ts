@@ -8,7 +8,7 @@ import { generateRelayKey, PRIVATE_RELAY_KEY } from './relay-key.ts'
 
 const seed = z.string().refine((text) => StrKey.isValidEd25519SecretSeed(text))
 
-/** As many channels as the default batch has transfers. */
+/** One channel per transfer of the default batch. */
 const CHANNELS = 3
 
 const KEYS = z.object({
@@ -27,20 +27,20 @@ const KEYS = z.object({
   }),
 })
 
-/** The keys that the embedded default makes for itself. */
+/** The keys that a service on the embedded defaults generates. */
 export type EmbeddedKeys = z.output<typeof KEYS>
 
 /**
- * Reads the keys kept in `directory`, or makes them at the first start. Only its owner may read the file. It is
- * written aside and renamed, so that a crash leaves all of it or nothing. The caller holds the directory's lock.
- * @throws ConfigurationError when the file is there but cannot be used: new keys would lose what the old ones own
+ * Reads the keys in `directory`, or generates them at the first start. Only the owner can read the file. It is written
+ * under another name and renamed, so a crash leaves a complete file or none. The caller must hold the directory's lock.
+ * @throws ConfigurationError if the file exists but is invalid: new keys would lose everything that the old ones own
  */
 export async function keepKeys(directory: string, makeIdentityKey: () => Promise<unknown>): Promise<EmbeddedKeys> {
   const file = dataPath(directory, 'keys.json')
-  const kept = readIfThere(file)
-  if (kept !== undefined) {
+  const stored = readIfExists(file)
+  if (stored !== undefined) {
     try {
-      return KEYS.parse(JSON.parse(kept))
+      return KEYS.parse(JSON.parse(stored))
     } catch {
       throw new ConfigurationError('DATA_DIR', `${file} cannot be read; restore it, or remove the directory`)
     }
@@ -57,7 +57,7 @@ export async function keepKeys(directory: string, makeIdentityKey: () => Promise
   return keys
 }
 
-function readIfThere(file: string): string | undefined {
+function readIfExists(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {

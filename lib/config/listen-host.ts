@@ -10,8 +10,8 @@ export function embedsLedger({ STELLAR_NETWORK, STELLAR_RPC_URL }: LedgerVariabl
 }
 
 /**
- * The address on which the service and the relay listen; undefined for all. Beside an embedded ledger it is the loopback
- * address, because the ledger's identity provider gives a session for any email to everybody who asks.
+ * The address on which the service and the relay listen, or undefined for all addresses. With an embedded ledger the
+ * default is loopback, because the ledger's identity provider issues tokens for any email to anyone.
  */
 export function listenHostOf({
   LISTEN_HOST,

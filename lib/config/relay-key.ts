@@ -6,21 +6,19 @@ const EC = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordina
 /** A P-256 private key as a JWK. */
 export const PRIVATE_RELAY_KEY = EC.extend({ d: coordinate })
 
-/** The key that amounts are sealed to: a P-256 public key as a JWK, without further fields. */
+/** The key that amounts are encrypted to: a P-256 public key as a JWK without additional fields. */
 export type PublicRelayKey = z.output<typeof EC>
-/** The key that opens the amounts. Only relays have it. */
+/** The key that decrypts the amounts. Only relays have it. */
 export type PrivateRelayKey = z.output<typeof PRIVATE_RELAY_KEY>
 
-/** The JWK that `text` is, or undefined. */
+/** Parses a JWK; undefined if `text` is not one. */
 export const parsePublicRelayKey = (text: string): PublicRelayKey | undefined => parse(EC, text)
 export const parsePrivateRelayKey = (text: string): PrivateRelayKey | undefined => parse(PRIVATE_RELAY_KEY, text)
 
-/** The half that anybody may know. */
 export function publicHalf({ kty, crv, x, y }: PrivateRelayKey): PublicRelayKey {
   return { kty, crv, x, y }
 }
 
-/** A new random key. */
 export function generateRelayKey(): PrivateRelayKey {
   return PRIVATE_RELAY_KEY.parse(
     generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }),

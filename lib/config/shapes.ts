@@ -19,7 +19,7 @@ export const stroops = text.regex(/^\d{1,18}$/, 'not a whole number of stroops')
 export const amount = text
   .regex(/^\d{1,12}(\.\d{1,7})?$/, 'not a decimal of at most seven places')
   .transform(parseUnits)
-  .refine((units) => units > 0n, 'not more than zero')
+  .refine((units) => units > 0n, 'not greater than zero')
 export const list = text
   .transform((value) =>
     value
@@ -32,11 +32,14 @@ export const webUrl = text
   .refine((value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol), 'not an http(s) URL')
   .transform((value) => value.replace(/\/+$/, ''))
 export const origin = webUrl
-  .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'more than an origin (https://host:port)')
+  .refine((value) => new URL(value).href === `${new URL(value).origin}/`, 'not a plain origin (https://host:port)')
   .transform((value) => new URL(value).origin)
 export const host = text.regex(/^[a-z\d.-]+(:\d{1,5})?$/i, 'not a host name')
 export const ip = text.refine((value) => isIP(value) !== 0, 'not an IP address')
-export const page = webUrl.refine((value) => !/[?#]/.test(value), 'more than an address of pages (https://host/path)')
+export const page = webUrl.refine(
+  (value) => !/[?#]/.test(value),
+  'not a URL without query and fragment (https://host/path)',
+)
 export const databaseUrl = text.refine(
   (value) => /^postgres(ql)?:\/\//.test(value) && URL.parse(value)?.hostname,
   'not a postgres:// URL',
@@ -49,10 +52,10 @@ export const sender = text.regex(
   /^([^<>"@,;\p{Cc}]* <[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+>|[^\s@<>,;"\p{Cc}]+@[^\s@<>,;"\p{Cc}]+)$/u,
   'not a sender (Name <a@b>)',
 )
-/** https, or http on this machine: an attacker on the way could replace the keys, and they would verify any token. */
-export const secureUrl = text.refine(isSecure, 'not an https URL (http is for localhost alone)')
+/** https, or http on localhost: a man in the middle could replace the keys and sign any token. */
+export const secureUrl = text.refine(isSecure, 'not an https URL (http is allowed for localhost only)')
 
-/** A key as a JWK, as `read` understands it. */
+/** A JWK that `read` can parse. */
 export const relayKey = <Key>(read: (value: string) => Key | undefined, problem: string) =>
   text.transform((value, context) => {
     const key = read(value)
@@ -61,13 +64,11 @@ export const relayKey = <Key>(read: (value: string) => Key | undefined, problem:
     return z.NEVER
   })
 
-/** `true` or `false`. */
 export const yesOrNo = z.enum(['true', 'false'], 'neither true nor false').transform((value) => value === 'true')
-/** A secret of at least this many bytes. */
 export const secret = (bytes: number) =>
   text.refine((value) => Buffer.byteLength(value) >= bytes, `shorter than ${bytes} bytes`)
 
-/** Whether a host name, as a URL has it, is this very machine. */
+/** Whether the host name of a URL is a loopback address. */
 export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)
 }

@@ -2,7 +2,7 @@ import { EMBEDDED_LEDGER, FAUCET, LEDGER, RELAY, SPONSOR } from './ledger-variab
 import { DATABASE, MAIL, OPERATORS, PLACE, SESSIONS, VERCEL } from './service-variables.ts'
 
 /**
- * Every variable: what it may be, and what it means. An absent or empty variable takes its default.
+ * Every variable with its schema and description. An absent or empty variable takes its default.
  * docs/configuration.md and .env.example are generated from these (`npm run docs`).
  */
 export const VARIABLES = {
@@ -19,9 +19,9 @@ export const VARIABLES = {
   ...VERCEL,
 }
 
-/** The variables by subject, in the order in which they are documented. */
+/** The variables by subject, in the order of the documentation. */
 export const SECTIONS: [title: string, variables: Partial<typeof VARIABLES>][] = [
-  ['Where it is', PLACE],
+  ['Addresses', PLACE],
   ['Database', DATABASE],
   ['Ledger', LEDGER],
   ['Sessions', SESSIONS],

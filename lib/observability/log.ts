@@ -6,7 +6,7 @@ type LogFields = Record<string, string | number | boolean | undefined>
 
 type Level = 'info' | 'error'
 
-// A build bundles this file twice, for the boot and for the routes, and both write the lines of one request.
+// A build bundles this file twice, for startup and for the routes, and both write log lines of one request.
 const shared = globalThis as {
   payrollLogFields?: AsyncLocalStorage<LogFields>
   payrollConsole?: Pick<Console, 'log' | 'error'>
@@ -14,12 +14,12 @@ const shared = globalThis as {
 shared.payrollLogFields ??= new AsyncLocalStorage()
 const current = shared.payrollLogFields
 
-/** Runs `work` with `fields` in every line that it logs. */
+/** Adds `fields` to every line that `work` logs. */
 export function withLogFields<Result>(fields: LogFields, work: () => Result): Result {
   return current.run(fields, work)
 }
 
-/** Writes one JSON line to standard output (`info`) or standard error (`error`). Long fields are cut. */
+/** Writes a JSON line to standard output (`info`) or standard error (`error`). Long fields are truncated. */
 export function log(level: Level, event: string, fields: LogFields = {}): void {
   const line = serialize({ time: new Date().toISOString(), level, event, ...current.getStore(), ...fields })
   const output = shared.payrollConsole ?? console
@@ -29,7 +29,7 @@ export function log(level: Level, event: string, fields: LogFields = {}): void {
 
 const MAX_LINE_BYTES = 4096
 
-/** The entry as JSON, with its texts halved until the line fits. */
+/** The entry as JSON. Strings are truncated until the line fits. */
 function serialize(entry: LogFields): string {
   let line = JSON.stringify(entry)
   for (let length = 2048; length > 0 && Buffer.byteLength(line) > MAX_LINE_BYTES; length = Math.floor(length / 2)) {
@@ -43,8 +43,9 @@ function serialize(entry: LogFields): string {
 const LEVELS = { log: 'info', info: 'info', debug: 'info', warn: 'error', error: 'error' } as const
 
 /**
- * Turns everything that Next, Node and libraries print from now on into log lines. Next prints the error of a page, causes
- * included, before it calls `onRequestError`, and the cause of a database error contains the query's parameters.
+ * Turns everything that Next, Node and libraries print into log lines, until the returned function is called. Next prints
+ * a page's error with its causes before it calls `onRequestError`, and the cause of a database error contains the query's
+ * parameters.
  */
 export function captureConsole(): () => void {
   const { log: info, error } = console
@@ -71,8 +72,8 @@ function describePart(part: unknown): string {
 }
 
 /**
- * The whole of a failure for the log: its stack and those of its causes. A thrown plain object, as the Stellar SDK
- * throws JSON-RPC errors, is shown by its code and message alone.
+ * Describes a failure for the log: its stack and those of its causes. Of a thrown plain object (the Stellar SDK throws
+ * JSON-RPC errors this way), only code and message are included.
  */
 export function describeFailure(failure: unknown): string {
   if (failure instanceof Error) {
@@ -86,10 +87,11 @@ export function describeFailure(failure: unknown): string {
   return String(failure)
 }
 
-/** A database error repeats the query's parameters in its message, and they may hold what must not be logged. */
+/** Removes the query's parameters from a database error: they may contain secrets. */
 function withoutParameters(failure: Error): string {
   const { stack = String(failure), message } = failure
-  const withMessage = (told: string) => (stack.includes(message) ? stack.replace(message, () => told) : told)
+  const withMessage = (replacement: string) =>
+    stack.includes(message) ? stack.replace(message, () => replacement) : replacement
   // PostgreSQL quotes a value that does not fit its type (SQLSTATE class 22).
   if ('severity' in failure && 'code' in failure) {
     const code = String(failure.code)

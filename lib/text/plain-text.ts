@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { hasStrKeyChecksum } from './seed-checksum.ts'
 
 /**
- * Whether a Stellar secret seed stands anywhere in `text`, also inside a longer word. Seeds are base32, which is as
- * easily read in lower case. A body full of beginnings of seeds must not keep the process busy: the version byte allows
- * only four letters in the second place, and the slow library is asked only where the checksum fits.
+ * Whether `text` contains a Stellar secret seed, even inside a longer word or in lower case. A body full of near-seeds
+ * must not keep the process busy: the version byte allows only four letters in the second place, and the slow check of
+ * the library runs only if the checksum matches.
  */
 export function containsSecretSeed(text: string): boolean {
   for (const [, candidate = ''] of text.toUpperCase().matchAll(/(?=(S[A-D][A-Z2-7]{54}))/g)) {
@@ -14,17 +14,17 @@ export function containsSecretSeed(text: string): boolean {
   return false
 }
 
-/** What is wrong with a text. Zod issues carry it in `params.problem`. */
+/** Why a text is invalid. Zod issues carry it in `params.problem`. */
 export type TextProblem = 'required' | 'too-long' | 'control-characters' | 'secret-seed'
 
 function problemOf(text: string): TextProblem | undefined {
-  // NUL is a control character that PostgreSQL cannot store. Half a surrogate pair has no form in UTF-8.
+  // PostgreSQL cannot store NUL, a control character. A lone surrogate has no UTF-8 encoding.
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return 'control-characters'
   if (containsSecretSeed(text)) return 'secret-seed'
   return text.trim() === '' ? 'required' : undefined
 }
 
-/** The message of each problem. None repeats the text. */
+/** The message for each problem. None contains the text. */
 export const textMessages = <const Name extends string, const Most extends number>(name: Name, most: Most) =>
   ({
     required: `${name} required`,
@@ -35,7 +35,7 @@ export const textMessages = <const Name extends string, const Most extends numbe
 
 /**
  * A field of plain text: any script, no control characters, no secret seed, at most `most` characters (code points).
- * @param name how refusals name the field
+ * @param name the name of the field in error messages
  */
 export function plainText(name: string, most: number) {
   const messages = textMessages(name, most)
@@ -54,8 +54,7 @@ export function plainText(name: string, most: number) {
 }
 
 /**
- * The message of a field: `<name> required` where it is absent, `<name> <problem>` where its value is of the wrong
- * type.
+ * The message for a field: `<name> required` if it is absent, `<name> <problem>` if its value has the wrong type.
  */
 export function absentOr(name: string, problem: string) {
   return (issue: { input?: unknown }): string => `${name} ${issue.input === undefined ? 'required' : problem}`
@@ -71,13 +70,12 @@ export function isEmail(text: string): boolean {
   return text.length <= 254 && text.isWellFormed() && text.normalize('NFKC') === text && ADDRESS.test(text)
 }
 
-/** A field that holds an email address. */
 export const emailField = z
   .string('email must be a string')
   .refine(isEmail, { error: 'email must be an email address', abort: true })
   .refine((text) => !containsSecretSeed(text), 'email must not contain a secret seed')
 
-/** The form under which an address is unique. */
+/** Normalizes an email for uniqueness checks. */
 export function foldEmail(email: string): string {
   return email.toLowerCase()
 }

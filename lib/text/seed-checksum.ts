@@ -1,15 +1,15 @@
-/** The value of each character of base32, by its code. */
+/** The value of each base32 character, by character code. */
 const VALUES = new Uint8Array(128)
 for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'].entries()) {
   VALUES[character.charCodeAt(0)] = value
 }
 
-/** The position of a strkey's checksum: after the version and 32 bytes, in bits. */
+/** The bits before a strkey's checksum: the version byte and 32 bytes of payload. */
 const PAYLOAD_BITS = 33 * 8
 
 /**
- * Whether 56 characters of base32 end in the checksum of what precedes it (SEP-23: CRC-16/XMODEM, low byte first). The
- * library's own test of a strkey is many times slower, and a body has room for a quarter of a million candidates.
+ * Whether 56 base32 characters end in a valid checksum (SEP-23: CRC-16/XMODEM, low byte first). The library's check of a
+ * strkey is many times slower, and a body can contain a quarter of a million candidates.
  */
 export function hasStrKeyChecksum(strkey: string): boolean {
   let crc = 0

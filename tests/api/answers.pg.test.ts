@@ -464,10 +464,10 @@ test('a service that failed to start answers every operation with 500', async ()
 })
 
 test('a service that lacks a variable says which, and what else is missing', async () => {
-  const failed = Promise.reject(new ConfigurationError('SESSION_SECRET', 'is needed on Vercel'))
+  const failed = Promise.reject(new ConfigurationError('SESSION_SECRET', 'is required on Vercel'))
   failed.catch(() => undefined)
   provideService(failed)
-  const error = 'the service is not configured: SESSION_SECRET: is needed on Vercel'
+  const error = 'the service is not configured: SESSION_SECRET: is required on Vercel'
   const missing = 'SESSION_SECRET, OPERATOR_PASSWORD, CONFIDENTIAL_TOKEN, SPONSOR_SEED'
   for (const operation of OPERATIONS) {
     const { status, body, headers } = await ask(operation.method, exampleOf(operation))

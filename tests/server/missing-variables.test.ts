@@ -25,7 +25,7 @@ test('a preview with nothing but a database says what keeps it from starting, an
   starting.catch(() => undefined)
   provideService(starting)
   const { problem, missing } = await findMissingVariables()
-  expect(problem).toBe('SESSION_SECRET: is needed on Vercel')
+  expect(problem).toBe('SESSION_SECRET: is required on Vercel')
   expect(missing.map(({ variable }) => variable)).toEqual([
     'SESSION_SECRET',
     'OPERATOR_PASSWORD',
