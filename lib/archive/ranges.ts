@@ -22,3 +22,9 @@ export function covers(ranges: readonly LedgerRange[], from: number, through: nu
   if (from > through) return true
   return ranges.some(({ fromLedger, throughLedger }) => fromLedger <= from && throughLedger >= through)
 }
+
+/**
+ * The archive is late when less than this part of the RPC's history is left before events are lost: three days and a half of
+ * a public RPC's seven.
+ */
+export const LEAST_HISTORY_LEFT = 0.5

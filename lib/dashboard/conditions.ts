@@ -1,3 +1,5 @@
+import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
+
 /** When Prometheus alerts on a condition. */
 interface Alert {
   name: `Payroll${string}`
@@ -74,6 +76,26 @@ export const CONDITIONS = {
       for: '2m',
       severity: 'page',
       summary: 'The latest ledger of the RPC is {{ $value | humanizeDuration }} old',
+    },
+  },
+  archiveBehind: {
+    notice: { level: 'late', what: 'The archive is far behind' },
+    alert: {
+      name: 'PayrollArchiveBehind',
+      expr: `payroll_archive_history_left_ratio < ${LEAST_HISTORY_LEFT}`,
+      for: '30m',
+      severity: 'ticket',
+      summary: 'The archive is so far behind that the RPC will drop events before they are stored',
+    },
+  },
+  archiveGap: {
+    notice: { level: 'late', what: 'The archive has a gap' },
+    alert: {
+      name: 'PayrollArchiveGap',
+      expr: 'payroll_archive_gaps > 0',
+      for: '5m',
+      severity: 'ticket',
+      summary: 'The archive lacks ledgers that the RPC no longer has',
     },
   },
   transferOverdue: {

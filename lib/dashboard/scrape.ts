@@ -1,8 +1,10 @@
 import type { Keypair } from '@stellar/stellar-sdk'
+import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
+import { archiveFamilies } from './archive-metrics.ts'
 import { type LedgerReader, ledgerFamilies } from './ledger-metrics.ts'
 import { stateFamilies } from './state-metrics.ts'
 import { storedFamilies } from './stored-metrics.ts'
@@ -11,6 +13,7 @@ interface MetricSources {
   database(): Promise<Database>
   network: LedgerReader
   sponsor: Pick<Sponsor, 'keypair' | 'limits' | 'readBalance'> | undefined
+  archive: ArchiveContext | undefined
   settings: { faucet: { keypair: Pick<Keypair, 'publicKey'> } | undefined }
   now(): Date
 }
@@ -19,8 +22,8 @@ interface MetricSources {
  * Returns all metrics in Prometheus's text format. While the database or the ledger cannot be reached, `payroll_up` is 0
  * for it, and the other families are still returned: they matter most during an outage.
  */
-export async function scrape({ database, network, sponsor, settings, now }: MetricSources): Promise<string> {
-  const [stored, ledger, balance] = await Promise.all([
+export async function scrape({ database, network, sponsor, archive, settings, now }: MetricSources): Promise<string> {
+  const [stored, ledger, balance, archived] = await Promise.all([
     attempt(async () => {
       const db = await database()
       return [
@@ -30,6 +33,7 @@ export async function scrape({ database, network, sponsor, settings, now }: Metr
     }),
     attempt(() => ledgerFamilies(network, now())),
     sponsor ? attempt(async () => balanceFamilies(sponsor, await sponsor.readBalance())) : [],
+    archive ? attempt(() => archiveFamilies(archive)) : [],
   ])
   const up = [
     { labels: { part: 'database' }, value: stored ? 1 : 0 },
@@ -41,7 +45,7 @@ export async function scrape({ database, network, sponsor, settings, now }: Metr
     type: 'gauge',
     samples: up,
   }
-  return await exposeMetrics([reached, ...(stored ?? []), ...(ledger ?? []), ...(balance ?? [])])
+  return await exposeMetrics([reached, ...(stored ?? []), ...(ledger ?? []), ...(balance ?? []), ...(archived ?? [])])
 }
 
 async function attempt(read: () => Promise<Family[]>): Promise<Family[] | undefined> {

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { openArchive } from '#lib/archive/history.ts'
+import { LEAST_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
@@ -107,12 +108,6 @@ async function checkRelays({ settings, database, now }: Service): Promise<Check>
   return { ok: canPay, channels, ...(problem && { problem }) }
 }
 
-/**
- * The archive has fallen behind when less than this part of the RPC's history is left before events are lost: three days
- * and a half of a public RPC's seven.
- */
-const HISTORY_LEFT = 0.5
-
 /** A gap is lost for good, so it is reported and makes nothing unready: no restart would fill it. */
 async function checkArchive({ archive: context, database }: Service): Promise<Check> {
   if (!context) return { ok: true, configured: false }
@@ -124,7 +119,7 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
   const { ingestedThrough, ranges } = archive
   const gaps = ranges.length - 1
   const behind = Math.max(0, latestLedger - ingestedThrough)
-  const isLate = behind > 0 && ingestedThrough - oldestLedger < (latestLedger - oldestLedger) * HISTORY_LEFT
+  const isLate = behind > 0 && ingestedThrough - oldestLedger < (latestLedger - oldestLedger) * LEAST_HISTORY_LEFT
   const problem = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
     ...(gaps > 0 ? ['ledgers are missing for ever'] : []),

@@ -5,6 +5,7 @@ import { idOf } from '#lib/archive/event.ts'
 import { type Archive, openArchive, readTokenEvents } from '#lib/archive/history.ts'
 import { type ArchiveContext, ingest } from '#lib/archive/ingest.ts'
 import { covers } from '#lib/archive/ranges.ts'
+import { archiveFamilies } from '#lib/dashboard/archive-metrics.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
@@ -220,6 +221,24 @@ describe('ingestion', () => {
     ])
     expect(await storedIds()).toEqual(servedIds())
   })
+})
+
+test('metrics say how far the archive is behind, and how much history is left', async () => {
+  addTransfers(300)
+  Object.assign(fake, { oldestLedger: 2, latestLedger: 101 })
+  const figures = async () => {
+    const families = await archiveFamilies(context)
+    return families.map(({ samples: [sample] }) => Number(sample?.value.toFixed(2)))
+  }
+  expect(await figures()).toEqual([100, 0, 0])
+  await ingest(context)
+  expect(await figures()).toEqual([0, 1, 0])
+  fake.latestLedger = 201
+  expect(await figures()).toEqual([100, 0.5, 0])
+  fake.oldestLedger = 150
+  expect(await figures()).toEqual([100, 0, 0])
+  await ingest(context)
+  expect(await figures()).toEqual([0, 1, 1])
 })
 
 describe('gaps', () => {

@@ -7,6 +7,7 @@ import { type LedgerReader, ledgerFamilies } from '#lib/dashboard/ledger-metrics
 import { scrape } from '#lib/dashboard/scrape.ts'
 import { stateFamilies } from '#lib/dashboard/state-metrics.ts'
 import type { Database } from '#lib/db/connection.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const RULES = z.object({
@@ -43,7 +44,7 @@ test('every alert has its line in the runbook, and the other way round', () => {
 })
 
 const call = async (_: string, __: object, schema: z.ZodType) =>
-  schema.parse({ latestLedger: 12, latestLedgerCloseTime: String(NOW.getTime() / 1000 - 7) })
+  schema.parse({ latestLedger: 12, oldestLedger: 3, latestLedgerCloseTime: String(NOW.getTime() / 1000 - 7) })
 const network = { call } as LedgerReader
 
 test('every alert asks for a metric, and for a value of its label, that the service exports', async () => {
@@ -53,6 +54,7 @@ test('every alert asks for a metric, and for a value of its label, that the serv
     database: async () => db,
     network,
     sponsor,
+    archive: { network: network as Network, token: 'C', database: async () => db },
     settings: { faucet: undefined },
     now: () => NOW,
   })

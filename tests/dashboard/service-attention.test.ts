@@ -123,6 +123,16 @@ const CHANNEL = {
 }
 
 test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
+  [
+    { ready: { ...QUIET.ready, archive: { ok: false, ingestedThrough: 7, behind: 900, gaps: 0 } } },
+    'The archive is far behind',
+    /900 ledgers.*cron/,
+  ],
+  [
+    { ready: { ...QUIET.ready, archive: { ok: true, ingestedThrough: 7, behind: 0, gaps: 1 } } },
+    'The archive has a gap',
+    /STELLAR_RPC_URL/,
+  ],
   [{ ready: { ...QUIET.ready, database: { ok: false } } }, 'The database cannot be reached', /DATABASE_URL/],
   [
     { ready: { ...QUIET.ready, ledger: { ok: false, problem: 'the last ledger is old' } } },

@@ -20,7 +20,7 @@ export interface ServiceState {
 
 /** Lists the conditions of the service itself that need a person, the worst first. */
 export function serviceAttention(state: ServiceState): Attention[] {
-  return [...reachability(state), ...sponsorship(state), ...relays(state), ...gaps(state)]
+  return [...reachability(state), ...sponsorship(state), ...relays(state), ...archived(state), ...gaps(state)]
 }
 
 type NoticeName = {
@@ -106,6 +106,19 @@ function relays({ ready: { relay, database }, settings, channels, startsRelay }:
     ? 'The service starts it: its log shows why it did not.'
     : 'Start one with npm run relay.'
   return [item('relayStopped', { why: 'jobs are waiting', remedy, page: '/jobs' }), ...items]
+}
+
+function archived({ ready: { archive } }: ServiceState): Attention[] {
+  if (archive.ingestedThrough === undefined) return []
+  const late = item('archiveBehind', {
+    why: `${archive.behind} ledgers are not stored yet`,
+    remedy: 'Look for archive in the log. The scheduler of a serverless host has to call /api/cron/sweep.',
+  })
+  const gap = item('archiveGap', {
+    why: 'the RPC dropped ledgers before they were stored',
+    remedy: 'Set STELLAR_RPC_URL to an RPC that still has them: the gap is then filled.',
+  })
+  return [...(archive.ok ? [] : [late]), ...(Number(archive.gaps) > 0 ? [gap] : [])]
 }
 
 /** Keys without which no payroll works. "Not configured" lists the other ones. */

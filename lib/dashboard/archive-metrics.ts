@@ -1,0 +1,35 @@
+import { openArchive } from '#lib/archive/history.ts'
+import type { ArchiveContext } from '#lib/archive/ingest.ts'
+import { readWindow } from '#lib/archive/source.ts'
+import type { Family } from '#lib/observability/metrics.ts'
+
+/**
+ * How far the archive is behind the network, and how much of the RPC's history is left before events would be lost.
+ * @throws LedgerError `unavailable`
+ */
+export async function archiveFamilies(archive: ArchiveContext): Promise<Family[]> {
+  const { oldestLedger, latestLedger } = await readWindow(archive.network)
+  const stored = await openArchive(await archive.database(), archive.token)
+  const through = stored?.ingestedThrough ?? oldestLedger - 1
+  const left = (through + 1 - oldestLedger) / (latestLedger + 1 - oldestLedger)
+  return [
+    gauge(
+      'payroll_archive_behind_ledgers',
+      'Closed ledgers whose events the archive does not have yet.',
+      Math.max(0, latestLedger - through),
+    ),
+    gauge(
+      'payroll_archive_history_left_ratio',
+      'How much of the RPC’s history lies below the archive’s end: 1 at the head, 0 when the next ledgers are lost.',
+      Math.min(1, Math.max(0, left)),
+    ),
+    gauge('payroll_archive_gaps', 'Ranges of ledgers that are missing for ever.', (stored?.ranges.length ?? 1) - 1),
+  ]
+}
+
+const gauge = (name: string, help: string, value: number): Family => ({
+  name,
+  help,
+  type: 'gauge',
+  samples: [{ labels: {}, value }],
+})
