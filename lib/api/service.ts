@@ -44,7 +44,7 @@ const READY = {
 const METRICS_EXAMPLE = `# HELP payroll_transfers_total Decided sponsored transfers, by outcome.
 # TYPE payroll_transfers_total counter
 payroll_transfers_total{status="succeeded"} 128
-# HELP payroll_http_requests_total Requests to the interface, by method, route and status, of this process.
+# HELP payroll_http_requests_total API requests of this process, by method, route and status.
 # TYPE payroll_http_requests_total counter
 payroll_http_requests_total{method="POST",route="/transfer",status="200"} 128
 `
