@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 
-/** A relay in a process of its own. */
+/** A relay in a separate process. */
 interface RelayChild {
   /** the JSON lines that it has logged so far */
   log: Record<string, unknown>[]
@@ -11,15 +11,20 @@ interface RelayChild {
   kill(): Promise<void>
 }
 
-/** Starts a relay with nothing but `variables` for configuration, and resolves once it is at work. */
+/** Starts a relay whose configuration is `variables` alone, and resolves once it is at work. */
 export async function startChild(variables: Record<string, string>): Promise<RelayChild> {
   const child = fork(new URL('relay-process.ts', import.meta.url), {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...CHILD_VARIABLES, ...variables } as unknown as NodeJS.ProcessEnv,
-    execArgv: [],
+    execArgv: 'CLOCK_SHIFT_MS' in variables ? ['--import', new URL('shifted-clock.ts', import.meta.url).href] : [],
   })
   const log: Record<string, unknown>[] = []
-  if (child.stdout) createInterface(child.stdout).on('line', (line) => log.push(JSON.parse(line)))
+  for (const output of [child.stdout, child.stderr]) {
+    if (output)
+      createInterface(output).on('line', (line) =>
+        line.startsWith('{') ? log.push(JSON.parse(line)) : console.error(line),
+      )
+  }
   const gone = once(child, 'exit')
   const [said] = await Promise.race([once(child, 'message'), gone])
   if (said !== 'at work') throw new Error(`the relay ended with ${said}`)

@@ -4,7 +4,7 @@ import { startRelay } from '#lib/server/relay.ts'
 import { startService } from '#lib/server/start.ts'
 import { SHORT_TIMES } from './short-times.ts'
 
-/** A relay as a process of its own, which says so when it is at work. */
+/** A relay in a separate process, which reports when it is at work. */
 await startRelay(await startService(environment()), { times: SHORT_TIMES })
 // A process that is killed would leave nothing for the next one to load faster.
 flushCompileCache()

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../support/port.ts'
+import { startChild } from './relay-child.ts'
+import { openRelayService, type RelayService } from './relay-service.ts'
+
+let fixture: RelayService
+beforeAll(async () => {
+  fixture = await openRelayService({ channels: 2 })
+})
+afterAll(() => fixture?.close())
+
+test.each([
+  ['slow', -300, 'behind'],
+  ['fast', 300, 'ahead of'],
+] as const)(
+  'a relay whose clock is 300 s %s pays each item with its first transfer, and reports the difference',
+  async (_, shift, direction) => {
+    const port = await freePort()
+    const variables = { ...fixture.variables, RELAY_PORT: `${port}`, CLOCK_SHIFT_MS: `${shift * 1000}` }
+    const relay = await startChild(variables)
+    try {
+      const { client, payee } = await fixture.engaged()
+      const job = await fixture.begin(client, 1, 2, 4)
+      expect(await fixture.ended(client, job)).toMatchObject({ status: 'completed' })
+      expect(await fixture.received(payee)).toBe(7n)
+      const quotas = await fixture.db.query.quotas.findMany({ where: (row, { eq }) => eq(row.account, client.address) })
+      expect(quotas.map(({ count }) => count)).toEqual([3])
+      const health = (await (await fetch(`http://localhost:${port}/health`)).json()) as {
+        ok: boolean
+        clockOffsetSeconds: number
+        problems: string[]
+      }
+      expect(health.ok).toBe(false)
+      expect(Math.sign(health.clockOffsetSeconds)).toBe(Math.sign(shift))
+      const problem = `this host's clock is ${Math.abs(health.clockOffsetSeconds)} s ${direction} the ledger's: synchronise it`
+      expect(health.problems).toEqual([problem])
+      expect(relay.log).toContainEqual(
+        expect.objectContaining({ event: 'clock', level: 'error', problem: expect.stringContaining(direction) }),
+      )
+    } finally {
+      await relay.kill()
+    }
+  },
+)
