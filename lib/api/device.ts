@@ -1,7 +1,7 @@
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { inGroup, operation } from './operation.ts'
 
-/** The 501 of an operation that takes a key which only the user's device holds. */
+/** The 501 of an operation that needs a key of the user's device. */
 function notWired(what: string): never {
   const where = 'run it from the command-line client tooling, on the device that holds the keys'
   throw new Refusal('not-wired', `${what} is not wired to the API: ${where}`)
@@ -14,7 +14,7 @@ export const DEVICE_OPERATIONS = inGroup('On your device', [
     ...shared,
     id: 'withdraw',
     route: 'POST /withdraw',
-    summary: 'Withdraw: never done here',
+    summary: 'Withdraw (client tooling only)',
     refusals: ['not-wired'],
     requires: () => notWired('withdraw'),
     handle: async ({ ready }) => ready,
@@ -23,7 +23,7 @@ export const DEVICE_OPERATIONS = inGroup('On your device', [
     ...shared,
     id: 'disclose',
     route: 'POST /auditor/disclose',
-    summary: 'Disclose to an auditor: never done here',
+    summary: 'Disclose to an auditor (client tooling only)',
     refusals: ['not-wired'],
     requires: () => notWired('auditor disclosure'),
     handle: async ({ ready }) => ready,

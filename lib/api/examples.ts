@@ -1,7 +1,7 @@
 /** The query parameters of a list without filters. */
 export const PAGE_EXAMPLE = { limit: '100', cursor: 'MTc3MjQ0MjAwMDAwMC0xMg' } as const
 
-/** The values in the examples of the document: a small firm, its contractor, and a payroll of one payout. */
+/** The values of all examples: a small company, its contractor, and a payroll of one payout. */
 export const EXAMPLE = {
   employer: 'GBTL47RTFR5EKMZSXWOQU735WBK7LRPPDIDK3JTNTCZZ7NUBBRDTVSK2',
   payee: 'GAFVCOWZWSJEAFOKBEBO2B4QITJ2YXN6YIYG6BUURQINVDVW4OPS3OL6',

@@ -5,8 +5,8 @@ import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 
 const vaultShape = z.object({
-  vault: z.string().meta({ description: 'the address (G… or C…) whose balance backs the confidential ones' }),
-  held: z.string().meta({ description: 'what it holds of the asset, with seven decimals' }),
+  vault: z.string().meta({ description: 'the address (G… or C…) whose balance backs the confidential balances' }),
+  held: z.string().meta({ description: 'its balance of the asset, with seven decimals' }),
 })
 
 const faucetShape = z.object({
@@ -18,10 +18,10 @@ export const FUNDING_OPERATIONS = inGroup('Funding', [
     id: 'getVault',
     route: 'GET /funding/vault',
     caller: 'session',
-    summary: 'Look up the vault that backs the confidential balances',
+    summary: 'Get the vault that backs the confidential balances',
     requires: ({ vault }) => requireVault(vault),
     response: {
-      description: 'The vault, and what it holds',
+      description: 'The vault and its balance',
       schema: vaultShape,
       example: { vault: EXAMPLE.contract, held: '125000.0000000' },
     },
@@ -34,11 +34,11 @@ export const FUNDING_OPERATIONS = inGroup('Funding', [
     caller: 'session',
     summary: 'Get test USDC into your confidential balance',
     description: [
-      'For the account of the session, a wallet that has joined it, or the address of the contractor record that the',
-      'caller is linked to. The deposit arrives in the receiving balance: `merge` makes it spendable.',
+      'Funds the account of the session, a wallet joined to it, or the address of the contractor record linked to the',
+      'caller. The deposit arrives in the receiving balance; `merge` makes it spendable.',
     ].join(' '),
     requires: ({ faucet }) => requireFaucet(faucet),
-    response: { description: 'The deposit stands on the ledger', schema: faucetShape, example: { hash: EXAMPLE.hash } },
+    response: { description: 'The deposit was applied', schema: faucetShape, example: { hash: EXAMPLE.hash } },
     refusals: [
       'provider-mismatch',
       'account-missing',

@@ -15,7 +15,7 @@ import { SERVICE_OPERATIONS } from './service.ts'
 import { SESSION_OPERATIONS } from './sessions.ts'
 import { TRANSFER_OPERATIONS } from './transfers.ts'
 
-// It stands here, since the document is made of all operations, this one included.
+// Declared here because the document describes all operations, this one included.
 const getDocument = operation({
   id: 'getDocument',
   route: 'GET /openapi.json',
@@ -34,7 +34,7 @@ const getDocument = operation({
   },
 })
 
-/** Every operation of the interface, in the order of the reference. */
+/** Every operation of the API, in the order of the reference. */
 export const OPERATIONS: readonly Operation[] = [
   ...SESSION_OPERATIONS,
   ...TRANSFER_OPERATIONS,
@@ -53,7 +53,7 @@ export const OPERATIONS: readonly Operation[] = [
 
 const prepared = new Map<string, Prepared>()
 
-/** The document as it is sent. It is kept, because writing it takes milliseconds and all readers get the same bytes. */
+/** The document as it is sent. It is cached, because generating it takes milliseconds. */
 function preparedDocument(baseUrl: string): Prepared {
   const document = prepared.get(baseUrl) ?? prepare(JSON.stringify(interfaceDocument(baseUrl)), 'application/json')
   prepared.set(baseUrl, document)
@@ -61,7 +61,7 @@ function preparedDocument(baseUrl: string): Prepared {
 }
 
 /**
- * The interface as an OpenAPI 3.1 document.
- * @param baseUrl where the interface is, such as `https://payroll.example/api`
+ * The API as an OpenAPI 3.1 document.
+ * @param baseUrl such as `https://payroll.example/api`
  */
 export const interfaceDocument = (baseUrl: string) => openApiDocument(OPERATIONS, baseUrl)

@@ -12,13 +12,13 @@ export const JOB_OPERATIONS = inGroup('Relay', [
     caller: 'user',
     summary: 'Have the relay pay a confidential batch',
     description: [
-      'One transfer for each amount (base units), from accounts of the relay’s own, to your contractors who are `ready`,',
-      'oldest first. Without `amounts` the default batch runs: three transfers. One job of a user runs at a time.',
+      'The relay sends one transfer for each amount (base units) from its channel accounts to your `ready` contractors,',
+      'oldest first. Without `amounts` it runs the default batch of three transfers. A user has one running job at most.',
     ].join(' '),
     body: { schema: batchRequest, example: { amounts: [10_000_000, 25_000_000] } },
     requires: ({ batch }) => requireBatch(batch),
     response: {
-      description: 'The job has begun',
+      description: 'The job has started',
       schema: startedJobShape,
       example: { jobId: EXAMPLE.jobId, status: 'running' },
     },
@@ -29,8 +29,8 @@ export const JOB_OPERATIONS = inGroup('Relay', [
     id: 'getJob',
     route: 'GET /batch/{jobId}',
     caller: 'session',
-    summary: 'How far a job of the relay has come',
-    parameters: { jobId: { description: 'from the answer that began it', example: EXAMPLE.jobId } },
+    summary: 'Get the progress of a batch job',
+    parameters: { jobId: { description: 'from the response of POST /batch', example: EXAMPLE.jobId } },
     response: {
       description: 'The job',
       schema: jobShape,

@@ -16,9 +16,9 @@ export const ME_OPERATIONS = inGroup('Me', [
     id: 'getMe',
     route: 'GET /me',
     caller: 'user',
-    summary: 'Look up yourself and your roles',
-    description: 'What an application needs to choose between onboarding, employer and contractor.',
-    response: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    summary: 'Get the caller and its roles',
+    description: 'Tells an application whether to show onboarding, the employer app or the contractor portal.',
+    response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
     handle: (context) => describeMe(context),
   }),
   operation({
@@ -26,9 +26,9 @@ export const ME_OPERATIONS = inGroup('Me', [
     route: 'PATCH /me',
     caller: 'user',
     extension: true,
-    summary: 'Name your organisation, or found one',
+    summary: 'Rename your organisation, or found one',
     body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
-    response: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
     handle: async (context) => {
       return await describeMe({ ...context, user: await nameOrganisation(context, context.body.orgName) })
     },
@@ -38,13 +38,13 @@ export const ME_OPERATIONS = inGroup('Me', [
     route: 'POST /me/identities',
     caller: 'session',
     extension: true,
-    summary: 'Bring your other identity into your organisation',
-    description: 'A wallet and an email of one person: the session of the other one proves that it is yours.',
+    summary: 'Join your other identity to your organisation',
+    description: 'For a person with a wallet and an email. The session of the other identity proves that it is yours.',
     body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
-    response: { description: 'You', schema: meShape, example: ME_EXAMPLE },
+    response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
     refusals: ['employer-required', 'organisation-in-use', 'provider-mismatch'],
     handle: async ({ service, session, body, ...given }) => {
-      // Both sessions are verified before the database is asked.
+      // Both sessions are verified before the first query.
       const other = await verifyOtherSession(given.settings.sessions, body.session, given.now)
       const db = await service.database()
       const context = { ...given, db, user: await admitUser({ db, now: given.now }, session) }

@@ -16,13 +16,14 @@ import { transferShape } from './transfers.ts'
 
 const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.
 
-What a sponsored transfer pays is in no call and no answer: it is inside the proof that the client builds. Two amounts are
-told on purpose: a contractor's \`rate\`, kept as it is given, and the \`amounts\` of a batch job, sealed for the relay.
+The amount of a sponsored transfer is in no request or response: it is inside the proof that the client builds. Two
+amounts are public by design: a contractor's \`rate\`, stored as given, and the \`amounts\` of a batch job, sealed to the
+relay.
 
-Bodies are JSON, at most 256 KiB; no body counts as \`{}\`, and unknown fields are ignored. Times are ISO 8601. Every
-refusal has an \`error\` for people and a \`code\` for programs; several bad fields are listed in \`fields\`. Every answer has
-an \`X-Request-Id\`: the one that you send, or a new one. What carries \`x-extension\` is not in the specification of the
-interface. An unknown route, or a method that a route does not have, is a 404 with \`{ statusCode, error, message }\`.`
+Bodies are JSON of at most 256 KiB. A missing body counts as \`{}\`, and unknown fields are ignored. Times are ISO 8601.
+Every refusal has an \`error\` for people and a \`code\` for programs; several bad fields are listed in \`fields\`. Every
+response has an \`X-Request-Id\`: yours, or a new one. \`x-extension\` marks additions to the specification. An unknown
+route, or a method that a route does not have, is a 404 with \`{ statusCode, error, message }\`.`
 
 const SECURITY_SCHEMES = {
   session: {
@@ -30,13 +31,13 @@ const SECURITY_SCHEMES = {
     scheme: 'bearer',
     bearerFormat: 'JWT',
     description:
-      'The `session` of a sign-in. Its `exp` says how long it holds: an hour, unless the operator has set another time.',
+      'The `session` of a sign-in. It expires at its `exp`, after an hour unless SESSION_TTL says otherwise.',
   },
-  metrics: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN, as the operator has set it.' },
-  scheduler: { type: 'http', scheme: 'bearer', description: 'CRON_SECRET, as the operator has set it.' },
+  metrics: { type: 'http', scheme: 'bearer', description: 'The operator’s METRICS_TOKEN.' },
+  scheduler: { type: 'http', scheme: 'bearer', description: 'The operator’s CRON_SECRET.' },
 } as const
 
-/** The OpenAPI document of `operations`, made from the schemas that requests are parsed with. */
+/** The OpenAPI document of `operations`, generated from the schemas that parse requests. */
 export function openApiDocument(operations: readonly Operation[], baseUrl: string) {
   return createDocument(
     {
@@ -80,10 +81,10 @@ function presentPaths(operations: readonly Operation[]) {
   return paths
 }
 
-/** Removes the patterns and limits that the validator adds to a type, where the format or the type says enough. */
+/** Removes the patterns and limits that zod adds where the format or type is enough. */
 function simplify({ jsonSchema }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
-  // A query holds numbers as text, so the validator adds a pattern. Type and range say enough.
+  // Numbers in a query are strings, so zod adds a pattern. Type and range are enough.
   if (jsonSchema.type === 'integer') delete jsonSchema.pattern
   if (jsonSchema.type === 'integer' && jsonSchema.maximum === Number.MAX_SAFE_INTEGER) {
     delete jsonSchema.minimum

@@ -8,7 +8,7 @@ import { refreshTransfers } from '#lib/transfers/refresh.ts'
 import { EXAMPLE, PAGE_EXAMPLE, PAYOUT_EXAMPLE } from './examples.ts'
 import { inGroup, operation, respondWithPage } from './operation.ts'
 
-/** Looks up the open transfers behind the payouts that the user sees. */
+/** Looks up the open transfers of the payouts that the user can see. */
 export async function refreshTransfersOf({
   service,
   db,
@@ -26,7 +26,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
     id: 'listPayouts',
     route: 'GET /payouts',
     caller: 'user',
-    summary: 'List the payouts that you make and those made out to you, newest first',
+    summary: 'List the payouts that you make or receive, newest first',
     query: {
       schema: payoutsQuery,
       example: {
@@ -39,7 +39,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
       },
     },
     response: {
-      description: 'Up to 1,000 of them, or as many as `limit` says',
+      description: 'Up to 1,000 payouts, or `limit`',
       schema: payoutsShape,
       example: { payouts: [PAYOUT_EXAMPLE] },
       paged: 'link',
@@ -55,13 +55,13 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
     route: 'DELETE /payouts/{id}',
     caller: 'employer',
     extension: true,
-    summary: 'Cancel a payout that is not on its way',
+    summary: 'Cancel a payout that is not being paid',
     description: [
-      'A `draft`, `ready` or `failed` one, or a `pending` one with an `error`, of whose transfer nothing can be learned any',
-      'more. The contractor may then be instructed again while the batch is a draft.',
+      'Cancels a `draft`, `ready` or `failed` payout, or a `pending` one with an `error`, whose transfer has an unknown',
+      'outcome. While the batch is a draft, the contractor can then be instructed again.',
     ].join(' '),
     parameters: { id: { description: 'id of the payout', example: EXAMPLE.payoutId } },
-    response: { description: 'It is canceled', schema: removedShape, example: { id: EXAMPLE.payoutId } },
+    response: { description: 'The payout is canceled', schema: removedShape, example: { id: EXAMPLE.payoutId } },
     refusals: ['payout-not-found', 'payout-sent'],
     handle: (context) => cancelPayout(context, context.params.id),
   }),

@@ -25,13 +25,13 @@ const swept = (what: string) =>
 
 const sweptShape = z.object({
   transfers: swept('open transfers that were looked up'),
-  envelopes: swept('signed envelopes of long ended transfers that were erased'),
+  envelopes: swept('signed envelopes erased from old transfers'),
   contractors: swept('contractors that became ready'),
-  archive: swept('events of the token that were archived'),
-  items: swept('items of jobs that are open; each has a message for the relays'),
-  challenges: swept('used challenges that were forgotten'),
-  refusals: swept('counts of refusals that were forgotten after 30 days'),
-  tables: swept('tables of the embedded database that were analyzed'),
+  archive: swept('events of the token archived'),
+  items: swept('open job items; each has a message for the relays'),
+  challenges: swept('used challenges deleted'),
+  refusals: swept('refusal counts deleted after 30 days'),
+  tables: swept('tables of the embedded database analyzed'),
 }) satisfies z.ZodType<ChoreReport>
 
 const READY = {
@@ -55,10 +55,10 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     route: 'GET /health',
     selfContained: true,
     caller: 'anybody',
-    summary: 'Whether the service is up, and what is configured',
-    description: 'Touches neither database nor network.',
+    summary: 'Check that the service is up, and what is configured',
+    description: 'Uses neither database nor network.',
     response: {
-      description: 'It is up',
+      description: 'The service is up',
       schema: healthShape,
       example: { ok: true, network: 'testnet', idp: true, relay: true, sponsor: true },
     },
@@ -77,12 +77,12 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     selfContained: true,
     caller: 'anybody',
     extension: true,
-    summary: 'Whether the service can reach all that it needs',
-    description: 'Looked up at most every five seconds, however many ask.',
-    response: { description: 'All is well', schema: readinessShape, example: { ok: true, ...READY } },
+    summary: 'Check that the service can reach its dependencies',
+    description: 'Cached for five seconds.',
+    response: { description: 'Every check passes', schema: readinessShape, example: { ok: true, ...READY } },
     otherResponses: {
       503: {
-        description: 'Something is not there',
+        description: 'A check fails',
         schema: readinessShape,
         example: { ok: false, ...READY, ledger: { ok: false, problem: 'the ledger cannot be reached' } },
       },
@@ -98,7 +98,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     selfContained: true,
     caller: 'metrics',
     extension: true,
-    summary: 'Get the metrics of the service, for Prometheus',
+    summary: 'Get the metrics for Prometheus',
     response: {
       description: 'Prometheus text format 0.0.4',
       schema: z.string(),
@@ -114,10 +114,10 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
     selfContained: true,
     caller: 'scheduler',
     extension: true,
-    summary: 'Do the periodic chores',
-    description: 'For a scheduler, where no process lasts that would do them by itself.',
+    summary: 'Run the periodic chores',
+    description: 'For a scheduler, where no long-lived process runs them.',
     response: {
-      description: 'What there was to do',
+      description: 'How much each chore had to do',
       schema: sweptShape,
       example: {
         transfers: 0,

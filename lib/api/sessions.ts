@@ -12,7 +12,7 @@ import { inGroup, operation } from './operation.ts'
 const TRANSACTION = 'AAAAAgAAAADg3G3hclysZlFitS+s5zWyiiJD5B0STWy5LXCj6i5yxQAAAGQ…'
 const LEDGER_SESSION = { session: EXAMPLE.session, kind: 'ledger', sub: EXAMPLE.employer } as const
 
-/** The common part of the two routes to a challenge: this interface's own, and the one URL that SEP-10 has for it. */
+/** Shared by the two routes to a challenge: the one of the specification, and the one URL of SEP-10. */
 const challenge = {
   caller: 'anybody',
   summary: 'Get a challenge for a wallet to sign',
@@ -54,7 +54,7 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     ...signIn,
     id: 'signInWithWallet',
     route: 'POST /auth/sep10/verify',
-    description: 'The first sign-in founds an organisation, unless an invite for the user is open.',
+    description: 'The first sign-in founds an organisation, unless the user has a pending invite.',
     body: { schema: signedChallenge, example: { transaction: TRANSACTION } },
     response: { description: 'A session of the account', schema: sessionShape, example: LEDGER_SESSION },
     handle: ({ service, body, now }) => openWalletSession(service, body.transaction, now),
@@ -65,8 +65,7 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     route: 'GET /auth/sep10',
     extension: true,
     readers: 'everybody',
-    description:
-      'The challenge at the one URL that SEP-10 knows and stellar.toml names. Wallets of any origin may ask.',
+    description: 'The challenge at the URL that stellar.toml names as SEP-10 requires. Any origin may request it.',
     handle: async ({ service, query, now }) => buildChallenge(service.settings.sep10, query, now),
   }),
   operation({
@@ -75,11 +74,11 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     route: 'POST /auth/sep10',
     extension: true,
     readers: 'everybody',
-    description: 'Takes JSON or a form, as SEP-10 wants it, and gives the session as `token`, too.',
+    description: 'Takes JSON or a form, as SEP-10 requires, and also returns the session as `token`.',
     body: { schema: signedChallenge, example: { transaction: TRANSACTION }, form: true },
     response: {
       description: 'A session of the account',
-      schema: sessionShape.extend({ token: z.string().meta({ description: 'the session, as SEP-10 names it' }) }),
+      schema: sessionShape.extend({ token: z.string().meta({ description: 'the session, under SEP-10’s name' }) }),
       example: { token: EXAMPLE.session, ...LEDGER_SESSION },
     },
     handle: async ({ service, body, now }) => {

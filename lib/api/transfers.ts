@@ -5,7 +5,7 @@ import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 
 export const transferShape = z.object({
-  hash: z.string().meta({ description: 'hash of the transaction on the ledger, 64 hex digits' }),
+  hash: z.string().meta({ description: 'hash of the applied transaction, 64 hex digits' }),
   status: z.literal('SUCCESS'),
 })
 
@@ -24,12 +24,12 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
     id: 'sponsorTransfer',
     route: 'POST /transfer',
     caller: 'session',
-    summary: 'Have the network fee of a signed confidential transfer paid',
+    summary: 'Sponsor the network fee of a signed confidential transfer',
     description: [
       'The inner transaction is a single `confidential_transfer` whose source is the account of the session, signed and',
-      'valid for 10 to 330 seconds more. It is wrapped in a fee bump of twice its fee, sent, and waited for. The same',
-      '`signedXDR` may be sent again at any time: it is paid for once, and every answer says what the ledger says.',
-      'Without an answer, or after `transfer-open`, send it again, unchanged.',
+      'valid for another 10 to 330 seconds. The service wraps it in a fee bump of twice its fee, submits it and waits for',
+      'the outcome. You may send the same `signedXDR` again at any time: it is paid for once, and every response has the',
+      'outcome on the ledger. If you get no response, or `transfer-open`, send it again unchanged.',
     ].join(' '),
     body: {
       schema: transferRequest,
@@ -37,7 +37,7 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
     },
     requires: (_, { session }) => requirePayer(session),
     response: {
-      description: 'It stands on the ledger',
+      description: 'The transfer was applied',
       schema: transferShape,
       example: { hash: EXAMPLE.hash, status: 'SUCCESS' },
     },
@@ -49,7 +49,7 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
     failure: 'transfer failed',
     handle: async ({ service, ready: payer, body }) => {
       const { submission, sponsor, settings } = service
-      // A fault of the transaction itself is refused even while the database cannot be reached.
+      // A malformed or foreign transaction is refused even while the database is unreachable.
       decodeOwn(submission.network.passphrase, { payer, signedXDR: body.signedXDR })
       const context = { db: await service.database(), submission, sponsor, patience: settings.transferWait }
       return await sponsorTransfer(context, { payer, ...body })

@@ -3,28 +3,27 @@ import type { paths } from './payroll-api.d.ts'
 
 export type { components, operations, paths } from './payroll-api.d.ts'
 
-/** How a client reaches the service. */
 export interface PayrollClientOptions {
-  /** the address of the interface, such as `https://payroll.example/api` */
+  /** the base address of the API, such as `https://payroll.example/api` */
   baseUrl: string
-  /** the session of a sign-in, or where to find it whenever something is sent */
+  /** the session of a sign-in, or a function that returns it for each request */
   session?: string | (() => string | undefined)
   fetch?: (request: Request) => Promise<Response>
 }
 
 export type PayrollClient = Client<paths>
 
-/** A refusal of the service: `code` is for programs, `message` for people. */
+/** An error response: `code` is for programs, `message` for people. */
 export class PayrollError extends Error {
   readonly status: number
   readonly code: string
-  /** every bad field, where there are several */
+  /** every bad field, if there are several */
   readonly fields: readonly { path: string; message: string }[]
-  /** the other fields of the answer, such as `hash` or `jobId` */
+  /** the other fields of the body, such as `hash` or `jobId` */
   readonly details: Readonly<Record<string, unknown>>
-  /** seconds after which another try makes sense, where the service says so */
+  /** seconds to wait before a retry, from the Retry-After header */
   readonly retryAfter: number | undefined
-  /** the id by which the operator finds the request in the log */
+  /** the id of the request in the operator's log */
   readonly requestId: string | undefined
 
   constructor(response: Response, body: Record<string, unknown>) {
@@ -41,7 +40,7 @@ export class PayrollError extends Error {
   }
 }
 
-/** A client of the service: `client.GET('/batches/{id}', …)`. Every refusal is thrown as a PayrollError. */
+/** A client of the API: `client.GET('/batches/{id}', …)`. It throws every error response as a PayrollError. */
 export function createPayrollClient({ baseUrl, session, fetch }: PayrollClientOptions): PayrollClient {
   const client = createClient<paths>({ baseUrl: baseUrl.replace(/\/+$/, ''), ...(fetch && { fetch }) })
   client.use({
@@ -56,27 +55,27 @@ export function createPayrollClient({ baseUrl, session, fetch }: PayrollClientOp
   return client
 }
 
-/** The body of an answer: `const me = await take(client.GET('/me'))`. @throws PayrollError */
-export async function take<Answer extends { data?: unknown }>(
-  answering: Promise<Answer>,
-): Promise<NonNullable<Answer['data']>> {
-  const { data } = await answering
-  if (data === undefined || data === null) throw new Error('the service has answered without a body')
+/** The body of a response: `const me = await take(client.GET('/me'))`. @throws PayrollError */
+export async function take<Result extends { data?: unknown }>(
+  request: Promise<Result>,
+): Promise<NonNullable<Result['data']>> {
+  const { data } = await request
+  if (data === undefined || data === null) throw new Error('the response has no body')
   return data
 }
 
 /**
- * The pages of a list, one after the other.
- * @param ask `(query) => client.GET('/contractors', { params: { query } })`
+ * The pages of a list, in order.
+ * @param request `(query) => client.GET('/contractors', { params: { query } })`
  */
-export async function* pages<Answer extends { data?: unknown; response: Response }>(
-  ask: (query: { limit: number; cursor?: string }) => Promise<Answer>,
+export async function* pages<Result extends { data?: unknown; response: Response }>(
+  request: (query: { limit: number; cursor?: string }) => Promise<Result>,
   limit = 100,
-): AsyncGenerator<NonNullable<Answer['data']>, void, undefined> {
+): AsyncGenerator<NonNullable<Result['data']>, void, undefined> {
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const answer = await ask({ limit, ...(cursor !== undefined && { cursor }) })
-    if (answer.data) yield answer.data as NonNullable<Answer['data']>
-    const [, next] = /<\?([^>]*)>; rel="next"/.exec(answer.response.headers.get('link') ?? '') ?? []
+    const { data, response } = await request({ limit, ...(cursor !== undefined && { cursor }) })
+    if (data) yield data as NonNullable<Result['data']>
+    const [, next] = /<\?([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
     cursor = next === undefined ? undefined : (new URLSearchParams(next).get('cursor') ?? undefined)
   }
 }
