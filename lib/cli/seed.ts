@@ -1,19 +1,17 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq } from 'drizzle-orm'
-import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
-import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import { batches } from '#drizzle/schema/directory.ts'
 import { DirectoryInUse, dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment } from '#lib/config/environment.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, openStore, transact } from '#lib/db/connection.ts'
-import { partsOf } from '#lib/db/parts.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
 import { quotaDay, release, reserve } from '#lib/transfers/quota.ts'
 import { messageOf, runCommand } from './command.ts'
 import { inviteEvents } from './seed/invites.ts'
 import { BID, composeRecords, type Records, type SeededTransfer } from './seed/records.ts'
+import { envelopeRow, insertRows } from './seed/rows.ts'
 import { openSource } from './seed/source.ts'
 import { TODAY } from './seed/story.ts'
 
@@ -53,9 +51,9 @@ async function seed(given: string): Promise<void> {
     const accounts = await accountsOf(configuration)
     const records = composeRecords({ source: openSource('seed'), ...accounts, now, more })
     await transact(db, (tx) => insertRecords(tx, records, now))
-    const { organisations, batches: made, transfers } = records
+    const [organisationCount, batchCount] = [records.organisations.length, records.batches.length]
     console.log(
-      `Seeded ${organisations.length} organisations, ${made.length} batches and ${transfers.length} transfers.`,
+      `Seeded ${organisationCount} organisations, ${batchCount} batches and ${records.transfers.length} transfers.`,
     )
     console.log(`Start the service with npm start and open ${configuration.PUBLIC_URL}/overview.`)
   } finally {
@@ -64,21 +62,13 @@ async function seed(given: string): Promise<void> {
   }
 }
 
-/** Writes all rows. A row that others refer to comes before them. */
+/** Inserts all records. The sequence numbers and ledgers of the transfers follow their order in time. */
 async function insertRecords(tx: Database, records: Records, now: Date): Promise<void> {
-  const moved = records.transfers.map((transfer, index) => {
+  const placed = records.transfers.map((transfer, index) => {
     const ledger = transfer.hash ? 1_000 + index : null
     return { ...transfer, sequenceNumber: BigInt(index + 1), ledger }
   })
-  for (const part of partsOf(records.organisations)) await tx.insert(organisations).values(part)
-  for (const part of partsOf(records.identities)) await tx.insert(identities).values(part)
-  for (const part of partsOf(records.contractors)) await tx.insert(contractors).values(part)
-  for (const part of partsOf(records.batches)) await tx.insert(batches).values(part)
-  for (const part of partsOf(records.payouts)) await tx.insert(payouts).values(part)
-  for (const part of partsOf(records.jobs)) await tx.insert(batchJobs).values(part)
-  for (const part of partsOf(records.items)) await tx.insert(batchItems).values(part)
-  for (const part of partsOf(moved)) await tx.insert(transfers).values(part)
-  for (const part of partsOf(records.transfers.map(envelopeOf))) await tx.insert(envelopes).values(part)
+  await insertRows(tx, { ...records, transfers: placed, envelopes: records.transfers.map(envelopeOf) })
   await bookQuotas(tx, records.transfers, now)
   // The audit log is read in the order in which it was written.
   const noted = [...Map.groupBy(records.diary, ({ at }) => at.getTime())].map(([time, entries]) => {
@@ -96,7 +86,7 @@ const FAR_MS = 365 * 86_400_000
 function envelopeOf({ id = '', innerHash, outerHash, status, createdAt }: SeededTransfer) {
   const maxTime = Math.floor((createdAt.getTime() + (status === 'open' ? FAR_MS : 300_000)) / 1000)
   const sent = { recordedAt: createdAt, firstSentAt: createdAt, lastSentAt: createdAt }
-  return { innerHash, outerHash, transfer: id, signed: null, bid: BID, maxTime, ...sent }
+  return envelopeRow({ innerHash, outerHash, transfer: id, bid: BID, maxTime, ...sent })
 }
 
 const PLENTY = 10n ** 15n

@@ -1,6 +1,7 @@
 import type { ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { inviteExpiry } from '#lib/directory/contractors/invite-token.ts'
 import type { SeededInvite } from './invites.ts'
+import { contractorRow, identityRow } from './rows.ts'
 import type { Seeding } from './source.ts'
 import { CONTRACTOR_STATUSES_AT_THE_END, INVITES, type ORGANISATIONS, PEOPLE } from './story.ts'
 
@@ -27,27 +28,26 @@ export function makeOrganisation(
   const createdAt = new Date(now.getTime() - (30 - index) * DAY_MS)
   const [id, account] = [source.uuid(), source.address()]
   const user = { organisation: id, createdAt }
-  const users: User[] = [{ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact }]
-  if (hasWallet) users.push({ ...user, kind: 'ledger', sub: account })
+  const users = [identityRow({ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact })]
+  if (hasWallet) users.push(identityRow({ ...user, sub: account }))
   const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
   const count = PEOPLE.length + (index === 0 ? more : 0)
   const people = Array.from({ length: count }, (_, place): Contractor => {
     const called = PEOPLE[place] ?? `Contractor ${place + 1}`
     const status: ContractorStatus = CONTRACTOR_STATUSES_AT_THE_END[place - ready] ?? 'ready'
     const email = `${called.toLowerCase().replaceAll(' ', '.')}@contractors.example`
-    return {
+    return contractorRow({
       id: source.uuid(),
       organisation: id,
       name: called,
       // Its invite, below, is accepted, which makes it `onboarding`.
       status: status === 'onboarding' ? 'invited' : status,
       email,
-      emailFolded: email,
       address: status === 'invited' ? null : source.address(),
       pvk: status === 'ready' ? source.hash() + source.hash() : null,
       inviteExpiresAt: inviteExpiry(createdAt),
       createdAt: new Date(createdAt.getTime() + place * 1_000),
-    }
+    })
   })
   const employer = { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
   const before = (days: number) => new Date(now.getTime() - days * DAY_MS)

@@ -4,6 +4,7 @@ import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { AuditEntry } from '#lib/db/audit-log.ts'
 import type { SeededInvite } from './invites.ts'
 import { type Contractor, type Employer, makeOrganisation } from './organisations.ts'
+import { batchRow, itemRow, jobRow, payoutRow, transferRow } from './rows.ts'
 import type { Seeding } from './source.ts'
 import { ORGANISATIONS, planBatches, REASONS, type StoryBatch } from './story.ts'
 
@@ -63,7 +64,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
   const [made, ended] = [new Date(began - 5 * MINUTE_MS), new Date(began + statuses.length * 6_000)]
   const isStarted = status !== 'draft' && status !== 'ready'
   const count = (wanted: PayoutStatus) => statuses.filter((one) => one === wanted).length
-  records.batches.push({
+  const batch = batchRow({
     id,
     organisation,
     name,
@@ -75,6 +76,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     startedAt: isStarted ? new Date(began) : null,
     completedAt: status === 'completed' ? ended : null,
   })
+  records.batches.push(batch)
   for (const [index, payoutStatus] of statuses.entries()) {
     const payee = employer.payees[index % employer.payees.length]
     if (!payee) continue
@@ -91,20 +93,22 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
       settledAt,
     }
     const transfer = outcome && addTransfer(records, seeding, { ...moved, outcome })
-    records.payouts.push({
-      id: payout,
-      organisation,
-      batch: id,
-      contractor: payee.id,
-      status: payoutStatus,
-      address: payee.address,
-      encryptedAmount: 'sealed by the seed',
-      transfer: transfer?.id,
-      txHash: payoutStatus === 'paid' ? transfer?.hash : null,
-      error: payoutStatus === 'failed' ? 'transfer failed on the ledger: contract error 3506' : null,
-      createdAt: new Date(began - 4 * MINUTE_MS),
-      paidAt: payoutStatus === 'paid' ? settledAt : null,
-    })
+    records.payouts.push(
+      payoutRow({
+        id: payout,
+        organisation,
+        batch: id,
+        contractor: payee.id,
+        status: payoutStatus,
+        address: payee.address,
+        encryptedAmount: 'sealed by the seed',
+        transfer: transfer?.id,
+        txHash: payoutStatus === 'paid' ? transfer?.hash : null,
+        error: payoutStatus === 'failed' ? 'transfer failed on the ledger: contract error 3506' : null,
+        createdAt: new Date(began - 4 * MINUTE_MS),
+        paidAt: payoutStatus === 'paid' ? settledAt : null,
+      }),
+    )
     if (payoutStatus === 'paid') payee.lastPaidAt = settledAt
   }
   const tell = (at: Date, action: AuditEntry['action']) => {
@@ -117,7 +121,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
   if (status === 'completed' || status === 'failed') tell(ended, `batch.${status}`)
 }
 
-/** The row of a transfer. `insertRecords` sets its sequence number and its ledger, by its place among all. */
+/** Adds a transfer. `insertRecords` sets its sequence number and ledger. */
 function addTransfer(
   records: Records,
   { source, sponsor }: Seeding,
@@ -130,16 +134,11 @@ function addTransfer(
   const [innerHash, outerHash] = [source.hash(), source.hash()]
   const isOpen = outcome === 'open'
   const hasFailed = outcome === 'failed'
-  const transfer = {
+  const row = transferRow({
     ...of,
     id: source.uuid(),
-    innerHash,
-    outerHash,
     sponsor,
-    sequenceNumber: 0n,
     bid: BID,
-    quotaDay: of.createdAt.toISOString().slice(0, 10),
-    recordedLedger: 1,
     status: outcome,
     resultCode: isOpen ? null : hasFailed ? 'txFailed' : 'txSuccess',
     contractError: hasFailed ? 3506 : null,
@@ -147,7 +146,8 @@ function addTransfer(
     applied: isOpen ? null : innerHash,
     feeCharged: isOpen ? null : FEE + BigInt(source.number(9_000)),
     settledAt: isOpen ? null : settledAt,
-  }
+  })
+  const transfer = { ...row, innerHash, outerHash }
   records.transfers.push(transfer)
   return transfer
 }
@@ -158,16 +158,14 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
   const createdAt = new Date(now.getTime() - hours * 3_600_000)
   const failed = hours === 27 ? -1 : 1
   const [job, error] = [source.uuid(), 'no channel has enough to pay it']
-  records.jobs.push({
-    id: job,
-    userKind: 'ledger',
-    userSub: account,
-    relayKey: 'seed',
-    status: failed < 0 ? 'completed' : 'failed',
-    error: failed < 0 ? null : `transfer ${failed}: ${error}`,
-    createdAt,
-    endedAt: new Date(createdAt.getTime() + 21_000),
-  })
+  const endedAt = new Date(createdAt.getTime() + 21_000)
+  const outcome =
+    failed < 0
+      ? ({ status: 'completed' } as const)
+      : ({ status: 'failed', error: `transfer ${failed}: ${error}` } as const)
+  records.jobs.push(
+    jobRow({ id: job, userKind: 'ledger', userSub: account, relayKey: 'seed', ...outcome, createdAt, endedAt }),
+  )
   for (let position = 0; position < 4; position += 1) {
     const channel = source.address()
     const recipient = payees[position]?.address ?? channel
@@ -175,10 +173,10 @@ function addJob(records: Records, seeding: Seeding, { account, id: organisation,
     const sentAt = new Date(settledAt.getTime() - 3_000)
     const moved = { account: channel, recipient, organisation, quotaAccount: account, createdAt: sentAt, settledAt }
     const item = { job, position, recipient, quotaAccount: account, attempt: 1, queuedAt: createdAt, settledAt }
-    if (position === failed) records.items.push({ ...item, status: 'failed', error, unable: [...channels] })
+    if (position === failed) records.items.push(itemRow({ ...item, status: 'failed', error, unable: [...channels] }))
     else {
       const { innerHash, hash } = addTransfer(records, seeding, { ...moved, outcome: 'succeeded' })
-      records.items.push({ ...item, status: 'paid', channel, innerHash, hash, sentAt })
+      records.items.push(itemRow({ ...item, status: 'paid', channel, innerHash, hash, sentAt }))
     }
   }
 }

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto'
+import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
+
+type Organisation = typeof organisations.$inferInsert
+type Identity = typeof identities.$inferInsert
+type Contractor = typeof contractors.$inferInsert
+type Batch = typeof batches.$inferInsert
+type Payout = typeof payouts.$inferInsert
+type Job = typeof batchJobs.$inferInsert
+type Item = typeof batchItems.$inferInsert
+type Transfer = typeof transfers.$inferInsert
+type Envelope = typeof envelopes.$inferInsert
+
+const INVITE_MS = 14 * 86_400_000
+
+// Each function builds a row that the constraints of its table accept, with every default overridden by `fields`. The
+// columns that a status requires (a time, a hash) are set with it.
+
+export function organisationRow(fields: Partial<Organisation> = {}) {
+  return { id: randomUUID(), name: 'Acme', ...fields }
+}
+
+export function identityRow(fields: Partial<Identity> & { sub: string }): Identity {
+  const kind = fields.kind ?? 'ledger'
+  return { kind, issuer: kind === 'idp' ? 'https://login.example' : null, ...fields }
+}
+
+export function contractorRow(fields: Partial<Contractor> & { organisation: string }) {
+  const createdAt = fields.createdAt ?? new Date()
+  return {
+    id: randomUUID(),
+    name: 'Ada',
+    status: 'ready' as const,
+    emailFolded: fields.email?.toLowerCase(),
+    inviteExpiresAt: new Date(createdAt.getTime() + INVITE_MS),
+    createdAt,
+    ...fields,
+  }
+}
+
+export function batchRow(fields: Partial<Batch> & { organisation: string }) {
+  return { id: randomUUID(), name: 'Payroll', ...fields }
+}
+
+export function payoutRow(fields: Partial<Payout> & { organisation: string; batch: string; contractor: string }) {
+  const isPaid = fields.status === 'paid'
+  return {
+    id: randomUUID(),
+    encryptedAmount: 'sealed',
+    transfer: fields.status === 'pending' ? randomUUID() : null,
+    txHash: isPaid ? 'hash' : null,
+    paidAt: isPaid ? new Date() : null,
+    ...fields,
+  }
+}
+
+export function transferRow(fields: Partial<Transfer> = {}) {
+  const { createdAt = new Date(), status = 'open' } = fields
+  return {
+    id: randomUUID(),
+    account: 'GPAYER',
+    sequenceNumber: 1n,
+    recipient: 'GPAYEE',
+    bid: 1n,
+    quotaDay: createdAt.toISOString().slice(0, 10),
+    recordedLedger: 1,
+    status,
+    hash: status === 'succeeded' || status === 'failed' ? 'hash' : null,
+    createdAt,
+    settledAt: status === 'open' ? null : createdAt,
+    ...fields,
+  }
+}
+
+export function envelopeRow(fields: Partial<Envelope> & { transfer: string; innerHash: string }) {
+  return { bid: 1n, maxTime: 0, ...fields }
+}
+
+export function jobRow(fields: Partial<Job> = {}) {
+  const { createdAt = new Date(), status = 'running' } = fields
+  const endedAt = status === 'running' ? null : createdAt
+  return { id: randomUUID(), userKind: 'idp' as const, userSub: 'ada', relayKey: 'key', createdAt, endedAt, ...fields }
+}
+
+export function itemRow(fields: Partial<Item> & { job: string }) {
+  const { queuedAt = new Date(), status = 'queued' } = fields
+  const hasEnded = status === 'paid' || status === 'failed' || status === 'unknown'
+  return {
+    position: 0,
+    quotaAccount: 'idp:ada',
+    sealedAmount: hasEnded ? null : 'sealed',
+    hash: status === 'paid' ? 'hash' : null,
+    queuedAt,
+    settledAt: hasEnded ? queuedAt : null,
+    ...fields,
+  }
+}
+
+/** The rows to insert into each table. */
+export interface Rows {
+  organisations?: readonly Organisation[]
+  identities?: readonly Identity[]
+  contractors?: readonly Contractor[]
+  batches?: readonly Batch[]
+  payouts?: readonly Payout[]
+  jobs?: readonly Job[]
+  items?: readonly Item[]
+  transfers?: readonly Transfer[]
+  envelopes?: readonly Envelope[]
+}
+
+/** Inserts rows, referenced tables first. */
+export async function insertRows(db: Database, rows: Rows): Promise<void> {
+  for (const part of partsOf(rows.organisations ?? [])) await db.insert(organisations).values(part)
+  for (const part of partsOf(rows.identities ?? [])) await db.insert(identities).values(part)
+  for (const part of partsOf(rows.contractors ?? [])) await db.insert(contractors).values(part)
+  for (const part of partsOf(rows.batches ?? [])) await db.insert(batches).values(part)
+  for (const part of partsOf(rows.payouts ?? [])) await db.insert(payouts).values(part)
+  for (const part of partsOf(rows.jobs ?? [])) await db.insert(batchJobs).values(part)
+  for (const part of partsOf(rows.items ?? [])) await db.insert(batchItems).values(part)
+  for (const part of partsOf(rows.transfers ?? [])) await db.insert(transfers).values(part)
+  for (const part of partsOf(rows.envelopes ?? [])) await db.insert(envelopes).values(part)
+}
