@@ -3,6 +3,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { batchRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import { type LedgerReader, ledgerFamilies } from '#lib/dashboard/ledger-metrics.ts'
 import { scrape } from '#lib/dashboard/scrape.ts'
 import { stateFamilies } from '#lib/dashboard/state-metrics.ts'
@@ -78,11 +79,15 @@ test('a state without records counts 0, and the age of its oldest record is 0', 
 })
 
 test('records are counted by state, and the oldest has its age', async () => {
-  await db.execute(`INSERT INTO organisations (id, name) VALUES ('00000000-0000-4000-8000-000000000001', 'one')`)
-  await db.execute(
-    `INSERT INTO batches (organisation, name, status, started_at) SELECT '00000000-0000-4000-8000-000000000001', 'b' || n, 'started',
-       timestamptz '2026-11-20T12:30:00Z' - n * interval '1 minute' FROM generate_series(1, 3) n`,
+  const organisation = organisationRow()
+  const batches = [1, 2, 3].map((minutes) =>
+    batchRow({
+      organisation: organisation.id,
+      status: 'started',
+      startedAt: new Date(NOW.getTime() - minutes * 60_000),
+    }),
   )
+  await insertRows(db, { organisations: [organisation], batches })
   const families = await stateFamilies(db, NOW)
   const figureOf = (name: string, label: string) =>
     families.find((family) => family.name === name)?.samples.find(({ labels }) => Object.values(labels).includes(label))

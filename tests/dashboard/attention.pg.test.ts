@@ -3,6 +3,17 @@ import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { payoutColumns } from '#app/(operator)/batches/[id]/payout-columns.tsx'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
+import type { BatchStatus, PayoutStatus } from '#drizzle/schema/directory.ts'
+import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import {
+  batchRow,
+  contractorRow,
+  envelopeRow,
+  insertRows,
+  organisationRow,
+  payoutRow,
+  transferRow,
+} from '#lib/cli/seed/rows.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { findBatchLine, listMovingBatches, listPayoutsOf } from '#lib/dashboard/batches.ts'
 import { listOverdueTransfers } from '#lib/dashboard/delays.ts'
@@ -27,66 +38,64 @@ let organisation: string
 
 async function batch(
   name: string,
-  status: string,
+  status: BatchStatus,
   started: number,
   counts: [payouts: number, settled: number, failed: number],
 ) {
-  const { rows } = await database.pool.query(
-    `INSERT INTO batches (organisation, name, status, created_at, started_at, payout_count, settled_count, failed_count)
-     VALUES ($1, $2, $3, $4, $4, $5, $6, $7) RETURNING id`,
-    [organisation, name, status, before(started), ...counts],
-  )
-  return rows[0].id as string
+  const [payoutCount, settledCount, failedCount] = counts
+  const times = { createdAt: before(started), startedAt: before(started) }
+  const row = batchRow({ organisation, name, status, ...times, payoutCount, settledCount, failedCount })
+  await insertRows(db, { batches: [row] })
+  return row.id
 }
 
 /** A payout and its transfer, accepted and perhaps settled so many minutes ago. */
 async function payout(
   of: string,
   name: string,
-  given: { status: string; transfer: string; at: number; settled?: number; error?: string },
+  given: { status: PayoutStatus; transfer: TransferStatus; at: number; settled?: number; error?: string },
 ) {
   const { status, transfer, at, settled, error } = given
   const hash = `${name} ${of}`
-  const { rows } = await database.pool.query(
-    `WITH c AS (INSERT INTO contractors (organisation, name, status, invite_expires_at) VALUES ($1, $2, 'ready', now()) RETURNING id)
-     INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, transfer, tx_hash, paid_at, error)
-     SELECT $1, $3, id, 'x', $4, gen_random_uuid(), $5, CASE WHEN $4 = 'paid' THEN $6::timestamptz END, $7 FROM c
-     RETURNING id, transfer`,
-    [organisation, name, of, status, hash, NOW, error ?? null],
-  )
-  await database.pool.query(
-    `WITH t AS (
-       INSERT INTO transfers (id, account, recipient, sponsor, bid, sequence_number, quota_day, recorded_ledger, status, hash,
-         organisation, payout, created_at, settled_at)
-       VALUES ($2, $1, 'G', 'S', 1, 1, 'd', 1, $3, CASE WHEN $3 IN ('succeeded', 'failed') THEN $1 END, $4, $5, $6, $7)
-       RETURNING id
-     ) INSERT INTO envelopes (inner_hash, outer_hash, transfer, bid, max_time) SELECT $1, 'outer ' || $1, id, 1, 1 FROM t`,
-    [
-      hash,
-      rows[0].transfer,
-      transfer,
-      organisation,
-      rows[0].id,
-      before(at),
-      settled === undefined ? null : before(settled),
-    ],
-  )
+  const contractor = contractorRow({ organisation, name })
+  const paid = transferRow({
+    account: hash,
+    sponsor: 'S',
+    status: transfer,
+    organisation,
+    createdAt: before(at),
+    ...(settled !== undefined && { settledAt: before(settled) }),
+  })
+  const owed = payoutRow({
+    organisation,
+    batch: of,
+    contractor: contractor.id,
+    status,
+    transfer: paid.id,
+    txHash: hash,
+    error,
+  })
+  await insertRows(db, {
+    contractors: [contractor],
+    payouts: [owed],
+    transfers: [{ ...paid, payout: owed.id, hash: paid.hash && hash }],
+    envelopes: [envelopeRow({ innerHash: hash, outerHash: `outer ${hash}`, transfer: paid.id, maxTime: 1 })],
+  })
 }
 
 /** A payout that was not sent. */
 async function waiting(of: string, name: string) {
-  await database.pool.query(
-    `WITH c AS (INSERT INTO contractors (organisation, name, status, invite_expires_at) VALUES ($1, $2, 'ready', now()) RETURNING id)
-     INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status) SELECT $1, $3, id, 'x', 'ready' FROM c`,
-    [organisation, name, of],
-  )
+  const contractor = contractorRow({ organisation, name })
+  const owed = payoutRow({ organisation, batch: of, contractor: contractor.id, status: 'ready' })
+  await insertRows(db, { contractors: [contractor], payouts: [owed] })
 }
 
 beforeAll(async () => {
   database = await openCaptured()
   db = database.db
-  const { rows } = await database.pool.query(`INSERT INTO organisations (name) VALUES ('Northwind') RETURNING id`)
-  organisation = rows[0].id
+  const northwind = organisationRow({ name: 'Northwind' })
+  organisation = northwind.id
+  await insertRows(db, { organisations: [northwind] })
   const moving = await batch('Moving', 'started', 600, [3, 1, 0])
   await payout(moving, 'Ada', { status: 'paid', transfer: 'succeeded', at: 2, settled: 1 })
   const still = await batch('Still', 'started', 500, [9, 4, 0])
@@ -332,15 +341,12 @@ test('counts failed batches beyond the 20 listed ones with the old ones, but not
 })
 
 /** Payouts without a transfer that failed so many minutes ago, each of a contractor of its own. */
-const fail = (of: string, name: string, number: number, at: number) =>
-  database.pool.query(
-    `WITH c AS (
-       INSERT INTO contractors (organisation, name, status, invite_expires_at)
-       SELECT $1, $3 || ' ' || n, 'ready', now() FROM generate_series(1, $4) n RETURNING id
-     ) INSERT INTO payouts (organisation, batch, contractor, encrypted_amount, status, error, created_at)
-       SELECT $1, $2, id, 'x', 'failed', 'failed', $5 FROM c`,
-    [organisation, of, name, number, before(at)],
-  )
+async function fail(of: string, name: string, count: number, at: number) {
+  const contractors = Array.from({ length: count }, (_, n) => contractorRow({ organisation, name: `${name} ${n + 1}` }))
+  const failure = { organisation, batch: of, status: 'failed', error: 'failed', createdAt: before(at) } as const
+  const payouts = contractors.map(({ id }) => payoutRow({ ...failure, contractor: id }))
+  await insertRows(db, { contractors, payouts })
+}
 
 test('counts every failed payout of a batch, however many or old, and hides no other batch', async () => {
   const large = await batch('Large', 'started', 10, [4_000, 0, 1_500])

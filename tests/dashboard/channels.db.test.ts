@@ -3,8 +3,8 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Channels } from '#app/(operator)/jobs/channels.tsx'
-import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
-import { transfers } from '#drizzle/schema/transfers.ts'
+import { relayChannels } from '#drizzle/schema/relay.ts'
+import { insertRows, itemRow, jobRow, transferRow } from '#lib/cli/seed/rows.ts'
 import { listChannels } from '#lib/dashboard/channels.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
@@ -28,34 +28,19 @@ beforeAll(async () => {
     { token: TOKEN, address: 'GGONE, with an item', seenAt: before(61) },
     { token: 'another', address: 'GELSEWHERE', seenAt: before(1) },
   ])
-  const id = '00000000-0000-4000-8000-000000000001'
-  await db.insert(batchJobs).values({ id, userKind: 'idp', userSub: 'ada', relayKey: 'key', createdAt: NOW })
-  const item = { job: id, status: 'taken', sealedAmount: 'x', quotaAccount: 'idp:ada', queuedAt: NOW } as const
-  await db.insert(batchItems).values([
-    { ...item, position: 0, channel: 'GBUSY' },
-    { ...item, position: 1, channel: 'GGONE, with an item' },
-  ])
+  const job = jobRow({ createdAt: NOW })
+  const { id } = job
+  const items = ['GBUSY', 'GGONE, with an item'].map((channel, position) =>
+    itemRow({ job: id, position, status: 'taken', channel, queuedAt: NOW }),
+  )
+  await insertRows(db, { jobs: [job], items })
   const held = { itemJob: id, itemPosition: 0 }
   await db.update(relayChannels).set(held).where(eq(relayChannels.address, 'GBUSY'))
-  const paid = {
-    account: 'G',
-    recipient: 'GFREE',
-    bid: 1n,
-    quotaDay: 'd',
-    recordedLedger: 1,
-    status: 'succeeded',
-  } as const
-  await db.insert(transfers).values(
-    [900, 300, 600].map((ago) => {
-      return {
-        ...paid,
-        sequenceNumber: BigInt(ago),
-        hash: `${ago}`,
-        createdAt: before(ago),
-        settledAt: before(ago - 5),
-      }
-    }),
-  )
+  const transfers = [900, 300, 600].map((ago) => {
+    const times = { createdAt: before(ago), settledAt: before(ago - 5) }
+    return transferRow({ recipient: 'GFREE', status: 'succeeded', hash: `${ago}`, ...times })
+  })
+  await insertRows(db, { transfers })
   const abandoned = { itemJob: id, itemPosition: 1 }
   await db.update(relayChannels).set(abandoned).where(eq(relayChannels.address, 'GGONE, with an item'))
 })

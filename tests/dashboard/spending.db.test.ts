@@ -3,7 +3,8 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SpendingCards } from '#app/(operator)/overview/spending-cards.tsx'
-import { quotas, transfers } from '#drizzle/schema/transfers.ts'
+import { quotas } from '#drizzle/schema/transfers.ts'
+import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { readSpending } from '#lib/dashboard/spending.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
@@ -19,9 +20,7 @@ let db: Database
 /** A transfer that `sponsor` paid `fee` stroops for, so many seconds ago. */
 async function pay(sponsor: string, fee: bigint, seconds: number): Promise<void> {
   const createdAt = new Date(NOW.getTime() - seconds * 1000)
-  const rest = { account: 'G', recipient: 'G', bid: 1n, sequenceNumber: 1n, quotaDay: 'd', recordedLedger: 1 }
-  const ended = { status: 'succeeded', hash: 'h', feeCharged: fee, createdAt, settledAt: createdAt } as const
-  await db.insert(transfers).values({ ...rest, ...ended, sponsor })
+  await insertRows(db, { transfers: [transferRow({ status: 'succeeded', sponsor, feeCharged: fee, createdAt })] })
 }
 
 beforeAll(async () => {

@@ -1,7 +1,8 @@
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { contractors, identities, payouts } from '#drizzle/schema/directory.ts'
+import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { identityRow, insertRows } from '#lib/cli/seed/rows.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { settlePayout } from '#lib/directory/payouts/settlement.ts'
 import type { LedgerRecord } from '#lib/transfers/decide.ts'
@@ -48,7 +49,7 @@ async function record(
 
 async function addWallet({ organisation }: Employer, name: string): Promise<string> {
   const sub = pair(`wallet of ${name}`).publicKey()
-  await service.db.insert(identities).values({ kind: 'ledger', sub, organisation })
+  await insertRows(service.db, { identities: [identityRow({ sub, organisation })] })
   return sub
 }
 
@@ -114,7 +115,7 @@ describe('which payout a transfer pays', () => {
     const foreign = await record(ada, payee, { account: colleague })
     expect(foreign).toMatchObject({ payout: null, organisation: null })
     await settle(foreign, null)
-    await service.db.insert(identities).values({ kind: 'ledger', sub: colleague, organisation: ada.organisation })
+    await insertRows(service.db, { identities: [identityRow({ sub: colleague, organisation: ada.organisation })] })
     const transfer = await record(ada, payee, { account: colleague })
     expect(transfer).toMatchObject({ payout: expect.any(String), organisation: ada.organisation })
   })

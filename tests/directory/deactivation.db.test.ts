@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type BatchStatus, batches, contractors, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
+import { batchRow, insertRows, payoutRow } from '#lib/cli/seed/rows.ts'
 import { captureLog } from '../support/console.ts'
-import { accountOf, atNoon, idOf, keyOf, NOW } from '../support/directory.ts'
+import { accountOf, atNoon, idOf, keyOf } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
 let service: TestService<'fake'>
@@ -28,7 +28,6 @@ afterEach(() => {
 async function payInEveryStatus(contractor: string): Promise<void> {
   const [row] = await service.db.select().from(contractors).where(eq(contractors.id, contractor))
   const organisation = row?.organisation ?? ''
-  const hash = 'ab'.repeat(32)
   const cases: [PayoutStatus, BatchStatus, object][] = [
     ['draft', 'draft', { payoutCount: 1 }],
     ['ready', 'ready', { payoutCount: 1 }],
@@ -37,19 +36,9 @@ async function payInEveryStatus(contractor: string): Promise<void> {
     ['failed', 'failed', { payoutCount: 1, failedCount: 1 }],
   ]
   for (const [status, batchStatus, counts] of cases) {
-    const [batch] = await service.db
-      .insert(batches)
-      .values({ organisation, name: status, status: batchStatus, ...counts })
-      .returning({ id: batches.id })
-    await service.db.insert(payouts).values({
-      organisation,
-      batch: batch?.id ?? '',
-      contractor,
-      status,
-      encryptedAmount: 'sealed',
-      ...(status === 'pending' && { transfer: randomUUID() }),
-      ...(status === 'paid' && { txHash: hash, paidAt: NOW }),
-    })
+    const batch = batchRow({ organisation, name: status, status: batchStatus, ...counts })
+    const payout = payoutRow({ organisation, batch: batch.id, contractor, status })
+    await insertRows(service.db, { batches: [batch], payouts: [payout] })
   }
 }
 

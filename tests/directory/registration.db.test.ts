@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, t
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { enrol } from '#lib/cli/participants.ts'
+import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { activateContractors, sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import {
   type ConfidentialAccounts,
@@ -173,15 +174,11 @@ describe('activation', () => {
   test('comes with reading one contractor, also where a thousand newer ones wait', async () => {
     const id = await create({ name: 'Old', address: accountOf(60_101) })
     const [row] = await service.db.select().from(contractors).where(eq(contractors.id, id))
-    const { organisation = '', inviteExpiresAt = NOW } = row ?? {}
-    const newer = Array.from({ length: 1_000 }, (_, index) => ({
-      organisation,
-      name: 'Newer',
-      status: 'invited' as const,
-      address: accountOf(70_000 + index),
-      inviteExpiresAt,
-    }))
-    await service.db.insert(contractors).values(newer)
+    const { organisation = '' } = row ?? {}
+    const newer = Array.from({ length: 1_000 }, (_, index) =>
+      contractorRow({ organisation, status: 'invited', address: accountOf(70_000 + index) }),
+    )
+    await insertRows(service.db, { contractors: newer })
     service.ledger.register(accountOf(60_101), keyOf(1))
     expect(await statusOf(id)).toBe('ready')
     // The sweep of another test counts who waits in all organisations.

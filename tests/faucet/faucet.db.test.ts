@@ -1,8 +1,8 @@
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { verifySession } from '#lib/auth/session.ts'
+import { contractorRow, identityRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
 import { joinIdentity } from '#lib/directory/me.ts'
 import { admitUser } from '#lib/directory/users.ts'
 import { directoryContext } from '#lib/server/services.ts'
@@ -83,22 +83,17 @@ test('no ledger account: 409 for a user of an identity provider whom no contract
   const refusal = { status: 409, retryAfter: null, body: { error: 'no ledger account', code: 'account-missing' } }
   expect(await faucet.ask(session)).toEqual(refusal)
 
-  const [organisation] = await service.db.insert(organisations).values({ name: 'Acme' }).returning()
+  const organisation = organisationRow()
   const link = { linkedKind: 'idp', linkedSub: 'jane' } as const
-  const record = {
-    organisation: organisation?.id ?? '',
-    name: 'Jane',
-    status: 'onboarding',
-    inviteExpiresAt: new Date(),
-  } as const
-  await service.db.insert(contractors).values({ ...record, ...link })
+  const record = { organisation: organisation.id, name: 'Jane', status: 'onboarding' } as const
+  await insertRows(service.db, { organisations: [organisation], contractors: [contractorRow({ ...record, ...link })] })
   expect(await faucet.ask(session)).toEqual(refusal)
 
   const person = await faucet.settle()
   const stranger = await faucet.settle()
-  await service.db.insert(contractors).values({ ...record, address: stranger.address })
+  await insertRows(service.db, { contractors: [contractorRow({ ...record, address: stranger.address })] })
   expect(await faucet.ask(session)).toEqual(refusal)
-  await service.db.insert(contractors).values({ ...record, ...link, address: person.address })
+  await insertRows(service.db, { contractors: [contractorRow({ ...record, ...link, address: person.address })] })
   const answer = await faucet.ask(session)
   expect(answer).toMatchObject({ status: 200 })
   expect(await faucet.deposits(person.address)).toEqual([answer.body.hash])
@@ -107,7 +102,7 @@ test('no ledger account: 409 for a user of an identity provider whom no contract
 })
 
 test('a user with the same sub at another provider is refused', async () => {
-  await service.db.insert(identities).values({ kind: 'idp', sub: 'joe', issuer: 'https://login.example' })
+  await insertRows(service.db, { identities: [identityRow({ kind: 'idp', sub: 'joe' })] })
   const session = await service.sessionOf({ kind: 'idp', sub: 'joe', issuer: 'https://other.example' })
   expect(await faucet.ask(session)).toMatchObject({ status: 403 })
 })
@@ -116,16 +111,16 @@ test('an address of a contract that is not registered: 409', async () => {
   const identity = { kind: 'idp', sub: 'contract', issuer: 'https://login.example' } as const
   const session = await service.sessionOf(identity)
   await faucet.ask(session)
-  const [organisation] = await service.db.insert(organisations).values({ name: 'Acme' }).returning()
-  await service.db.insert(contractors).values({
-    organisation: organisation?.id ?? '',
+  const organisation = organisationRow()
+  const contractor = contractorRow({
+    organisation: organisation.id,
     name: 'A contract',
     status: 'onboarding',
-    inviteExpiresAt: new Date(),
     linkedKind: 'idp',
     linkedSub: 'contract',
     address: StrKey.encodeContract(new Uint8Array(32).fill(9)),
   })
+  await insertRows(service.db, { organisations: [organisation], contractors: [contractor] })
   expect(await faucet.ask(session)).toMatchObject({
     status: 409,
     body: { error: expect.stringContaining('registered') },

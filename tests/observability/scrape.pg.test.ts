@@ -3,9 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { GET as getHealth } from '#app/api/health/route.ts'
 import { GET } from '#app/api/metrics/route.ts'
 import { POST as postTransfer } from '#app/api/transfer/route.ts'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
-import { transfers } from '#drizzle/schema/transfers.ts'
 import { SERVICE_OPERATIONS } from '#lib/api/service.ts'
+import { insertRows, itemRow, jobRow, transferRow } from '#lib/cli/seed/rows.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { provideService } from '#lib/server/services.ts'
 import { startService } from '#lib/server/start.ts'
@@ -71,17 +70,8 @@ test('transfers, refusals, quota and float, as the database has them', async () 
   expect((await refused.post()).status).toBe(422)
   // A deposit of the faucet is no transfer that anybody has asked the sponsor for.
   const db = await service.database.store.database()
-  await db.insert(transfers).values({
-    account: FAUCET.publicKey(),
-    recipient: payee.address,
-    sequenceNumber: 1n,
-    quotaDay: '2026-11-20',
-    bid: 0n,
-    recordedLedger: 1,
-    status: 'succeeded',
-    hash: 'deposit',
-    settledAt: new Date(),
-  })
+  const deposit = { account: FAUCET.publicKey(), recipient: payee.address, bid: 0n, status: 'succeeded' } as const
+  await insertRows(db, { transfers: [transferRow(deposit)] })
   const row = await service.findTransfer(paid.hash)
   const sponsor = service.ledger.sponsor.publicKey()
 
@@ -103,18 +93,10 @@ test('transfers, refusals, quota and float, as the database has them', async () 
 })
 
 test('jobs of the relay and their transfers, by state', async () => {
-  const job = { userKind: 'idp', userSub: 'ada', relayKey: 'key', createdAt: new Date(), endedAt: new Date() } as const
-  const ids = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'] as const
-  await service.db.insert(batchJobs).values([
-    { ...job, id: ids[0], status: 'completed' },
-    { ...job, id: ids[1], status: 'failed' },
-  ])
-  const item = { job: ids[0], quotaAccount: 'idp:ada', queuedAt: new Date(), settledAt: new Date() }
-  await service.db.insert(batchItems).values([
-    { ...item, position: 0, status: 'paid', hash: '00' },
-    { ...item, position: 1, status: 'paid', hash: '01' },
-    { ...item, position: 2, status: 'failed' },
-  ])
+  const [job, other] = [jobRow({ status: 'completed' }), jobRow({ status: 'failed' })]
+  const statuses = ['paid', 'paid', 'failed'] as const
+  const items = statuses.map((status, position) => itemRow({ job: job.id, position, status }))
+  await insertRows(service.db, { jobs: [job, other], items })
   const { samples } = await read()
   expect(samples.get('payroll_jobs{state="completed"}')).toBe(1)
   expect(samples.get('payroll_jobs{state="failed"}')).toBe(1)

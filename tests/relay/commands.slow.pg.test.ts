@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { get as ask, type IncomingMessage } from 'node:http'
 import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { batchItems, batchJobs } from '#drizzle/schema/relay.ts'
+import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { thumbprintOf } from '#lib/relay/queue.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
@@ -107,12 +106,10 @@ test('relay answers with its two pages and nothing else, and ends at SIGTERM', a
 })
 
 test('relay sends the messages that are missing for the items of its key, also where only the service has BATCH_ENABLED', async () => {
-  const at = new Date()
-  const [id, relayKey] = [randomUUID(), await thumbprintOf(publicHalf(key))]
-  await service.db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, relayKey, createdAt: at })
-  await service.db
-    .insert(batchItems)
-    .values({ job: id, position: 0, sealedAmount: 'sealed', quotaAccount: id, queuedAt: at })
+  const relayKey = await thumbprintOf(publicHalf(key))
+  const job = jobRow({ relayKey })
+  const { id } = job
+  await insertRows(service.db, { jobs: [job], items: [itemRow({ job: id })] })
   expect(variables).not.toHaveProperty('BATCH_ENABLED')
   const { child, output } = start('relay', [], { ...variables, ...keys, RELAY_PORT: String(await freePort()) })
   try {

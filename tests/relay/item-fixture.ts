@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { batchItems, batchJobs, relayChannels } from '#drizzle/schema/relay.ts'
 import { type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { confirmItem, storeSigned, take } from '#lib/relay/item.ts'
 import { findItem, type HeldItem, type Item, type ItemId } from '#lib/relay/item-row.ts'
@@ -54,16 +55,11 @@ export async function openItemFixture(): Promise<ItemFixture> {
     return part as Relay
   }
   const makeJob: ItemFixture['makeJob'] = async (count, relayKey = 'key') => {
-    const id = randomUUID()
-    await db.insert(batchJobs).values({ id, userKind: 'ledger', userSub: id, relayKey, createdAt: NOW })
-    const items = Array.from({ length: count }, (_, position) => ({
-      job: id,
-      position,
-      sealedAmount: 'sealed',
-      quotaAccount: id,
-      queuedAt: NOW,
-    }))
-    await db.insert(batchItems).values(items)
+    const job = jobRow({ userSub: randomUUID(), relayKey, createdAt: NOW })
+    const items = Array.from({ length: count }, (_, position) =>
+      itemRow({ job: job.id, position, quotaAccount: job.userSub, queuedAt: NOW }),
+    )
+    await insertRows(db, { jobs: [job], items })
     return items.map(({ job, position }) => ({ job, position }))
   }
   return {

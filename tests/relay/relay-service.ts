@@ -1,7 +1,7 @@
 import { Keypair } from '@stellar/stellar-sdk'
-import { contractors } from '#drizzle/schema/directory.ts'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import { enrol } from '#lib/cli/participants.ts'
+import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, type PrivateRelayKey } from '#lib/config/relay-key.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
 import { admitUser } from '#lib/directory/users.ts'
@@ -110,10 +110,8 @@ export async function openRelayService(
     hire: async ({ address }, addresses) => {
       const user = await admitUser({ db, now: new Date() }, { kind: 'ledger', sub: address })
       const organisation = user.organisation?.id ?? ''
-      for (const each of addresses) {
-        const row = { organisation, name: 'Somebody', status: 'ready', address: each } as const
-        await db.insert(contractors).values({ ...row, inviteExpiresAt: new Date() })
-      }
+      const rows = addresses.map((each) => contractorRow({ organisation, address: each }))
+      for (const contractor of rows) await insertRows(db, { contractors: [contractor] })
     },
     payee: () => enrol(network),
     engaged: async () => {

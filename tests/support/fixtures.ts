@@ -1,6 +1,7 @@
 import { and, eq } from 'drizzle-orm'
-import { contractors, identities } from '#drizzle/schema/directory.ts'
+import { type contractors, identities } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
+import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import type { Batch, BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import type { Payout } from '#lib/directory/payouts/payouts.ts'
 import type { Answer, Method } from './api-client.ts'
@@ -70,13 +71,9 @@ async function employ({ db }: Asked, user: User): Promise<Employer> {
     organisation,
     engage: async (name, fields = {}) => {
       const address = pair(`${organisation} ${name}`).publicKey()
-      const expires = new Date(Date.now() + 14 * 86_400_000)
-      const [made] = await db
-        .insert(contractors)
-        .values({ organisation, name, status: 'ready', address, inviteExpiresAt: expires, ...fields })
-        .returning({ id: contractors.id, address: contractors.address })
-      if (!made) throw new Error('no contractor was made')
-      return { id: made.id, address: made.address ?? '' }
+      const contractor = contractorRow({ organisation, name, address, ...fields })
+      await insertRows(db, { contractors: [contractor] })
+      return { id: contractor.id, address: contractor.address ?? '' }
     },
     prepare: async (payees, { draft = false } = {}) => {
       const { id } = (await user.ask<Batch>('POST', '/batches', { name: 'a payroll' })).body
