@@ -38,6 +38,11 @@ export const transfers = pgTable(
     bid: stroops('bid').notNull(),
     /** lowest ledger of the answers that showed the number unused: only history that reaches back to it proves absence */
     recordedLedger: integer('recorded_ledger').notNull(),
+    /**
+     * the ledger up to which it was looked up. A hint: a value above the latest known ledger counts as none. Cleared by an
+     * envelope that joins and by renewed signatures
+     */
+    lookedUpLedger: integer('looked_up_ledger'),
     status: text('status', { enum: TRANSFER_STATUSES }).notNull().default('open'),
     /** the organisation of the account when the transfer was recorded */
     organisation: uuid('organisation').references(() => organisations.id, { onDelete: 'set null' }),
@@ -114,6 +119,10 @@ export const envelopes = pgTable(
     maxTime: bigint('max_time', { mode: 'number' }).notNull(),
     /** the code with which the network refused it when it was last sent; null if it did not */
     resultCode: text('result_code'),
+    /** the latest known ledger when it was first refused with a code, if it is refused. A hint */
+    refusedLedger: integer('refused_ledger'),
+    /** the latest known ledger when it was last submitted. A hint; also the claim that keeps processes from submitting twice */
+    sentLedger: integer('sent_ledger'),
     recordedAt: instant('recorded_at').notNull().defaultNow(),
     firstSentAt: instant('first_sent_at'),
     lastSentAt: instant('last_sent_at'),

@@ -149,7 +149,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
       const read = () => pollBatchStatus(context, { identity: session, id: params.id })
       const { progress, organisation, hasOpenTransfers } = await read()
       if (!hasOpenTransfers) return progress
-      await refreshTransfers(context.db, service.submission, [organisation])
+      await refreshTransfers(context.db, service.tracker, [organisation])
       return (await read()).progress
     },
   }),

@@ -18,7 +18,7 @@ export async function refreshTransfersOf({
   db: Database
   user: User
 }): Promise<void> {
-  await refreshTransfers(db, service.submission, organisationsSeenBy(user))
+  await refreshTransfers(db, service.tracker, organisationsSeenBy(user))
 }
 
 export const PAYOUT_OPERATIONS = inGroup('Batches', [

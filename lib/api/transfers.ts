@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { REFUSALS, type RefusalCode } from '#lib/refusal/refusal.ts'
-import { decodeOwn, requirePayer, sponsorTransfer, transferRequest } from '#lib/transfers/submit.ts'
+import type { Session } from '#lib/auth/session.ts'
+import { REFUSALS, Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
+import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
 
@@ -8,6 +9,30 @@ export const transferShape = z.object({
   hash: z.string().meta({ description: 'hash of the applied transaction, 64 hex digits' }),
   status: z.literal('SUCCESS'),
 })
+
+/**
+ * The account whose transfers may be sponsored: only a wallet session has one. No body needs to be read to tell.
+ * @throws Refusal `wallet-required`
+ */
+function requirePayer(session: Session): string {
+  if (session.kind === 'ledger') return session.sub
+  throw new Refusal('wallet-required', 'transfers need a wallet session')
+}
+
+/** The body of POST /transfer. */
+const transferRequest = z.object(
+  {
+    signedXDR: z
+      .string('signedXDR required')
+      .min(1, 'signedXDR required')
+      .meta({ description: 'the signed inner transaction, base64 XDR' }),
+    payoutId: z.string('payoutId must be a string').optional().meta({
+      description: 'the payout that the transfer pays; without it, the service finds one that fits',
+      'x-extension': true,
+    }),
+  },
+  'signedXDR required',
+)
 
 const REASONS = Object.keys(REFUSALS[422]) as RefusalCode[]
 const ENDINGS: RefusalCode[] = [
@@ -48,11 +73,14 @@ export const TRANSFER_OPERATIONS = inGroup('Transfers', [
     ],
     failure: 'transfer failed',
     handle: async ({ service, ready: payer, body }) => {
-      const { submission, sponsor, settings } = service
+      const { tracker, sponsor, settings } = service
       // A malformed or foreign transaction is refused even while the database is unreachable.
-      decodeOwn(submission.network.passphrase, { payer, signedXDR: body.signedXDR })
-      const context = { db: await service.database(), submission, sponsor, patience: settings.transferWait }
-      return await sponsorTransfer(context, { payer, ...body })
+      const inner = decodeInner(body.signedXDR, tracker.network.passphrase)
+      if (inner.source !== payer) {
+        throw new Refusal('source-mismatch', 'transaction source is not your session account')
+      }
+      const context = { db: await service.database(), tracker, sponsor, waitMs: settings.transferWait }
+      return await sponsorTransfer(context, inner, body.payoutId === undefined ? {} : { payoutId: body.payoutId })
     },
   }),
 ])

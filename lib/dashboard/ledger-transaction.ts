@@ -1,5 +1,6 @@
-import { Address, StrKey, xdr } from '@stellar/stellar-sdk'
+import { Address, type xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { decodeEnvelope } from '#lib/stellar/envelope.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { contractErrorOf, decodeResult, resultCodeOf } from '#lib/stellar/transaction.ts'
 
@@ -50,7 +51,7 @@ export async function readLedgerTransaction(
   if (found.status === 'NOT_FOUND') return { oldestLedger: found.oldestLedger }
   const result = decodeResult(found.resultXdr)
   return {
-    ...readEnvelope(xdr.TransactionEnvelope.fromXdr(found.envelopeXdr, 'base64')),
+    ...readEnvelope(found.envelopeXdr, network.passphrase),
     succeeded: found.status === 'SUCCESS',
     ledger: found.ledger,
     closedAt: new Date(found.createdAt * 1000),
@@ -61,21 +62,16 @@ export async function readLedgerTransaction(
 }
 
 function readEnvelope(
-  envelope: xdr.TransactionEnvelope,
+  encoded: string,
+  passphrase: string,
 ): Pick<LedgerTransaction, 'source' | 'feeSource' | 'isFeeBump' | 'operations'> {
-  if (envelope.type === 'envelopeTypeTxFeeBump') {
-    const { tx } = envelope.feeBump
-    const inner = readTransaction(tx.innerTx.v1.tx)
-    return { ...inner, feeSource: accountOf(tx.feeSource), isFeeBump: true }
+  const { envelope, source, feeBump } = decodeEnvelope(encoded, passphrase)
+  return {
+    source,
+    feeSource: feeBump?.feeSource ?? source,
+    isFeeBump: feeBump !== undefined,
+    operations: envelope.tx.operations.map(readOperation),
   }
-  if (envelope.type === 'envelopeTypeTx') return { ...readTransaction(envelope.v1.tx), isFeeBump: false }
-  const source = StrKey.encodeEd25519PublicKey(envelope.v0.tx.sourceAccountEd25519.toBytes())
-  return { source, feeSource: source, isFeeBump: false, operations: envelope.v0.tx.operations.map(readOperation) }
-}
-
-function readTransaction(tx: xdr.Transaction) {
-  const source = accountOf(tx.sourceAccount)
-  return { source, feeSource: source, operations: tx.operations.map(readOperation) }
 }
 
 function readOperation({ body }: xdr.Operation): LedgerOperation {
@@ -91,10 +87,4 @@ function readOperation({ body }: xdr.Operation): LedgerOperation {
       addresses: args.flatMap((value) => (value.type === 'scvAddress' ? [Address.fromScVal(value).toString()] : [])),
     },
   }
-}
-
-/** The G-address behind an account that may be muxed (CAP-27). */
-function accountOf(account: xdr.MuxedAccount): string {
-  const key = account.type === 'keyTypeEd25519' ? account.ed25519 : account.med25519.ed25519
-  return StrKey.encodeEd25519PublicKey(key.toBytes())
 }

@@ -5,9 +5,9 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { readAccount } from '#lib/stellar/account.ts'
 import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import { recordEnvelope } from '#lib/transfers/envelopes.ts'
+import { recordEnvelope } from '#lib/transfers/record.ts'
 import { findOpenTransfer, type RecordedTransfer } from '#lib/transfers/rows.ts'
-import type { Submission } from '#lib/transfers/submission.ts'
+import type { Tracker } from '#lib/transfers/track.ts'
 import { buildDeposit } from '#lib/wallet/calls.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { type Claim, noteDeposit, returnGrant } from './grants.ts'
@@ -89,8 +89,8 @@ export interface Granting {
   grant(db: Database, claim: Claim & { amount: bigint }, patience: number): Promise<Transfer | undefined>
 }
 
-export function openGranting(given: Depositor & { submission: Submission }): Granting {
-  const { submission, now } = given
+export function openGranting(given: Depositor & { tracker: Tracker }): Granting {
+  const { tracker, now } = given
   const account = given.keypair.publicKey()
   /** requests of this process take turns; across processes the faucet's one open transfer makes them wait */
   let turn: Promise<unknown> = Promise.resolve()
@@ -126,7 +126,7 @@ export function openGranting(given: Depositor & { submission: Submission }): Gra
   ): Promise<Transfer | undefined | 'again'> {
     const open = await findOpenTransfer(db, account)
     if (open) {
-      await submission.track(open, left())
+      await tracker.waitFor(open, left())
       return 'again'
     }
     const deposit = await sign(db, claim)
@@ -135,9 +135,9 @@ export function openGranting(given: Depositor & { submission: Submission }): Gra
     if (recorded === 'returned') return undefined
     // Another process was first: its deposit uses the same sequence number.
     if (recorded === 'taken') return 'again'
-    const sent = await submission.submit(recorded, { innerHash: deposit.hash, isNew: true, patience: left() })
+    const sent = await tracker.submit(recorded, { innerHash: deposit.hash, isNew: true, waitMs: left() })
     // A deposit that the network refuses now may still apply, and its end is waited for.
-    const outcome = sent.kind === 'refused' ? await submission.track(recorded.transfer, left()) : sent
+    const outcome = sent.kind === 'refused' ? await tracker.waitFor(recorded.transfer, left()) : sent
     return outcome.kind === 'settled' ? outcome.transfer : undefined
   }
 

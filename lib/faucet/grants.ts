@@ -1,5 +1,5 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import { type GrantStatus, grants, type Transfer, type TransferStatus } from '#drizzle/schema/transfers.ts'
+import { grants } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { findTransfer } from '#lib/transfers/rows.ts'
 
@@ -84,20 +84,4 @@ export async function returnGrant(db: Database, claim: Claim, contractError: num
     .where(isUnsigned(claim))
     .returning({ account: grants.account })
   return returned.length > 0
-}
-
-const GRANT_ENDS = {
-  succeeded: 'granted',
-  failed: 'returned',
-  expired: 'returned',
-  unknown: 'unknown',
-} as const satisfies Record<Exclude<TransferStatus, 'open'>, GrantStatus>
-
-/** Ends the grant of a settled deposit. Runs in the SQL transaction that settles the transfer. */
-export async function bookGrant(tx: Database, { id, sponsor, status, contractError }: Transfer): Promise<void> {
-  if (status === 'open' || sponsor !== null) return
-  await tx
-    .update(grants)
-    .set({ status: GRANT_ENDS[status], contractError, settledAt: CLOCK })
-    .where(and(eq(grants.transfer, id), eq(grants.status, 'claimed')))
 }

@@ -1,5 +1,5 @@
 import type { ChannelProblem } from '#drizzle/schema/relay.ts'
-import type { Submission } from '#lib/transfers/submission.ts'
+import type { Tracker } from '#lib/transfers/track.ts'
 import { readConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import { isConflict, opensBalance, readBalance } from './balance.ts'
 import { adoptSequence, type ChannelRecord, findChannels, recordProblem } from './channel-state.ts'
@@ -9,7 +9,7 @@ import type { Channel, Relay } from './relay.ts'
 const LAST_SEQUENCE = 2n ** 63n - 1n
 
 /** The part of a relay's context that reads accounts from the ledger. */
-type LedgerReader = Pick<Relay, 'network' | 'token'> & { sponsor: { submission: Pick<Submission, 'readAccount'> } }
+type LedgerReader = Pick<Relay, 'network' | 'token'> & { sponsor: { tracker: Pick<Tracker, 'readAccount'> } }
 
 /**
  * What keeps each of these accounts from paying, apart from its balance; undefined for an account without a problem. Two
@@ -21,7 +21,7 @@ async function diagnoseAll(
   addresses: readonly string[],
 ): Promise<(ChannelProblem | undefined)[]> {
   const [readings, registered] = await Promise.all([
-    Promise.all(addresses.map(sponsor.submission.readAccount)),
+    Promise.all(addresses.map(sponsor.tracker.readAccount)),
     readConfidentialAccounts(network.server, token, addresses),
   ])
   return readings.map(({ account }, index) => {
@@ -51,7 +51,7 @@ export async function compareSequences(relay: Relay): Promise<void> {
   const { token, sponsor } = relay
   const db = await relay.database()
   const addresses = (await findChannels(db, token)).map(({ address }) => address)
-  const readings = await Promise.all(addresses.map(sponsor.submission.readAccount))
+  const readings = await Promise.all(addresses.map(sponsor.tracker.readAccount))
   const onLedger = new Map(addresses.map((address, index) => [address, readings[index]?.account?.seqNum]))
   // Read after the ledger: a sequence number is recorded before it is used.
   for (const { address, sequenceNumber: recorded } of await findChannels(db, token)) {

@@ -5,8 +5,8 @@ import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { transact } from '#lib/db/connection.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
+import { sponsorChannel } from '#lib/transfers/channel.ts'
 import { findOpenTransfer } from '#lib/transfers/rows.ts'
-import { sponsorChannel } from '#lib/transfers/submit.ts'
 import { readTokenEvents, type TokenEvent } from './channel-events.ts'
 import { findChannel, isChannel } from './channel-state.ts'
 import { endWithin, requeue } from './item.ts'
@@ -51,7 +51,7 @@ export async function releaseMoved(
   if (held?.status === 'signed' || (await findOpenTransfer(db, address))) return 'transfer-open'
   if (held) await requeue(relay, held, { because: 'channel-unfit' })
   // The account first, the events second: a transaction in between leaves the channel moved.
-  const { account, latestLedger } = await relay.sponsor.submission.readAccount(address)
+  const { account, latestLedger } = await relay.sponsor.tracker.readAccount(address)
   const done = isUnverified ? { recorded: 0, settled: 0 } : await recordMissing(relay, address, latestLedger)
   if (typeof done === 'string') return done
   await transact(db, async (tx) => {
@@ -116,7 +116,7 @@ async function recordAndSettle(
   event: TokenEvent & { signedXDR: string },
 ): Promise<Item | undefined> {
   const { sponsor } = relay
-  const context = { db: await relay.database(), sponsor, submission: sponsor.submission, patience: 0 }
+  const context = { db: await relay.database(), sponsor, tracker: sponsor.tracker, waitMs: 0 }
   for (;;) {
     const item = await findPaid(relay, event.to)
     const confirm = async (tx: Parameters<typeof endWithin>[0]) => {

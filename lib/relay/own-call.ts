@@ -1,5 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk'
-import { lookUp, send } from '#lib/stellar/transaction.ts'
+import { isContested, lookUp, send } from '#lib/stellar/transaction.ts'
 import type { SignedCall } from '#lib/wallet/transaction.ts'
 import { claimSequence } from './channel-state.ts'
 import { ItemError } from './item-error.ts'
@@ -47,7 +47,7 @@ export async function submitOwnCall(
 async function resubmit({ network }: Pick<Relay, 'network'>, call: SignedCall, ledger: number): Promise<number> {
   const sent = await send(network, call.signedXdr)
   if (sent.kind === 'error' && sent.resultCode === TOO_LATE) throw new ItemError('call-expired', 'the call expired')
-  if (sent.kind === 'error' && !sent.contested) {
+  if (sent.kind === 'error' && !isContested(sent.resultCode)) {
     throw new ItemError('call-failed', `the network refused the call: ${sent.resultCode}`)
   }
   return sent.latestLedger ?? ledger

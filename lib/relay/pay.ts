@@ -4,9 +4,9 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
-import { isBehindAll } from '#lib/stellar/network.ts'
-import { sponsorChannel } from '#lib/transfers/submit.ts'
-import { isOfTheMoment } from '#lib/transfers/verification.ts'
+import { sponsorChannel } from '#lib/transfers/channel.ts'
+import { isBehindAll } from '#lib/transfers/recency.ts'
+import { isOfTheMoment } from '#lib/transfers/submit.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { isAnyAble, recordProblem, storeBalance } from './channel-state.ts'
 import { checkChannels } from './check.ts'
@@ -76,7 +76,7 @@ async function submit(relay: Relay, item: HeldItem): Promise<Outcome> {
   const { channel, signedXdr: signedXDR, quotaAccount } = item
   if (signedXDR === null) throw new Error('a signed item has no transfer')
   const { sponsor } = relay
-  const context = { db: await relay.database(), sponsor, submission: sponsor.submission, patience: PATIENCE_MS }
+  const context = { db: await relay.database(), sponsor, tracker: sponsor.tracker, waitMs: PATIENCE_MS }
   const submitted = await sponsorChannel(context, {
     channel,
     quotaAccount,

@@ -4,8 +4,9 @@ import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { resumeItems } from '#lib/relay/chores.ts'
+import { adoptTransfers } from '#lib/transfers/refresh.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
-import { eraseOldEnvelopes, findOpenTransfers } from '#lib/transfers/rows.ts'
+import { eraseOldEnvelopes } from '#lib/transfers/rows.ts'
 import { directoryContext, type Service } from './services.ts'
 
 /** The most pages that a round ingests of each contract: the other chores wait meanwhile. */
@@ -17,11 +18,7 @@ const ARCHIVE_PAGES = 200
  */
 const CHORES = {
   /** Tracks the transfers that a process left open when it ended or lost the database's answer. */
-  transfers: async ({ submission, database }) => {
-    const open = await findOpenTransfers(await database())
-    await submission.refresh(open)
-    return open.length
-  },
+  transfers: async ({ tracker, database }) => await adoptTransfers(await database(), tracker),
   envelopes: async ({ database, now }) => await eraseOldEnvelopes(await database(), now()),
   contractors: async (service) => await sweepRegistrations(await directoryContext(service)),
   archive: async ({ archive }) => (archive ? await ingest(archive, ARCHIVE_PAGES) : 0),

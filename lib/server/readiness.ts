@@ -7,7 +7,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { readRelayState } from '#lib/relay/channel-state.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
-import { MOST_SILENT } from '#lib/transfers/verification.ts'
+import { SILENT_SECONDS } from '#lib/transfers/recency.ts'
 import type { Service } from './services.ts'
 
 const check = z
@@ -77,7 +77,7 @@ const HEALTH = z.object({ latestLedger: z.number().int(), latestLedgerCloseTime:
 async function checkLedger({ network, now }: Service): Promise<Check> {
   const { latestLedger, latestLedgerCloseTime } = await network.call('getHealth', {}, HEALTH)
   const age = Math.max(0, Math.round(now().getTime() / 1000) - latestLedgerCloseTime)
-  if (age > MOST_SILENT)
+  if (age > SILENT_SECONDS)
     return { ok: false, problem: 'the last ledger is old, or this clock is fast', latestLedger, age }
   return { ok: true, latestLedger, age }
 }

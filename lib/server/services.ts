@@ -7,7 +7,7 @@ import type { Vault } from '#lib/faucet/vault.ts'
 import type { BatchContext } from '#lib/relay/job.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
-import type { Submission } from '#lib/transfers/submission.ts'
+import type { Tracker } from '#lib/transfers/track.ts'
 import type { Settings } from './settings.ts'
 
 /** The parts of a running process. Every instance of it may answer every request. */
@@ -19,7 +19,7 @@ export interface Service {
   /** looks up confidential accounts */
   confidentialAccounts: ConfidentialAccounts
   /** sends recorded envelopes, and finds out how their transfers end; needs no key */
-  submission: Submission
+  tracker: Tracker
   sponsor: Sponsor | undefined
   faucet: Faucet | undefined
   vault: Vault | undefined

@@ -4,16 +4,14 @@ import { type Environment, environment, isConfigurationError, isSet } from '#lib
 import { embedsLedger } from '#lib/config/listen-host.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
 import { openGranting } from '#lib/faucet/deposit.ts'
-import { bookGrant } from '#lib/faucet/grants.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { standInFront } from '#lib/http/front.ts'
 import { captureConsole, describeFailure, log } from '#lib/observability/log.ts'
 import { openQueue, thumbprintOf } from '#lib/relay/queue.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
-import { bookTransfer } from '#lib/transfers/record.ts'
 import { openSponsor } from '#lib/transfers/sponsor.ts'
-import { openSubmission } from '#lib/transfers/submission.ts'
+import { openTracker } from '#lib/transfers/track.ts'
 import { startLedger } from './ledger.ts'
 import { CHORES_EVERY_MS, startMaintenance } from './maintenance.ts'
 import { startRelay } from './relay.ts'
@@ -89,21 +87,12 @@ export async function startService(
     // ends the boot; a server that cannot be reached is waited for by those who need it.
     if (!configuration.DATABASE_URL) await store.database()
     const now = () => new Date()
-    const submission = openSubmission({
-      network,
-      database: store.database,
-      now,
-      // A transfer is the sponsor's or the faucet's. Each function leaves the other's transfers alone.
-      books: async (tx, settled, at) => {
-        await bookTransfer(tx, settled, at)
-        await bookGrant(tx, settled)
-      },
-    })
-    closers.push(submission.stop)
-    const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, submission, now })
+    const tracker = openTracker({ network, database: store.database, now })
+    closers.push(tracker.stop)
+    const unfunded = settings.sponsor && openSponsor({ ...settings.sponsor, network, tracker, now })
     const sponsor = unfunded && embedded.friendbotUrl ? fundMeanwhile(unfunded, embedded.friendbotUrl) : unfunded
     const granted = settings.faucet && { ...settings.faucet, network, now }
-    const faucet = granted && { ...granted, granting: openGranting({ ...granted, submission }) }
+    const faucet = granted && { ...granted, granting: openGranting({ ...granted, tracker }) }
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const confidentialAccounts = { network, token: settings.token }
     const batch = settings.batch && {
@@ -112,7 +101,7 @@ export async function startService(
     }
     if (batch) closers.push(batch.queue.close)
     const archive = settings.token && { network, token: settings.token, database: store.database }
-    const parts = { archive: archive || undefined, submission, sponsor, faucet, vault, batch }
+    const parts = { archive: archive || undefined, tracker, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
     if (embedded.isAlone && settings.relay && batch) {

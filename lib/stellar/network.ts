@@ -153,15 +153,3 @@ export function guardNetwork(network: Network): GuardedNetwork {
     },
   }
 }
-
-/** The most ledgers that a node lags. An answer from further behind is that of a network that was reset. */
-const LAG = 10
-
-/** True if an answer as of `ledger` is that of a node that lags behind `known`, a ledger that has closed. */
-export const isLagging = (ledger: number, known: number): boolean => ledger < known && ledger >= known - LAG
-
-/**
- * True if every node now shows all that was on the ledger when an answer was as of `since`, given an answer as of
- * `ledger`. Both answers may lag. A ledger far below `since` is that of a network that was reset.
- */
-export const isBehindAll = (since: number, ledger: number): boolean => ledger >= since + 2 * LAG || ledger < since - LAG

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -9,18 +8,20 @@ import type { Network } from './network.ts'
  * The network's answer to an envelope. After PENDING, DUPLICATE, TRY_AGAIN_LATER or no answer it may reach the ledger.
  * Only ERROR says that this node refuses it.
  */
-export type Sent =
-  | { kind: 'unknown'; latestLedger?: number }
-  | { kind: 'error'; latestLedger?: number; resultCode: string; contested: boolean }
+export type Sent = { latestLedger?: number; latestLedgerCloseTime?: number } & (
+  | { kind: 'unknown' }
+  | { kind: 'error'; resultCode: string }
+)
 
 const ANSWER = z.object({
   status: z.enum(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER', 'ERROR']),
   latestLedger: z.number().int(),
+  latestLedgerCloseTime: z.coerce.number().int().optional(),
   errorResultXdr: z.string().optional(),
 })
 
-/** The code that a node also gives when another envelope with the same inner transaction has been there before. */
-const CONTESTED = 'txBadSeq'
+/** True for the code that a node also returns if it already has another envelope with the same inner transaction. */
+export const isContested = (resultCode: string): boolean => resultCode === 'txBadSeq'
 
 /**
  * Codes after which a later ledger may still take the envelope. Too early: a minTime is now, but the last ledger's clock
@@ -32,11 +33,12 @@ const FOR_NOW = new Set(['txTooEarly', 'txInsufficientFee'])
 export async function send(network: Network, envelope: string): Promise<Sent> {
   try {
     const answer = await network.call('sendTransaction', { transaction: envelope }, ANSWER)
-    const { latestLedger } = answer
-    if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', latestLedger }
+    const { latestLedger, latestLedgerCloseTime } = answer
+    const seen = { latestLedger, ...(latestLedgerCloseTime !== undefined && { latestLedgerCloseTime }) }
+    if (answer.status !== 'ERROR' || !answer.errorResultXdr) return { kind: 'unknown', ...seen }
     const resultCode = resultCodeOf(decodeResult(answer.errorResultXdr))
-    if (FOR_NOW.has(resultCode)) return { kind: 'unknown', latestLedger }
-    return { kind: 'error', latestLedger, resultCode, contested: resultCode === CONTESTED }
+    if (FOR_NOW.has(resultCode)) return { kind: 'unknown', ...seen }
+    return { kind: 'error', ...seen, resultCode }
   } catch (error) {
     log('error', 'send', { failure: describeFailure(error) })
     return { kind: 'unknown' }
@@ -72,16 +74,6 @@ export type FoundTransaction = Pick<
 /** @throws LedgerError `unavailable` */
 export function lookUp(network: Network, hash: string): Promise<Lookup> {
   return network.call('getTransaction', { hash }, LOOKUP)
-}
-
-/** The hash of a transaction on its network, 32 bytes: what its signatures sign, and what the ledger knows it by. */
-export function hashTransaction(
-  taggedTransaction: xdr.TransactionSignaturePayloadTaggedTransaction,
-  passphrase: string,
-): Buffer {
-  const networkId = createHash('sha256').update(passphrase).digest()
-  const payload = new xdr.TransactionSignaturePayload({ networkId, taggedTransaction })
-  return createHash('sha256').update(payload.toXdr()).digest()
 }
 
 /** @throws LedgerError `unavailable`: a result that cannot be read says nothing */

@@ -4,9 +4,10 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
-import { addEnvelope, lockOpenTransfer } from './envelopes.ts'
-import { auditRecorded, linkEarlierPayout, linkRivalsPayout, type Proposal, rowOf } from './record.ts'
-import { type Books, fieldsOf, findTransferOfHash, type RecordedTransfer } from './rows.ts'
+import { linkEarlierPayout, linkRivalsPayout } from './payout-link.ts'
+import { addEnvelope, auditRecorded, lockOpenTransfer, type Proposal, rowOf } from './record.ts'
+import { findTransferOfHash, type RecordedTransfer } from './rows.ts'
+import { columnsOf, settle } from './settle.ts'
 
 /**
  * Records a transaction that its client has sent by itself and that stands on the ledger as a success. Its bid is zero,
@@ -16,18 +17,14 @@ import { type Books, fieldsOf, findTransferOfHash, type RecordedTransfer } from 
  * transfer with this number.
  * @throws SponsorRefusal when the payout that the client names does not fit
  */
-export async function recordApplied(
-  db: Database,
-  proposal: Proposal,
-  { record, books }: { record: LedgerRecord; books: Books },
-): Promise<RecordedTransfer> {
+export async function recordApplied(db: Database, proposal: Proposal, record: LedgerRecord): Promise<RecordedTransfer> {
   const { inner, intent, terms } = proposal
   const fits = await transact(db, async (tx) => {
     const open = await lockOpenTransfer(tx, intent.from)
     if (await findTransferOfHash(tx, inner.hashHex)) return true
     await terms.confirm?.(tx)
     const isPaid = open && open.sequenceNumber === intent.sequenceNumber && open.recipient === intent.to
-    return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, { record, books }))
+    return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, record))
   })
   // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
   if (!fits) throw sponsorRefused('payout')
@@ -40,18 +37,16 @@ export async function recordApplied(
 async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, record: LedgerRecord): Promise<boolean> {
   const { inner, terms, now } = proposal
   await addEnvelope(tx, open, envelopeOf(proposal, record))
+  await tx.update(transfers).set({ lookedUpLedger: null }).where(eq(transfers.id, open.id))
   const linked = await linkRivalsPayout(tx, open, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
   await auditRecorded(tx, linked ?? open, inner, now)
   return linked !== undefined
 }
 
 /** @throws SponsorRefusal, which rolls everything back, if the payout that the client names does not fit */
-async function settleApplied(
-  tx: Database,
-  proposal: Proposal,
-  { record, books }: { record: LedgerRecord; books: Books },
-): Promise<true> {
+async function settleApplied(tx: Database, proposal: Proposal, record: LedgerRecord): Promise<true> {
   const { inner, intent, terms, now } = proposal
+  const decision = { status: 'succeeded' as const, record, feeCharged: 0n }
   const [written] = await tx
     .insert(transfers)
     .values({
@@ -60,9 +55,9 @@ async function settleApplied(
       organisation: await organisationOfWallet(tx, intent.from),
       recordedLedger: record.ledger,
       bid: 0n,
-      status: 'succeeded',
+      status: decision.status,
       settledAt: now,
-      ...fieldsOf({ record, feeCharged: 0n }),
+      ...columnsOf(decision),
     })
     .returning()
   if (!written) throw new Error('the insert of a transfer returned no row')
@@ -74,7 +69,7 @@ async function settleApplied(
   const linked = await linkEarlierPayout(tx, written, { payoutId: terms.payoutId, createdBefore: closeOf(record) }, now)
   if (!linked) throw sponsorRefused('payout')
   await auditRecorded(tx, linked, inner, now)
-  await books(tx, linked, now)
+  await settle(tx, linked.id, decision, now)
   return true
 }
 

@@ -1,137 +1,139 @@
-import { encodeMuxedAccountToAddress, xdr } from '@stellar/stellar-sdk'
-import { z } from 'zod'
-import { describeFailure, log } from '#lib/observability/log.ts'
+import type { ReadAccount } from '#lib/stellar/account.ts'
+import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import {
   contractErrorOf,
   decodeResult,
   type FoundTransaction,
-  hashTransaction,
   innerResultOf,
   lookUp,
   resultCodeOf,
 } from '#lib/stellar/transaction.ts'
-import type { HashAnswer, LedgerRecord } from './decide.ts'
+import { type Decision, decide, type HashAnswer, type LedgerRecord } from './decide.ts'
+import { askUntilRecent, type Recency } from './recency.ts'
 import type { Envelope, RecordedTransfer } from './rows.ts'
 
-/**
- * One RPC address may stand for several nodes, some of which lag, so a hash is asked for up to this many times in a
- * row.
- */
-export const ASKED_AGAIN = 4
+/** What a lookup needs. */
+export interface LookUpContext {
+  network: Network
+  /** reads accounts, many in one call where many are asked for at once */
+  readAccount: ReadAccount
+  recency: Recency
+}
 
 /** The last max time of a transfer, unix seconds. */
 export const maxTimeOf = (envelopes: readonly Pick<Envelope, 'maxTime'>[]): number =>
   Math.max(...envelopes.map(({ maxTime }) => maxTime))
 
-/** The hashes under which an envelope can stand on the ledger. */
+/** The hashes under which the ledger may file an envelope. */
 export const hashesOf = ({ innerHash, outerHash }: Pick<Envelope, 'innerHash' | 'outerHash'>): string[] =>
   outerHash === null ? [innerHash] : [outerHash, innerHash]
 
 /**
- * Looks a transfer up by every hash of its envelopes: the outer ones, and the inner ones, since a client may have sent its
- * own transaction by itself.
- * @param atLeast a ledger; an answer that is older, or whose history does not reach back far enough, is asked for again
+ * Looks an open transfer up by its hashes. Resolves to the decision, or to the ledger up to which none of its envelopes
+ * was applied; `isOver` if every max time has passed.
  * @throws LedgerError `unavailable`
  */
-export function lookUpHashes(
-  network: Network,
-  { transfer, envelopes }: RecordedTransfer,
-  atLeast?: number,
-): Promise<HashAnswer[]> {
-  const ask = async (hash: string, { innerHash }: Envelope): Promise<HashAnswer> => {
-    for (let asked = 1; ; asked += 1) {
-      const answer = await lookUp(network, hash)
-      const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = answer
-      const range = { latestLedger, closedAt, oldestLedger }
-      if (answer.status !== 'NOT_FOUND') {
-        const { passphrase } = network
-        return { ...range, found: readRecord(answer, { innerHash, sponsor: transfer.sponsor, passphrase }) }
-      }
-      const suffices = atLeast === undefined || (latestLedger >= atLeast && oldestLedger <= transfer.recordedLedger)
-      if (suffices || asked === ASKED_AGAIN) return { ...range, found: undefined }
-    }
-  }
-  return Promise.all(envelopes.flatMap((envelope) => hashesOf(envelope).map((hash) => ask(hash, envelope))))
-}
-
-const PAGE = z.object({
-  transactions: z.array(
-    z.object({
-      status: z.enum(['SUCCESS', 'FAILED']),
-      txHash: z.string(),
-      ledger: z.number().int(),
-      createdAt: z.number().int(),
-      envelopeXdr: z.string(),
-      resultXdr: z.string(),
-      diagnosticEventsXdr: z.array(z.string()).nullish(),
-    }),
-  ),
-  latestLedger: z.number().int(),
-  latestLedgerCloseTimestamp: z.number().int(),
-  cursor: z.string().regex(/^\d*$/),
-})
-
-/** The most transactions that the RPC puts on a page, and the most pages of one walk. */
-const PAGE_LIMIT = 200
-const MOST_PAGES = 50
-
-/** The records that a walk over the ledgers found, and how far it got. */
-interface Walk {
-  /** by transfer; null where the RPC's record cannot be read or contradicts itself */
-  records: Map<string, LedgerRecord | null>
-  /** the last ledger that was read whole */
-  latestLedger: number
-  /** unix seconds */
-  closedAt: number
+export async function lookUpTransfer(
+  context: LookUpContext,
+  recorded: RecordedTransfer,
+): Promise<Decision | { ledger: number; isOver: boolean }> {
+  const answers = await lookUpRivals(context, recorded, await lookUpHashes(context, recorded))
+  const { sequenceNumber, recordedLedger } = recorded.transfer
+  const maxTime = maxTimeOf(recorded.envelopes)
+  const ledger = Math.min(...answers.map(({ latestLedger }) => latestLedger))
+  const isOver = answers.every(({ closedAt }) => closedAt > maxTime)
+  return decide({ sequenceNumber, recordedLedger, maxTime, answers }) ?? { ledger, isOver }
 }
 
 /**
- * Looks many transfers up at once, in the pages of all transactions since `startLedger`, so that the cost of waiting grows
- * with ledgers and not with transfers. Only transactions with a hash that is sought are decoded, so that one that cannot be
- * decoded spoils nothing.
- * @throws LedgerError `unavailable`, also when `startLedger` is not within the history of the RPC, or its pages have no end
+ * Looks an open transfer up by its account and its hashes. The account is read first: where it shows the number as used,
+ * later responses must know the transaction that used it, if it was one of these.
+ * @throws LedgerError `unavailable`
  */
-export async function walkLedgers(network: Network, sought: RecordedTransfer[], startLedger: number): Promise<Walk> {
-  const byHash = new Map(
-    sought.flatMap(({ transfer, envelopes }) =>
-      envelopes.flatMap((envelope) => hashesOf(envelope).map((hash) => [hash, { transfer, envelope }] as const)),
-    ),
-  )
-  const records = new Map<string, LedgerRecord | null>()
-  let params: Record<string, unknown> = { startLedger, pagination: { limit: PAGE_LIMIT } }
-  let last = -1n
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-    const page = await network.call('getTransactions', params, PAGE)
-    for (const transaction of page.transactions) {
-      const found = byHash.get(transaction.txHash)
-      if (!found) continue
-      const { transfer, envelope } = found
-      const expected = { innerHash: envelope.innerHash, sponsor: transfer.sponsor, passphrase: network.passphrase }
-      const record = tryToRead(transaction, expected)
-      const earlier = records.get(transfer.id)
-      // Of several records of one transfer the one that used up the number counts.
-      if (!earlier?.consumed) records.set(transfer.id, record)
-    }
-    if (page.transactions.length < PAGE_LIMIT) {
-      return { records, latestLedger: page.latestLedger, closedAt: page.latestLedgerCloseTimestamp }
-    }
-    // A cursor that does not advance would fetch the same page for ever.
-    if (BigInt(page.cursor || 0) <= last) throw new LedgerError('unavailable', 'the RPC gives the same page again')
-    last = BigInt(page.cursor || 0)
-    params = { pagination: { cursor: page.cursor, limit: PAGE_LIMIT } }
-  }
-  throw new LedgerError('unavailable', 'the pages of the RPC have no end')
+export async function lookUpWithAccount(
+  context: LookUpContext,
+  recorded: RecordedTransfer,
+): Promise<Decision | undefined> {
+  const { account: address, sequenceNumber, recordedLedger } = recorded.transfer
+  const { account, latestLedger } = await context.readAccount(address)
+  const answers = await lookUpHashes(context, recorded, latestLedger)
+  const maxTime = maxTimeOf(recorded.envelopes)
+  const decideBy = (number: bigint | undefined, ledger: number) =>
+    decide({ sequenceNumber, recordedLedger, maxTime, answers, account: { number, latestLedger: ledger } })
+  const decision = decideBy(account?.seqNum, latestLedger)
+  if (decision || !answers.every(({ closedAt }) => closedAt > maxTime)) return decision
+  // Where history is gone, the account must be known as of a ledger after every max time, and ledgers close meanwhile.
+  const later = await context.readAccount(address)
+  return decideBy(later.account?.seqNum, later.latestLedger)
 }
 
-function tryToRead(found: FoundTransaction, expected: Parameters<typeof readRecord>[1]): LedgerRecord | null {
-  try {
-    return readRecord(found, expected)
-  } catch (error) {
-    log('error', 'submission', { hash: expected.innerHash, failure: describeFailure(error) })
-    return null
+/**
+ * Looks a transfer up by every hash of its envelopes: the outer ones, and the inner ones, since a client may have
+ * submitted its own transaction.
+ * @param atLeast a ledger; a response that is older, or whose history doesn't reach back far enough, is asked for again
+ * @throws LedgerError `unavailable`
+ */
+export function lookUpHashes(
+  { network, recency }: Pick<LookUpContext, 'network' | 'recency'>,
+  { transfer, envelopes }: RecordedTransfer,
+  atLeast?: number,
+): Promise<HashAnswer[]> {
+  const { sponsor, recordedLedger } = transfer
+  const ask = async (hash: string, innerHash: string): Promise<HashAnswer> => {
+    const { response } = await askUntilRecent(
+      () => lookUp(network, hash),
+      ({ status, latestLedger, oldestLedger }) =>
+        status !== 'NOT_FOUND' || atLeast === undefined || (latestLedger >= atLeast && oldestLedger <= recordedLedger),
+    )
+    const { latestLedger, latestLedgerCloseTime: closedAt, oldestLedger } = response
+    recency.observe(latestLedger, closedAt)
+    const { passphrase } = network
+    const found = response.status === 'NOT_FOUND' ? undefined : readRecord(response, { innerHash, sponsor, passphrase })
+    return { latestLedger, closedAt, oldestLedger, found }
   }
+  return Promise.all(envelopes.flatMap((envelope) => hashesOf(envelope).map((hash) => ask(hash, envelope.innerHash))))
+}
+
+/**
+ * Where one envelope was applied, a rival may have failed at the sponsor's cost. A lagging node doesn't know that yet,
+ * so it is asked again.
+ */
+async function lookUpRivals(
+  context: LookUpContext,
+  recorded: RecordedTransfer,
+  answers: HashAnswer[],
+): Promise<HashAnswer[]> {
+  const applied = answers.find(({ found }) => found?.consumed)?.found
+  if (!applied || isAlone(recorded, applied)) return answers
+  const isBehind = answers.some(({ latestLedger }) => latestLedger < applied.ledger)
+  return isBehind ? await lookUpHashes(context, recorded, applied.ledger) : answers
+}
+
+/** True if no other envelope can have cost anything: there is only one, and it was applied as the service submitted it. */
+export const isAlone = ({ envelopes: [first, ...rivals] }: RecordedTransfer, { hash }: LedgerRecord): boolean =>
+  first !== undefined && rivals.length === 0 && hashesOf(first)[0] === hash
+
+/**
+ * Looks up a transaction that its client may have submitted. `absent`: it is no success up to ledger `asOf`, on which a
+ * refusal is based. `unsure`: no response was recent enough to tell, and a refusal would call for a second payment.
+ * @param isPresent whether a ledger that closed then (unix seconds) is recent enough
+ * @throws LedgerError `unavailable`
+ */
+export async function lookUpOwnTransaction(
+  network: Network,
+  { innerHash, sponsor }: Omit<Expected, 'passphrase'>,
+  { asOf, isPresent }: { asOf: number; isPresent: (closedAt: number) => boolean },
+): Promise<LedgerRecord | 'absent' | 'unsure'> {
+  const { response, isRecent } = await askUntilRecent(
+    () => lookUp(network, innerHash),
+    ({ status, latestLedger, latestLedgerCloseTime }) =>
+      status !== 'NOT_FOUND' || (latestLedger >= asOf && isPresent(latestLedgerCloseTime)),
+  )
+  if (response.status === 'NOT_FOUND') return isRecent ? 'absent' : 'unsure'
+  const record = readRecord(response, { innerHash, sponsor, passphrase: network.passphrase })
+  return record.succeeded ? record : 'absent'
 }
 
 /** Failures that the network finds before it uses up the sequence number, also while it applies a transaction. */
@@ -159,47 +161,34 @@ export interface Expected {
  * @throws LedgerError `unavailable` when the answer contradicts itself: then it is no answer
  */
 export function readRecord(found: FoundTransaction, { innerHash, sponsor, passphrase }: Expected): LedgerRecord {
-  const envelope = decodeEnvelope(found.envelopeXdr, passphrase)
+  const { hashHex, feeBump } = decode(found.envelopeXdr, passphrase)
   const result = decodeResult(found.resultXdr)
   const inner = innerResultOf(result)
   const succeeded = found.status === 'SUCCESS'
   const resultCode = resultCodeOf(result)
   const consistent =
-    envelope.innerHash === innerHash &&
+    hashHex === innerHash &&
     succeeded === (result.result.type === 'txSuccess' || result.result.type === 'txFeeBumpInnerSuccess') &&
     (inner === undefined || inner.transactionHash.toString() === innerHash)
   if (!consistent) throw contradiction()
-  const { feeSource } = envelope
-  const isOurBump = feeSource !== undefined && feeSource === sponsor
-  const isOwnDeposit = feeSource === undefined && sponsor === null
+  const ownBump = feeBump?.feeSource === sponsor ? feeBump : undefined
+  const isOwnDeposit = feeBump === undefined && sponsor === null
   return {
     succeeded,
     consumed: succeeded || !NOT_CONSUMED.has(resultCode),
     applied: innerHash,
-    hash: isOurBump ? envelope.hash : innerHash,
+    hash: ownBump?.hashHex ?? innerHash,
     ledger: found.ledger,
     closedAt: found.createdAt,
-    feeCharged: isOurBump || isOwnDeposit ? result.feeCharged : 0n,
+    feeCharged: ownBump || isOwnDeposit ? result.feeCharged : 0n,
     resultCode,
     contractError: succeeded ? null : contractErrorOf(found.diagnosticEventsXdr ?? []),
   }
 }
 
-/** `feeSource` of a fee bump only; there, `hash` is the outer one. */
-function decodeEnvelope(encoded: string, passphrase: string): { hash: string; innerHash: string; feeSource?: string } {
-  const { envelopeTypeTx, envelopeTypeTxFeeBump } = xdr.TransactionSignaturePayloadTaggedTransaction
-  const hashOf = (tagged: xdr.TransactionSignaturePayloadTaggedTransaction) =>
-    hashTransaction(tagged, passphrase).toString('hex')
+function decode(encoded: string, passphrase: string): DecodedEnvelope {
   try {
-    const envelope = xdr.TransactionEnvelope.fromXdr(encoded, 'base64')
-    if (envelope.type === 'envelopeTypeTxV0') throw new Error('an envelope that this service never sends')
-    if (envelope.type === 'envelopeTypeTx') {
-      const hash = hashOf(envelopeTypeTx(envelope.v1.tx))
-      return { hash, innerHash: hash }
-    }
-    const { tx } = envelope.feeBump
-    const innerHash = hashOf(envelopeTypeTx(tx.innerTx.v1.tx))
-    return { hash: hashOf(envelopeTypeTxFeeBump(tx)), innerHash, feeSource: encodeMuxedAccountToAddress(tx.feeSource) }
+    return decodeEnvelope(encoded, passphrase)
   } catch (cause) {
     throw contradiction(cause)
   }

@@ -1,6 +1,7 @@
 import { Address, type xdr } from '@stellar/stellar-sdk'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { baseAccount, type InnerTransaction, outerFee } from './fee-bump.ts'
+import { baseAccount, type SignedTransaction } from '#lib/stellar/envelope.ts'
+import { outerFee } from './fee-bump.ts'
 
 /** The rules of the sponsor. Fees are stroops. */
 export interface SponsorRules {
@@ -50,7 +51,7 @@ const INCLUSION_FEE = 100n
  * Pure: no signature, no ledger, no clock. Cheapest checks first.
  * @throws SponsorRefusal
  */
-export function readIntent(inner: InnerTransaction, rules: SponsorRules): Intent {
+export function readIntent(inner: SignedTransaction, rules: SponsorRules): Intent {
   const { tx } = inner.envelope
   if (tx.sourceAccount.type !== 'keyTypeEd25519') throw sponsorRefused('muxed-source')
   if (tx.memo.type !== 'memoNone') throw sponsorRefused('memo')

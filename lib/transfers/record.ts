@@ -1,14 +1,15 @@
-import { and, desc, eq, isNotNull } from 'drizzle-orm'
-import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { and, eq } from 'drizzle-orm'
+import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { claimPayout, organisationOfWallet, type PayoutClaim } from '#lib/directory/payouts/claims.ts'
-import { type PayoutOutcome, SETTLEMENT, settlePayout } from '#lib/directory/payouts/settlement.ts'
+import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
-import { type Recording, recordEnvelope } from './envelopes.ts'
-import type { FeeBump, InnerTransaction } from './fee-bump.ts'
+import type { SignedTransaction } from '#lib/stellar/envelope.ts'
+import type { FeeBump } from './fee-bump.ts'
+import { linkPayout, linkRivalsPayout } from './payout-link.ts'
 import type { Intent } from './policy.ts'
-import { type QuotaLimits, quotaDay, release, reserve } from './quota.ts'
+import { type QuotaLimits, quotaDay, reserve } from './quota.ts'
+import { ENVELOPE_STATE, type Envelope, findEnvelopes, findTransferOfHash, type RecordedTransfer } from './rows.ts'
 
 /** The difference between recording a client's transfer and recording a relay's. */
 export interface RecordingTerms {
@@ -22,7 +23,7 @@ export interface RecordingTerms {
 
 /** A transfer that is to be recorded. */
 export interface Proposal {
-  inner: InnerTransaction
+  inner: SignedTransaction
   intent: Intent
   terms: RecordingTerms
   now: Date
@@ -79,7 +80,7 @@ export const rowOf = (intent: Intent, now: Date) => ({
   createdAt: now,
 })
 
-const envelopeOf = ({ hashHex: innerHash }: InnerTransaction, { maxTime }: Intent, bump: FeeBump) => ({
+const envelopeOf = ({ hashHex: innerHash }: SignedTransaction, { maxTime }: Intent, bump: FeeBump) => ({
   innerHash,
   outerHash: bump.hash,
   signed: bump.envelope,
@@ -91,7 +92,7 @@ const envelopeOf = ({ hashHex: innerHash }: InnerTransaction, { maxTime }: Inten
 export async function auditRecorded(
   tx: Database,
   transfer: Transfer,
-  inner: InnerTransaction,
+  inner: SignedTransaction,
   now: Date,
 ): Promise<void> {
   await recordAudit(tx, now, {
@@ -103,90 +104,146 @@ export async function auditRecorded(
   })
 }
 
-/** Limits the payouts that a transfer may claim: to the one that the client names, or to those made before a moment. */
-type Named = Pick<PayoutClaim, 'payoutId' | 'createdBefore'>
+/** Envelopes that may compete for one transfer: each is one more to look up. */
+const MOST_ENVELOPES = 3
 
-/** Claims the payout of a transfer that begins, if one fits. Undefined if the client names one that does not. */
-async function linkPayout(tx: Database, transfer: Transfer, named: Named, now: Date): Promise<Transfer | undefined> {
-  const { id, organisation, recipient } = transfer
-  const payout =
-    organisation === null
-      ? undefined
-      : await claimPayout({ db: tx, now }, { transfer: id, organisation, recipient, ...named })
-  if (payout === undefined) return named.payoutId === undefined ? transfer : undefined
-  await tx.update(transfers).set({ payout }).where(eq(transfers.id, id))
-  return { ...transfer, payout }
+/** The first to commit has the account's one open transfer, and the others join it, unless it is decided meanwhile. */
+const ATTEMPTS = 5
+
+/** The columns that a transfer begins with. */
+type NewTransfer = Pick<
+  Transfer,
+  'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'
+> &
+  Partial<Pick<Transfer, 'sponsor' | 'quotaAccount' | 'organisation'>>
+
+/** The transaction that is signed for a transfer. */
+interface NewEnvelope {
+  /** 64 hex digits */
+  innerHash: string
+  outerHash: string | null
+  /** base64 XDR; null if there is nothing to send */
+  signed: string | null
+  /** stroops */
+  bid: bigint
+  /** unix seconds */
+  maxTime: number
 }
 
 /**
- * Links the payout that a rival of an open transfer names. A transfer that has a payout keeps it, and no other fits.
+ * The result of recording an envelope. `begun`: it has a transfer of its own. `joined`: it competes for the open transfer of
+ * its number, which now reserves `extra` stroops more. `known`: it was recorded before. `refused`: nothing was written.
  */
-export async function linkRivalsPayout(
+export type Recording =
+  | ({ kind: 'begun' | 'joined'; extra: bigint } & RecordedTransfer)
+  | ({ kind: 'known' } & RecordedTransfer)
+  | { kind: 'refused'; reason: 'another-open' | 'other-recipient' | 'too-many-envelopes'; until: number }
+
+/**
+ * Writes an envelope down before it is sent, inside the caller's SQL transaction. An account has at most one open transfer:
+ * an envelope of the same number to the same recipient joins it, under the lock of its row, which the decision takes, too.
+ */
+export async function recordEnvelope(tx: Database, transfer: NewTransfer, envelope: NewEnvelope): Promise<Recording> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const [begun] = await tx
+      .insert(transfers)
+      // No ledger up to the recorded one can include it.
+      .values({ ...transfer, bid: envelope.bid, lookedUpLedger: transfer.recordedLedger })
+      .onConflictDoNothing()
+      .returning()
+    if (begun) return await begin(tx, begun, envelope)
+    const open = await lockOpenTransfer(tx, transfer.account)
+    if (open) return await join(tx, open, transfer, envelope)
+  }
+  throw new Error('the open transfers of an account change faster than they can be locked')
+}
+
+/** The account's open transfer, locked against its decision. */
+export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
+  const [open] = await tx
+    .select()
+    .from(transfers)
+    .where(and(eq(transfers.account, account), eq(transfers.status, 'open')))
+    .for('no key update')
+  return open
+}
+
+async function begin(tx: Database, transfer: Transfer, envelope: NewEnvelope): Promise<Recording> {
+  const added = await addEnvelope(tx, transfer, envelope)
+  if (added) return { kind: 'begun', extra: envelope.bid, transfer, envelopes: [added] }
+  // The same envelope was recorded before, and its transfer decided.
+  await tx.delete(transfers).where(eq(transfers.id, transfer.id))
+  return await joinKnown(tx, envelope)
+}
+
+async function join(
   tx: Database,
   open: Transfer,
-  named: Named,
-  now: Date,
-): Promise<Transfer | undefined> {
-  const { payoutId } = named
-  if (payoutId === undefined || payoutId === open.payout) return open
-  return open.payout === null ? await linkPayout(tx, open, named, now) : undefined
+  { sequenceNumber, recipient, sponsor = null }: NewTransfer,
+  envelope: NewEnvelope,
+): Promise<Recording> {
+  // The envelope may be recorded already, for this transfer or for an earlier one: a second request can be verified
+  // before the first is answered.
+  const known = await findTransferOfHash(tx, envelope.innerHash)
+  if (known) return { kind: 'known', ...known }
+  const rivals = await findEnvelopes(tx, [open.id])
+  const refused = (reason: (Recording & { kind: 'refused' })['reason']): Recording => ({
+    kind: 'refused',
+    reason,
+    until: Math.max(...rivals.map(({ maxTime }) => maxTime)),
+  })
+  // The books of a transfer are one sponsor's: after a change of its key the next transfer has the new one.
+  if (open.sequenceNumber !== sequenceNumber || open.sponsor !== sponsor) return refused('another-open')
+  if (open.recipient !== recipient) return refused('other-recipient')
+  if (rivals.length >= MOST_ENVELOPES) return refused('too-many-envelopes')
+  if (!(await addEnvelope(tx, open, envelope))) return await joinKnown(tx, envelope)
+  const extra = envelope.bid > open.bid ? envelope.bid - open.bid : 0n
+  const raised = { bid: open.bid + extra, lookedUpLedger: null }
+  await tx.update(transfers).set(raised).where(eq(transfers.id, open.id))
+  return { kind: 'joined', extra, transfer: { ...open, ...raised }, envelopes: await findEnvelopes(tx, [open.id]) }
 }
 
-/**
- * Links a transfer that its client has sent by itself: to the payout that the client names, else to that of an earlier
- * transfer with its sequence number, else to any that fits.
- */
-export async function linkEarlierPayout(
+/** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
+export async function addEnvelope(
   tx: Database,
   transfer: Transfer,
-  named: Named,
-  now: Date,
-): Promise<Transfer | undefined> {
-  if (named.payoutId !== undefined) return await linkPayout(tx, transfer, named, now)
-  const { account, sequenceNumber } = transfer
-  const earlier = await tx
-    .select({ payout: transfers.payout })
-    .from(transfers)
-    .where(
-      and(eq(transfers.account, account), eq(transfers.sequenceNumber, sequenceNumber), isNotNull(transfers.payout)),
-    )
-    .orderBy(desc(transfers.createdAt), desc(transfers.sequence))
-  for (const { payout } of earlier) {
-    const linked = payout && (await linkPayout(tx, transfer, { ...named, payoutId: payout }, now))
-    if (linked) return linked
-  }
-  return await linkPayout(tx, transfer, named, now)
+  envelope: NewEnvelope,
+): Promise<Envelope | undefined> {
+  const [added] = await tx
+    .insert(envelopes)
+    .values({ ...envelope, transfer: transfer.id })
+    .onConflictDoNothing()
+    .returning(ENVELOPE_STATE)
+  return added
+}
+
+async function joinKnown(tx: Database, { innerHash }: NewEnvelope): Promise<Recording> {
+  const known = await findTransferOfHash(tx, innerHash)
+  if (!known) throw new Error('the outer hash is taken by another envelope')
+  return { kind: 'known', ...known }
 }
 
 /**
- * Gives the payout of a settled transfer its outcome, and turns what the transfer reserved into what it cost. Runs in
- * the SQL transaction that settles the transfer.
+ * Replaces the signatures of an envelope that the network refused by newer ones, under the lock of its transfer. The outer
+ * hash changes with them, so a look-up that began before cannot decide the transfer. Nothing changes if the transfer has
+ * ended, or another request was first.
  */
-export async function bookTransfer(tx: Database, settled: Transfer, now: Date): Promise<void> {
-  const { id, applied, account, quotaAccount, quotaDay, sponsor, bid, payout, status, organisation } = settled
-  await recordAudit(tx, now, {
-    organisation: organisation ?? undefined,
-    actor: SETTLEMENT,
-    action: 'transfer.settled',
-    subject: applied ?? id,
-    detail: { transfer: id, status },
+export async function renewEnvelope(
+  db: Database,
+  { innerHash, outerHash, transfer }: Envelope,
+  renewed: Pick<NewEnvelope, 'outerHash' | 'signed'>,
+): Promise<void> {
+  await transact(db, async (tx) => {
+    if (outerHash === null) return
+    const [open] = await tx
+      .update(transfers)
+      .set({ lookedUpLedger: null })
+      .where(and(eq(transfers.id, transfer), eq(transfers.status, 'open')))
+      .returning({ id: transfers.id })
+    if (!open) return
+    await tx
+      .update(envelopes)
+      .set({ ...renewed, resultCode: null, sentLedger: null, refusedLedger: null })
+      .where(and(eq(envelopes.innerHash, innerHash), eq(envelopes.outerHash, outerHash)))
   })
-  if (payout) await settlePayout({ db: tx, now }, { payout, transfer: id, outcome: outcomeOf(settled) })
-  if (sponsor === null) return
-  // If the end is unknown, the ledger may have charged the whole bid.
-  const charged = status === 'unknown' ? bid : (settled.feeCharged ?? 0n)
-  await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid }, charged)
-}
-
-function outcomeOf({ status, hash, resultCode, contractError }: Transfer): PayoutOutcome {
-  if (status === 'succeeded' && hash) return { status: 'paid', txHash: hash }
-  if (status === 'expired') return { status: 'failed', error: 'the transfer expired before it reached the ledger' }
-  if (status === 'unknown') {
-    return {
-      status: 'pending',
-      error: 'the history of the ledger no longer shows whether the transfer was paid: ask the payee, then cancel it',
-    }
-  }
-  const contract = contractError === null ? '' : `, contract error ${contractError}`
-  return { status: 'failed', error: `the transfer failed on the ledger: ${resultCode}${contract}` }
 }

@@ -1,21 +1,43 @@
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { findOpenTransfersOf } from './rows.ts'
-import type { Submission } from './submission.ts'
+import { findOpenTransfers, findOpenTransfersOf } from './rows.ts'
+import type { Tracker } from './track.ts'
+
+/** How long a reader waits for the ends of transfers (ms). */
+const REFRESH_MS = 500
 
 /**
- * A read of the payouts of organisations tracks their open transfers, so that they are settled even where no process
- * lasts. It takes a short time at most, and never fails: a result that comes later is seen by the next read.
+ * Tracks the open transfers of organisations whose payouts are read, so that they are settled even where no process
+ * lasts. It takes a short time at most and never fails: a result that comes later is seen by the next read.
  */
 export async function refreshTransfers(
   db: Database,
-  submission: Submission,
+  tracker: Tracker,
   organisations: readonly string[],
 ): Promise<void> {
   if (organisations.length === 0) return
   try {
-    await submission.refresh(await findOpenTransfersOf(db, organisations))
+    await tracker.refresh(await findOpenTransfersOf(db, organisations), REFRESH_MS)
   } catch (error) {
     log('error', 'refresh', { failure: describeFailure(error) })
   }
+}
+
+/** A transfer that no process has looked up for so many ledgers belongs to none: its process ended, or lost the database. */
+const FORGOTTEN_LEDGERS = 3
+
+/**
+ * Tracks the open transfers that no process looks up. A process that knows no ledger yet takes them all: its rounds still
+ * look up only those that no other process has looked up in the same ledger. Resolves to how many there were.
+ */
+export async function adoptTransfers(db: Database, tracker: Tracker): Promise<number> {
+  const latest = tracker.latestLedger()
+  const forgotten = (await findOpenTransfers(db)).filter(
+    ({ lookedUpLedger: ledger }) => ledger === null || ledger > latest || ledger < latest - FORGOTTEN_LEDGERS,
+  )
+  await tracker.refresh(
+    forgotten.map(({ id }) => id),
+    REFRESH_MS,
+  )
+  return forgotten.length
 }

@@ -5,7 +5,7 @@ import { type Database, transactFor } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
-import type { InnerTransaction } from './fee-bump.ts'
+import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 
 /**
  * Logs a refusal and counts it by account, hour and reason. The first of each hour also goes into the audit log. It
@@ -13,7 +13,7 @@ import type { InnerTransaction } from './fee-bump.ts'
  */
 export async function noteRefusal(
   db: Database,
-  inner: InnerTransaction,
+  inner: SignedTransaction,
   reason: RefusalReason,
   now: Date,
 ): Promise<void> {

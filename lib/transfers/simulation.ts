@@ -1,9 +1,9 @@
 import { xdr } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import type { SignedTransaction } from '#lib/stellar/envelope.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
-import type { InnerTransaction } from './fee-bump.ts'
 
 const SIMULATION = z.object({
   latestLedger: z.number().int(),
@@ -25,9 +25,9 @@ export interface Simulation {
 /**
  * Runs `inner` on the network's present state with its authorization enforced, so that what would fail is refused
  * unpaid: a failed transaction costs the sponsor as much as a good one.
- * @throws SponsorRefusal `would-fail` with the host's error; LedgerError `unavailable`
+ * @throws SponsorRefusal `would-fail` with the host's error; Refusal `unavailable`
  */
-export async function simulate(network: Network, inner: InnerTransaction): Promise<Simulation> {
+export async function simulate(network: Network, inner: SignedTransaction): Promise<Simulation> {
   const envelope = xdr.TransactionEnvelope.envelopeTypeTx(inner.envelope)
   const transaction = Buffer.from(envelope.toXdr()).toString('base64')
   const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)

@@ -2,10 +2,11 @@ import type { Keypair, xdr } from '@stellar/stellar-sdk'
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { AccountReading, ReadAccount } from '#lib/stellar/account.ts'
-import { isLagging, type Network } from '#lib/stellar/network.ts'
+import type { Network } from '#lib/stellar/network.ts'
 import type { SponsorRules } from './policy.ts'
 import type { QuotaLimits } from './quota.ts'
-import type { Submission } from './submission.ts'
+import { isLagging } from './recency.ts'
+import type { Tracker } from './track.ts'
 
 /** The fee sponsor of a process: its key, its rules, and what it works with. */
 export interface Sponsor {
@@ -13,7 +14,7 @@ export interface Sponsor {
   rules: SponsorRules
   limits: QuotaLimits
   network: Network
-  submission: Submission
+  tracker: Tracker
   /** the addresses that the service controls: those of its keys, and the channels of every relay */
   controlledAddresses: (db: Database) => Promise<ReadonlySet<string>>
   /** stroops that the sponsor may spend, as of at least the given ledger */
@@ -24,15 +25,15 @@ export interface Sponsor {
 }
 
 export function openSponsor(
-  given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'submission' | 'now'>,
+  given: Pick<Sponsor, 'keypair' | 'rules' | 'limits' | 'network' | 'tracker' | 'now'>,
 ): Sponsor {
-  const { submission, now } = given
+  const { tracker, now } = given
   const address = given.keypair.publicKey()
   return {
     ...given,
     controlledAddresses: openControlledAddresses(given.rules.controlled, now),
-    readFloat: openFloat(submission.readAccount, address),
-    readBalance: () => readAvailableBalance(submission.readAccount, address),
+    readFloat: openFloat(tracker.readAccount, address),
+    readBalance: () => readAvailableBalance(tracker.readAccount, address),
   }
 }
 

@@ -1,186 +1,224 @@
-import { z } from 'zod'
-import type { Session } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
-import { decodeInner, type InnerTransaction } from './fee-bump.ts'
-import type { RecordingTerms } from './record.ts'
-import { findTransferOfHash } from './rows.ts'
+import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
+import { type RefusalReason, SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { decodeEnvelope, type SignedTransaction } from '#lib/stellar/envelope.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { recordApplied } from './applied.ts'
+import { wrapInFeeBump } from './fee-bump.ts'
+import { lookUpOwnTransaction } from './look-up.ts'
+import { checkPayer } from './payer.ts'
+import { checkTimeBounds, readIntent } from './policy.ts'
+import { DOUBT_MS, isLagging, SILENT_SECONDS } from './recency.ts'
+import { type Proposal, type RecordingTerms, recordTransfer } from './record.ts'
+import { noteRefusal } from './refusals.ts'
+import { renewSignatures } from './renew.ts'
+import { findOpenTransfer, findTransferOfHash, lastLedgerOf, type RecordedTransfer } from './rows.ts'
+import { checkResourceFee, checkResources, simulate } from './simulation.ts'
 import type { Sponsor } from './sponsor.ts'
-import { renewSignatures, type Sponsored, verifyAndRecord } from './sponsorship.ts'
-import type { Submission } from './submission.ts'
-import type { Outcome } from './tracked.ts'
+import type { Tracker } from './track.ts'
+import type { Outcome } from './waiters.ts'
 
-/** `hash` (64 hex digits) stands on the ledger as a success. */
+/** What submitting a transfer needs. */
+export interface TransferContext {
+  db: Database
+  tracker: Tracker
+  /** undefined if the service has no sponsor key: transfers that are recorded already are still answered */
+  sponsor: Sponsor | undefined
+  /** how long a request waits for the ledger, in milliseconds */
+  waitMs: number
+}
+
+/** The network's own limit on an envelope, in bytes. */
+const ENVELOPE_LIMIT = 132_096
+
+/**
+ * Decodes the transaction that a client signed: base64 XDR of a v1 envelope. Needs neither database nor ledger.
+ * @throws Refusal `signed-xdr-invalid`
+ */
+export function decodeInner(signedXDR: string, passphrase: string): SignedTransaction {
+  if (signedXDR.length > Math.ceil(ENVELOPE_LIMIT / 3) * 4) throw malformed()
+  try {
+    const { form, ...inner } = decodeEnvelope(signedXDR, passphrase)
+    if (form === 'v1') return inner
+  } catch (cause) {
+    throw malformed(cause)
+  }
+  throw malformed()
+}
+
+const malformed = (cause?: unknown) =>
+  new Refusal('signed-xdr-invalid', 'malformed transaction XDR', cause === undefined ? {} : { cause })
+
+/** `hash` (64 hex digits) was applied as a success. */
 export interface TransferResult {
   hash: string
   status: 'SUCCESS'
 }
 
-/** The parts of the service that sponsor a transfer. */
-export interface SponsorContext {
-  db: Database
-  submission: Submission
-  /** undefined if the service has no sponsor key: transfers that are recorded already are still answered */
-  sponsor: Sponsor | undefined
-  /** how long a request waits for the ledger, in milliseconds */
-  patience: number
-}
-
 /**
- * The account whose transfers may be sponsored: only a wallet session has one. No body needs to be read to tell.
- * @throws Refusal `wallet-required`
- */
-export function requirePayer(session: Session): string {
-  if (session.kind === 'ledger') return session.sub
-  throw new Refusal('wallet-required', 'transfers need a wallet session')
-}
-
-/** The body of POST /transfer. */
-export const transferRequest = z.object(
-  {
-    signedXDR: z
-      .string('signedXDR required')
-      .min(1, 'signedXDR required')
-      .meta({ description: 'the signed inner transaction, base64 XDR' }),
-    payoutId: z.string('payoutId must be a string').optional().meta({
-      description: 'the payout that the transfer pays; without it, the service finds one that fits',
-      'x-extension': true,
-    }),
-  },
-  'signedXDR required',
-)
-export type TransferRequest = z.output<typeof transferRequest>
-
-/**
- * Pays the network fee of `signedXDR`, the confidential transfer that `payer` has built and signed, and waits for it.
- *
- * The same signed transaction is the same request, however often and wherever it arrives: it is recorded, and paid
- * for, once, and every caller gets what the ledger says.
- * @throws Refusal `signed-xdr-invalid`, `source-mismatch`, `refused`; `transfer-open`, `transfer-refused`,
- *   `transfer-replaced`, `transfer-failed`, `transfer-expired`, `transfer-unknown` when the answer is not a success
+ * Pays the network fee of the confidential transfer that a client has signed, and waits for it.
+ * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`; `transfer-open`, `transfer-refused`,
+ *   `transfer-replaced`, `transfer-failed`, `transfer-expired`, `transfer-unknown` if it doesn't succeed
  */
 export async function sponsorTransfer(
-  context: SponsorContext,
-  { payer, signedXDR, payoutId }: TransferRequest & { payer: string },
+  context: TransferContext,
+  inner: SignedTransaction,
+  terms: Pick<RecordingTerms, 'payoutId'> = {},
 ): Promise<TransferResult> {
-  const inner = decodeOwn(context.submission.network.passphrase, { payer, signedXDR })
-  return presentOutcome(inner.hashHex, await submit(context, inner, payoutId === undefined ? {} : { payoutId }))
-}
-
-/**
- * The transaction that `payer` has signed. It needs neither database nor ledger.
- * @throws Refusal `signed-xdr-invalid`, `source-mismatch`
- */
-export function decodeOwn(
-  passphrase: string,
-  { payer, signedXDR }: { payer: string; signedXDR: string },
-): InnerTransaction {
-  const inner = decodeInner(signedXDR, passphrase)
-  if (inner.source !== payer) {
-    throw new Refusal('source-mismatch', 'transaction source is not your session account')
-  }
-  return inner
-}
-
-/** A transfer of a relay's channel account, which pays an item of a user's batch job. */
-export interface ChannelTransfer {
-  /** the payer, G-address */
-  channel: string
-  /** the account whose quota the transfer counts against */
-  quotaAccount: string
-  /** the transfer that the channel has signed, base64 XDR */
-  signedXDR: string
-  /** Runs in the SQL transaction that records the transfer, and throws if it is no longer the one to pay the item. */
-  confirm(tx: Database): Promise<void>
-}
-
-/**
- * How a channel's transfer stands. `open`: submit the same transfer again, at any time. `refused`: the network refuses
- * it now, with a code; it may still apply until it expires, so submit it again. The others are final, and `hash` is
- * what stands on the ledger. With `unknown` nothing can be learned any more; its `hash` is the one under which it was
- * sent.
- */
-type ChannelOutcome =
-  | { status: 'open' }
-  | { status: 'refused'; resultCode: string }
-  | { status: 'succeeded'; hash: string }
-  | { status: 'failed'; hash: string; resultCode: string; contractError: number | null }
-  | { status: 'expired' }
-  | { status: 'unknown'; hash: string }
-
-/**
- * The relay's only way to the sponsor: submits the transfer that a channel has signed, waits at most `patience`
- * milliseconds for its end, and resolves to how it stands. The policy is that of a client's transfer, except that the
- * channel may pay, although the service controls it. To go on waiting, or after a restart, call it again with the very
- * same `signedXDR`: the transfer is recorded and paid for once. Nothing is recorded if `confirm` throws.
- * @throws SponsorRefusal when the sponsor does not pay; `unavailable` when ledger or database cannot be
- *   reached; and the errors of `confirm`
- */
-export async function sponsorChannel(
-  context: SponsorContext,
-  { channel, signedXDR, quotaAccount, confirm }: ChannelTransfer,
-): Promise<ChannelOutcome> {
-  const inner = decodeInner(signedXDR, context.submission.network.passphrase)
-  if (inner.source !== channel) throw new Refusal('source-mismatch', 'transaction source is not the channel')
-  const { outcome, hash: sent } = await submit(context, inner, { quotaAccount, confirm }, channel)
-  if (outcome.kind === 'open') return { status: 'open' }
-  if (outcome.kind === 'refused') return { status: 'refused', resultCode: outcome.resultCode }
-  const { status, hash, applied, resultCode, contractError } = outcome.transfer
-  // Another transaction has used the sequence number: this transfer will never apply.
-  if (status === 'succeeded' && applied !== inner.hashHex) return { status: 'expired' }
-  if (status === 'succeeded' && hash !== null) return { status, hash }
-  if (status === 'failed' && hash !== null) return { status, hash, resultCode: resultCode ?? '', contractError }
-  return status === 'expired' ? { status } : { status: 'unknown', hash: sent }
-}
-
-/** The outcome, and the hash under which it was sent: that of the fee bump, or the inner one where there is none. */
-interface Submitted {
-  outcome: Outcome
-  hash: string
-}
-
-async function submit(
-  context: SponsorContext,
-  inner: InnerTransaction,
-  terms: RecordingTerms,
-  channel?: string,
-): Promise<Submitted> {
-  const { submission, patience } = context
-  const { recorded, isNew } = await findOrRecord(context, inner, terms, channel)
-  const { hashHex: innerHash } = inner
-  const outcome = await submission.submit(recorded, { innerHash, isNew, patience })
-  return { outcome, hash: recorded.envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash }
-}
-
-async function findOrRecord(
-  { db, sponsor }: SponsorContext,
-  inner: InnerTransaction,
-  terms: RecordingTerms,
-  channel?: string,
-): Promise<Sponsored> {
-  const known = await findTransferOfHash(db, inner.hashHex)
-  if (known) return { recorded: sponsor ? await renewSignatures(db, sponsor, inner, known) : known, isNew: false }
-  if (!sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
-  return await verifyAndRecord(db, sponsor, inner, { terms, channel })
-}
-
-function presentOutcome(innerHash: string, { outcome, hash: sent }: Submitted): TransferResult {
+  const { outcome, hash: sent } = await submit(context, inner, { terms })
   if (outcome.kind === 'open') throw failed('transfer-open', { hash: sent })
   if (outcome.kind === 'refused') throw failed('transfer-refused', { hash: sent, reason: outcome.resultCode })
   const { status, hash, applied } = outcome.transfer
   if (status === 'expired') throw failed('transfer-expired', { hash: sent })
   if (status === 'unknown' || hash === null) throw failed('transfer-unknown', { hash: sent })
-  if (status === 'succeeded' && applied === innerHash) return { hash, status: 'SUCCESS' }
+  if (status === 'succeeded' && applied === inner.hashHex) return { hash, status: 'SUCCESS' }
   throw failed(status === 'succeeded' ? 'transfer-replaced' : 'transfer-failed', { hash })
 }
 
-type FailureCode =
-  | 'transfer-open'
-  | 'transfer-refused'
-  | 'transfer-replaced'
-  | 'transfer-failed'
-  | 'transfer-expired'
-  | 'transfer-unknown'
-
-const failed = (code: FailureCode, details: { hash: string; reason?: string }) =>
+const failed = (code: RefusalCode, details: { hash: string; reason?: string }) =>
   new Refusal(code, 'transfer failed', { details })
+
+/** How a transfer ended for its caller, and the hash under which the caller's own transaction was submitted. */
+export interface Submitted {
+  outcome: Outcome
+  hash: string
+}
+
+/**
+ * Sponsors a signed transaction and waits for its end. The same transaction is the same request, however often and
+ * wherever it arrives: it is recorded and paid for once, and every caller gets what the ledger says.
+ * @param channel the one controlled address that may pay: the relay's channel
+ * @throws SponsorRefusal; Refusal `unavailable`, `sponsor-not-configured`
+ */
+export async function submit(
+  context: TransferContext,
+  inner: SignedTransaction,
+  { terms, channel }: { terms: RecordingTerms; channel?: string },
+): Promise<Submitted> {
+  const { db, tracker, sponsor, waitMs } = context
+  const innerHash = inner.hashHex
+  const existing = await findTransferOfHash(db, innerHash)
+  if (!existing && !sponsor) throw new Refusal('sponsor-not-configured', 'no fee sponsor is configured')
+  const { recorded, isNew } = existing
+    ? { recorded: sponsor ? await renewSignatures(db, sponsor, inner, existing) : existing, isNew: false }
+    : await verifyAndRecord(db, sponsor as Sponsor, inner, { terms, channel })
+  const outcome = await tracker.submit(recorded, { innerHash, isNew, waitMs })
+  return { outcome, hash: recorded.envelopes.find((one) => one.innerHash === innerHash)?.outerHash ?? innerHash }
+}
+
+/** The transfer of a request. `isNew`: this very request has recorded the envelope. */
+interface Sponsored {
+  recorded: RecordedTransfer
+  isNew: boolean
+}
+
+/** How long a request waits for a lookup of the account's older transfer (ms). */
+const OLDER_MS = 5_000
+
+/** Checks everything that must hold before the sponsor pays, then records the transfer, which binds the sponsor. */
+async function verifyAndRecord(
+  db: Database,
+  sponsor: Sponsor,
+  inner: SignedTransaction,
+  { terms, channel }: { terms: RecordingTerms; channel: string | undefined },
+): Promise<Sponsored> {
+  try {
+    const controlled = new Set(await sponsor.controlledAddresses(db))
+    if (channel !== undefined) controlled.delete(channel)
+    const intent = readIntent(inner, { ...sponsor.rules, controlled })
+    // An account has at most one open transfer, so the older one is decided first, if that is possible.
+    const { from, to, sequenceNumber } = intent
+    const open = await findOpenTransfer(db, from)
+    if (open && (open.sequenceNumber !== sequenceNumber || open.recipient !== to)) {
+      await sponsor.tracker.lookUp([open.id], OLDER_MS)
+    }
+    return await agree(db, sponsor, { inner, intent, terms, now: sponsor.now() })
+  } catch (error) {
+    if (error instanceof SponsorRefusal) await noteRefusal(db, inner, error.reason, sponsor.now())
+    throw error
+  }
+}
+
+/** Verifies against the ledger until a response is recent enough to refuse or to agree on. */
+async function agree(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored> {
+  const deadline = performance.now() + DOUBT_MS
+  for (;;) {
+    const attempt = await verifyOnce(db, sponsor, proposal)
+    if ('recorded' in attempt) return attempt
+    if (performance.now() >= deadline) {
+      throw new LedgerError('unavailable', 'the ledger has fallen behind', { cause: attempt.cause })
+    }
+    await new Promise((resolve) => setTimeout(resolve, sponsor.network.pollMs))
+  }
+}
+
+/** Resolves to a `cause` if the network's response is too old to rely on. */
+async function verifyOnce(db: Database, sponsor: Sponsor, proposal: Proposal): Promise<Sponsored | { cause: unknown }> {
+  const { network, tracker, keypair, now } = sponsor
+  const { inner, intent } = proposal
+  const isBehind = async (ledger: number) => isLagging(ledger, await lastLedgerOf(db, inner.source))
+  let recordedLedger: number
+  let latestLedger: number
+  try {
+    checkTimeBounds(intent, Math.floor(now().getTime() / 1000))
+    const reading = await tracker.readAccount(inner.source)
+    checkPayer(inner, reading)
+    const needed = await simulate(network, inner)
+    checkResources(intent.resources, needed.resources)
+    checkResourceFee(
+      { fee: intent.resourceFee, resources: intent.resources },
+      { fee: needed.minResourceFee, resources: needed.resources },
+    )
+    latestLedger = needed.latestLedger
+    recordedLedger = Math.min(reading.latestLedger, latestLedger)
+  } catch (error) {
+    if (!(error instanceof SponsorRefusal) || !isOfTheMoment(error.reason)) throw error
+    // The same transaction, posted twice at once, looks stale to the slower request once the faster one was applied.
+    const meanwhile = await findTransferOfHash(db, inner.hashHex)
+    if (meanwhile) return { recorded: meanwhile, isNew: false }
+    // A refusal by the clock rests on no ledger: then it must be absent from the latest one.
+    const asOf = error.asOf ?? (await tracker.readAccount(inner.source)).latestLedger
+    const own = await lookUpOwnTransaction(
+      network,
+      { innerHash: inner.hashHex, sponsor: keypair.publicKey() },
+      { asOf, isPresent: (closedAt) => closedAt >= now().getTime() / 1000 - SILENT_SECONDS },
+    )
+    if (own === 'unsure' || (own === 'absent' && (await isBehind(asOf)))) return { cause: error }
+    if (own === 'absent') throw error
+    return { recorded: await recordApplied(db, proposal, own), isNew: false }
+  }
+  if (await isBehind(recordedLedger)) return { cause: undefined }
+  const { kind, ...recorded } = await recordTransfer(db, proposal, {
+    bump: wrapInFeeBump(inner, keypair, network.passphrase),
+    sponsor: keypair.publicKey(),
+    recordedLedger,
+    limits: sponsor.limits,
+    available: await sponsor.readFloat(latestLedger),
+  })
+  return { recorded, isNew: kind !== 'known' }
+}
+
+/**
+ * The refusals by time, account and simulation: a moment later they may no longer hold. Each may merely mean that the
+ * transaction was applied already, so it is looked up before a refusal is passed on.
+ */
+const OF_THE_MOMENT: ReadonlySet<RefusalReason> = new Set([
+  'not-yet-valid',
+  'no-expiry',
+  'expires-too-soon',
+  'expires-too-late',
+  'bad-signature',
+  'too-little-weight',
+  'extra-signature',
+  'no-account',
+  'sequence',
+  'excess-instructions',
+  'excess-bytes',
+  'excess-footprint',
+  'too-few-resources',
+  'low-resource-fee',
+  'excess-resource-fee',
+  'would-fail',
+])
+
+export const isOfTheMoment = (reason: RefusalReason): boolean => OF_THE_MOMENT.has(reason)

@@ -1,6 +1,6 @@
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import { findEnvelopes } from '#lib/transfers/rows.ts'
-import { isOfTheMoment } from '#lib/transfers/verification.ts'
+import { isOfTheMoment } from '#lib/transfers/submit.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { findDiscrepancies } from '../transfers/quota-ledger.ts'
 import { type Happened, type Pair, statusOf } from './history.ts'
@@ -40,7 +40,7 @@ export async function findUntruths(pair: Pair, { told, signed, ends }: Happened,
   /** for each payout, the payments on the ledger by every transfer that was recorded for it */
   const payments = new Map<string, string[]>()
   for (const transfer of transfers) {
-    const envelopes = await findEnvelopes(db, transfer.id)
+    const envelopes = await findEnvelopes(db, [transfer.id])
     const applied = envelopes.filter(({ innerHash }) => isApplied(innerHash)).map(({ innerHash }) => innerHash)
     if (transfer.payout !== null) {
       payments.set(transfer.payout, [...(payments.get(transfer.payout) ?? []), ...applied])

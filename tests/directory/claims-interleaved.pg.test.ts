@@ -174,7 +174,7 @@ test.each([1, 2, 3])(
     expect(await findContradictions(db)).toEqual([])
     expect(await findDiscrepancies(db)).toEqual([])
     for (const { id } of await findOpenTransfers(db)) {
-      const [envelope] = await findEnvelopes(db, id)
+      const [envelope] = await findEnvelopes(db, [id])
       await settleNamed(db, envelope?.innerHash ?? '', null, NOW)
     }
     expect(await findContradictions(db)).toEqual([])

@@ -3,10 +3,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { identityRow, insertRows } from '#lib/cli/seed/rows.ts'
+import { transact } from '#lib/db/connection.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
-import { settlePayout } from '#lib/directory/payouts/settlement.ts'
 import type { LedgerRecord } from '#lib/transfers/decide.ts'
 import { findEnvelopes, type Transfer } from '#lib/transfers/rows.ts'
+import { settle as settleTransfer } from '#lib/transfers/settle.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { pair } from '../support/inner-transaction.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -54,7 +55,7 @@ async function addWallet({ organisation }: Employer, name: string): Promise<stri
 }
 
 async function settle({ id }: Transfer, how: LedgerRecord | null, now = NOW): Promise<Transfer> {
-  const [envelope] = await findEnvelopes(service.db, id)
+  const [envelope] = await findEnvelopes(service.db, [id])
   const innerHash = envelope?.innerHash ?? ''
   const record = how && { ...how, hash: `${how.hash.slice(0, 32)}${innerHash.slice(0, 32)}` }
   return await settleNamed(service.db, innerHash, record, now)
@@ -294,7 +295,7 @@ describe('what becomes of a payout', () => {
   test('whose transfer ends as unknown: it stays pending with a reason, and no other transfer claims it', async () => {
     const { ada, payee, now } = await setUp()
     const { id } = await record(ada, payee)
-    const [envelope] = await findEnvelopes(service.db, id)
+    const [envelope] = await findEnvelopes(service.db, [id])
     await settleNamed(service.db, envelope?.innerHash ?? '', { status: 'unknown' }, NOW)
     expect(await now()).toMatchObject({
       status: 'started',
@@ -308,8 +309,11 @@ describe('what becomes of a payout', () => {
     const earlier = await record(ada, payee)
     await settle(earlier, FAILURE)
     const { payout } = await record(ada, payee)
-    const outcome = { status: 'failed', error: 'again' } as const
-    await settlePayout({ db: service.db, now: NOW }, { payout: payout ?? '', transfer: earlier.id, outcome })
+    expect(payout).toBe(earlier.payout)
+    // Without a sponsor, no quota is released a second time.
+    await service.db.update(transfers).set({ sponsor: null }).where(eq(transfers.id, earlier.id))
+    const again = { status: 'failed', record: FAILURE, feeCharged: 0n } as const
+    await transact(service.db, (tx) => settleTransfer(tx, earlier.id, again, NOW))
     expect(await now()).toMatchObject({ status: 'started', failedCount: 0, payouts: [{ status: 'pending' }] })
   })
 

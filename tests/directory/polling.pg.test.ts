@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { enrol } from '#lib/cli/participants.ts'
 import type { BatchProgress } from '#lib/directory/batches/status.ts'
 import type { Payout } from '#lib/directory/payouts/payouts.ts'
-import { openSubmission } from '#lib/transfers/submission.ts'
+import { openTracker } from '#lib/transfers/track.ts'
 import { type Employer, openEmployer } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { countFeeBumps, notFound } from '../support/transfers.ts'
@@ -25,7 +25,7 @@ afterEach(async () => {
 async function leaveBehind() {
   const prepared = await preparePayment(service, address)
   service.ledger.proxy.rule(({ method }) => (method === 'getTransaction' ? { rewrite: notFound } : 'pass'))
-  await service.running.submission.stop()
+  await service.running.tracker.stop()
   const posted = service.post(prepared.wallet, { signedXDR: prepared.signedXdr })
   await expect.poll(async () => (await service.findTransfer(prepared.hash))?.status).toBe('open')
   await expect.poll(() => countFeeBumps(service, prepared.hash)).toBe(1)
@@ -36,8 +36,8 @@ async function leaveBehind() {
 
 /** Gives the service a new submission, which tracks nothing, as in a process that has just started. */
 function renew() {
-  const { network, database, now, submission } = service.running
-  Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))
+  const { network, database, now, tracker } = service.running
+  Object.assign(tracker, openTracker({ network, database, now }))
 }
 
 const polls: [string, (employer: Employer, batch: { id: string }) => Promise<unknown>][] = [

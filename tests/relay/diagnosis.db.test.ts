@@ -28,7 +28,7 @@ function relayOf(addresses: readonly string[]): Relay {
   const network = { ...openNetwork({ name, passphrase, rpcUrl, pollMs: 50 }), server: rpc.server }
   const part: Partial<Relay> = {
     network,
-    sponsor: { submission: { readAccount: openAccounts(network) } } as Sponsor,
+    sponsor: { tracker: { readAccount: openAccounts(network) } } as Sponsor,
     token: TOKEN,
     database: fixture.database.store.database,
     channels: addresses.map((address) => ({ address }) as Channel),

@@ -8,7 +8,7 @@ import { confirmItem, storeSigned, take } from '#lib/relay/item.ts'
 import { findItem, type HeldItem, type Item, type ItemId } from '#lib/relay/item-row.ts'
 import { type ItemQueue, openQueue } from '#lib/relay/queue.ts'
 import type { Channel, Relay } from '#lib/relay/relay.ts'
-import { recordEnvelope } from '#lib/transfers/envelopes.ts'
+import { recordEnvelope } from '#lib/transfers/record.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 

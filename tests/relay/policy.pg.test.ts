@@ -3,19 +3,20 @@ import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { readiness } from '#lib/server/readiness.ts'
+import { type ChannelTransfer, sponsorChannel } from '#lib/transfers/channel.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
-import { type ChannelTransfer, type SponsorContext, sponsorChannel, sponsorTransfer } from '#lib/transfers/submit.ts'
+import { decodeInner, sponsorTransfer, type TransferContext } from '#lib/transfers/submit.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { openRelayService, type RelayService } from './relay-service.ts'
 
 let fixture: RelayService
-let context: SponsorContext
+let context: TransferContext
 beforeAll(async () => {
   fixture = await openRelayService({ channels: 2 })
-  const { sponsor, submission } = fixture.running
-  context = { db: fixture.db, sponsor, submission, patience: 20_000 }
+  const { sponsor, tracker } = fixture.running
+  context = { db: fixture.db, sponsor, tracker, waitMs: 20_000 }
 })
 afterAll(() => fixture?.close())
 
@@ -43,7 +44,7 @@ const ask = (channel: number, signedXDR: string, more: Partial<ChannelTransfer> 
 
 test('a channel’s transfer is refused on POST /transfer: only the relay may have it paid', async () => {
   const { signedXdr, hash } = await transferOf(0)
-  const asked = sponsorTransfer(context, { payer: addressOf(0), signedXDR: signedXdr })
+  const asked = sponsorTransfer(context, decodeInner(signedXdr, fixture.ledger.network.passphrase))
   await expect(asked).rejects.toMatchObject({ code: 'own-address' })
   expect(await rowOf(hash)).toBeUndefined()
 })

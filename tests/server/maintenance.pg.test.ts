@@ -88,12 +88,12 @@ test('chores do not overlap, and maintenance ends with the one under way: none s
   const done: string[] = []
   // Every chore opens the database first.
   const database = vi.fn(() => running.database())
-  const refresh: Service['submission']['refresh'] = async (open) => {
+  const refresh: Service['tracker']['refresh'] = async (ids, waitMs) => {
     await gate.promise
-    await running.submission.refresh(open)
+    await running.tracker.refresh(ids, waitMs)
     done.push('transfers')
   }
-  const end = startMaintenance({ ...running, database, submission: { ...running.submission, refresh } }, 1000)
+  const end = startMaintenance({ ...running, database, tracker: { ...running.tracker, refresh } }, 1000)
   vi.advanceTimersByTime(10_000)
   const ended = end().then(() => done.push('maintenance'))
   vi.advanceTimersByTime(10_000)

@@ -62,6 +62,6 @@ test.each(faults)('%s is unavailable, and never taken for an account that does n
   await expect(openAccounts(network())(alice)).rejects.toMatchObject({ code: 'unavailable' })
   await expect(readAccount(network().server, alice)).rejects.toMatchObject({ code: 'unavailable' })
   const token = StrKey.encodeContract(new Uint8Array(32))
-  const sponsor = { submission: { readAccount: openAccounts(network()) } }
+  const sponsor = { tracker: { readAccount: openAccounts(network()) } }
   await expect(diagnose({ network: network(), token, sponsor }, alice)).rejects.toMatchObject({ code: 'unavailable' })
 })

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
-import { send } from '#lib/stellar/transaction.ts'
+import { isContested, send } from '#lib/stellar/transaction.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer } from '../support/inner-transaction.ts'
 import { bareResult, feeBumpResult } from '../transfers/ledger-answers.ts'
@@ -39,7 +39,7 @@ test('the envelope goes out as it is', async () => {
 test.each(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER'])('%s leaves the outcome unknown', async (status) => {
   for (const errorResultXdr of [undefined, bareResult('txBadSeq')]) {
     proxy.rule(() => answer(status, errorResultXdr))
-    expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
+    expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7, latestLedgerCloseTime: 1 })
   }
 })
 
@@ -52,20 +52,26 @@ test.each([
   ['txFailed', feeBumpResult('11'.repeat(32), 'trapped'), false],
 ])('ERROR with %s: contested is %3$s', async (resultCode, errorResultXdr, contested) => {
   proxy.rule(() => answer('ERROR', errorResultXdr))
-  expect(await send(network, envelope)).toEqual({ kind: 'error', latestLedger: 7, resultCode, contested })
+  expect(await send(network, envelope)).toEqual({
+    kind: 'error',
+    latestLedger: 7,
+    latestLedgerCloseTime: 1,
+    resultCode,
+  })
+  expect(isContested(resultCode)).toBe(contested)
 })
 
 test.each(['txTooEarly', 'txInsufficientFee'] as const)(
   'ERROR with %s may pass, and leaves the outcome unknown',
   async (code) => {
     proxy.rule(() => answer('ERROR', bareResult(code)))
-    expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
+    expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7, latestLedgerCloseTime: 1 })
   },
 )
 
 test('ERROR without a code leaves the outcome unknown', async () => {
   proxy.rule(() => answer('ERROR'))
-  expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7 })
+  expect(await send(network, envelope)).toEqual({ kind: 'unknown', latestLedger: 7, latestLedgerCloseTime: 1 })
 })
 
 const silence: [string, Fault][] = [

@@ -141,7 +141,7 @@ function answer(
   return { result: { latestLedger, entries } }
 }
 
-function presentAccount(address: string, entry: xdr.AccountEntry): KnownEntry {
+export function presentAccount(address: string, entry: xdr.AccountEntry): KnownEntry {
   const accountId = Keypair.fromPublicKey(address).xdrAccountId()
   return {
     key: xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId })).toXdr('base64'),

@@ -130,7 +130,7 @@ export async function openTestService<Kind extends keyof Ledgers = 'none'>(
     },
     findTransfer: async (innerHash) => {
       const found = await findTransferOfHash(db, innerHash)
-      const envelope = found?.envelopes.find((one) => one.innerHash === innerHash)
+      const envelope = await db.query.envelopes.findFirst({ where: (table, { eq }) => eq(table.innerHash, innerHash) })
       return found && envelope && { ...found.transfer, envelope }
     },
     withVariables: async (changed, work) => {

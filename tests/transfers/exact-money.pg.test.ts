@@ -4,8 +4,8 @@ import { enrol, sendAndWait } from '#lib/cli/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { startService } from '#lib/server/start.ts'
 import { findEnvelopes } from '#lib/transfers/rows.ts'
-import { openSubmission } from '#lib/transfers/submission.ts'
-import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
+import { openTracker } from '#lib/transfers/track.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { findContradictions } from '../directory/bookkeeping.ts'
 import { buildPayment, findBatch, preparePayment } from '../directory/payment.ts'
@@ -197,7 +197,7 @@ describe('a client cannot use up what others need', () => {
     expect(calls).toBeLessThanOrEqual((latestLedger - (row?.recordedLedger ?? latestLedger) + 2) * 12)
     service.ledger.proxy.rule(null)
     if (!row) throw new Error('nothing was recorded')
-    expect(await findEnvelopes(service.db, row.id)).toHaveLength(3)
+    expect(await findEnvelopes(service.db, [row.id])).toHaveLength(3)
     const stored = async () => (await service.db.query.transfers.findMany()).find(({ id }) => id === row.id)
     await expect.poll(async () => (await stored())?.status).toBe('succeeded')
     await Promise.all(asked)
@@ -383,11 +383,11 @@ describe('an end is found when the RPC or the key has changed', () => {
   })
 
   test('a service without SPONSOR_SEED settles open transfers, and answers requests for them', async () => {
-    const { employer, hash, signedXdr } = await prepareTransfer(service, address)
-    await service.running.submission.stop()
-    const { submission: stopped, sponsor } = service.running
-    const given = { payer: employer.address, signedXDR: signedXdr }
-    const asked = sponsorTransfer({ db: service.db, submission: stopped, sponsor, patience: 1 }, given)
+    const { hash, signedXdr } = await prepareTransfer(service, address)
+    await service.running.tracker.stop()
+    const { tracker, sponsor } = service.running
+    const inner = decodeInner(signedXdr, tracker.network.passphrase)
+    const asked = sponsorTransfer({ db: service.db, tracker, sponsor, waitMs: 1 }, inner)
     await expect(asked).rejects.toMatchObject({ code: 'transfer-open' })
     await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
     const keyless = await startService(
@@ -396,11 +396,10 @@ describe('an end is found when the RPC or the key has changed', () => {
     )
     try {
       await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('succeeded')
-      const { submission } = keyless
-      const context = { db: service.db, submission, sponsor: keyless.sponsor, patience: 1_000 }
-      expect(await sponsorTransfer(context, given)).toMatchObject({ status: 'SUCCESS' })
+      const context = { db: service.db, tracker: keyless.tracker, sponsor: keyless.sponsor, waitMs: 1_000 }
+      expect(await sponsorTransfer(context, inner)).toMatchObject({ status: 'SUCCESS' })
       const another = await prepareTransfer(service, address)
-      const refused = sponsorTransfer(context, { payer: another.employer.address, signedXDR: another.signedXdr })
+      const refused = sponsorTransfer(context, decodeInner(another.signedXdr, tracker.network.passphrase))
       await expect(refused).rejects.toMatchObject({ code: 'sponsor-not-configured' })
     } finally {
       await keyless.close()
@@ -418,10 +417,10 @@ async function prepare({ batches = 1 }: { batches?: number } = {}) {
 const build = (wallet: SignedInPayer, amount?: bigint) => buildPayment(service, wallet, address, amount)
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-/** Gives the service a new submission, after the old one was stopped. */
+/** Gives the service a new tracker, after the old one was stopped. */
 function renew(): void {
-  const { network, database, now, submission } = service.running
-  Object.assign(submission, openSubmission({ network, database, now, books: submission.books }))
+  const { network, database, now, tracker } = service.running
+  Object.assign(tracker, openTracker({ network, database, now }))
 }
 
 /** The same transfer with other fields, signed anew. */

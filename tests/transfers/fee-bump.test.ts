@@ -1,6 +1,7 @@
 import { type FeeBumpTransaction, Keypair, Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
-import { decodeInner, wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
+import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
+import { decodeInner } from '#lib/transfers/submit.ts'
 import { PASSPHRASE, pair, payer, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 
 /** Inner fee and resource fee: odd ones, equal ones, the least and the largest. */

@@ -6,8 +6,8 @@ import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { type RunningService, startService } from '#lib/server/start.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { refreshTransfers } from '#lib/transfers/refresh.ts'
-import { openSubmission } from '#lib/transfers/submission.ts'
-import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
+import { openTracker } from '#lib/transfers/track.ts'
 import { type Instance, type Pair, type Party, runHistory } from '../chaos/history.ts'
 import { openLedgerPages } from '../chaos/ledger-pages.ts'
 import { findUntruths } from '../chaos/truth.ts'
@@ -66,7 +66,7 @@ afterAll(async () => {
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
 function instanceOf(running: RunningService): Instance {
-  const { submission, sponsor, network, now, settings } = running
+  const { tracker, sponsor, network, now, settings } = running
   let thawed = Promise.resolve()
   const database = async () => {
     await thawed
@@ -74,17 +74,18 @@ function instanceOf(running: RunningService): Instance {
   }
   // The process forgets what it remembers; requests that wait for it go on waiting.
   const kill = async () => {
-    const { books, stop } = submission
-    void stop()
-    Object.assign(submission, openSubmission({ network, database, now, books }))
+    void tracker.stop()
+    Object.assign(tracker, openTracker({ network, database, now }))
     return true
   }
   void kill()
   return {
-    post: async ({ address }, request) => {
-      const context = { db: service.db, submission, sponsor, patience: settings.transferWait }
+    post: async ({ address }, { signedXDR, ...terms }) => {
+      const context = { db: service.db, tracker, sponsor, waitMs: settings.transferWait }
       try {
-        return { status: 200, body: { ...(await sponsorTransfer(context, { payer: address, ...request })) } }
+        const inner = decodeInner(signedXDR, network.passphrase)
+        if (inner.source !== address) throw new Error('another payer')
+        return { status: 200, body: { ...(await sponsorTransfer(context, inner, terms)) } }
       } catch (error) {
         if (error instanceof LedgerError) return { status: 503, body: { code: error.code } }
         if (!(error instanceof Refusal)) throw error
@@ -94,7 +95,7 @@ function instanceOf(running: RunningService): Instance {
     poll: async ({ address }) => {
       const rows = await service.db.query.identities.findMany()
       const organisation = rows.find(({ sub }) => sub === address)?.organisation
-      if (organisation) await refreshTransfers(service.db, submission, [organisation])
+      if (organisation) await refreshTransfers(service.db, tracker, [organisation])
     },
     kill,
     // The instance has asked the ledger, and later goes on with old answers.

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Envelope, Transfer } from '#drizzle/schema/transfers.ts'
+import type { Transfer } from '#drizzle/schema/transfers.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
-import { decodeInner, wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
-import { lookUpHashes, walkLedgers } from '#lib/transfers/look-up.ts'
-import type { RecordedTransfer } from '#lib/transfers/rows.ts'
+import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
+import { walkLedgers } from '#lib/transfers/ledger-pages.ts'
+import { lookUpHashes } from '#lib/transfers/look-up.ts'
+import { openRecency } from '#lib/transfers/recency.ts'
+import type { Envelope, RecordedTransfer } from '#lib/transfers/rows.ts'
+import { decodeInner } from '#lib/transfers/submit.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { PASSPHRASE, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 import { feeBumpResult, plainResult } from './ledger-answers.ts'
@@ -74,7 +77,7 @@ describe('lookUpHashes', () => {
 
   test('one answer for each hash, with the history that it rests on', async () => {
     const asked = script({ outer: [missing({ latestLedger: 108 })], inner: [missing({ oldestLedger: 7 })] })
-    expect(await lookUpHashes(network, recorded)).toEqual([
+    expect(await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)).toEqual([
       { found: undefined, latestLedger: 108, closedAt: maxTime - 60, oldestLedger: 1 },
       { found: undefined, latestLedger: 110, closedAt: maxTime - 60, oldestLedger: 7 },
     ])
@@ -83,7 +86,7 @@ describe('lookUpHashes', () => {
 
   test('our fee bump stands under both hashes, at our cost', async () => {
     script({ outer: [ours], inner: [ours] })
-    const answers = await lookUpHashes(network, recorded)
+    const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded)
     expect(answers.map((answer) => answer.found)).toMatchObject([
       { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
       { hash: outerHash, applied: innerHash, feeCharged: 87_654n },
@@ -92,21 +95,27 @@ describe('lookUpHashes', () => {
 
   test('a ledger closes between the two questions: the inner hash tells that it is our own', async () => {
     script({ outer: [missing()], inner: [ours] })
-    expect((await lookUpHashes(network, recorded))[1]?.found).toMatchObject({ hash: outerHash, feeCharged: 87_654n })
+    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.found).toMatchObject({
+      hash: outerHash,
+      feeCharged: 87_654n,
+    })
   })
 
   test('the client’s own inner transaction is found by its hash, and costs the sponsor nothing', async () => {
     script({ outer: [missing()], inner: [found(signedXDR, plainResult('success'))] })
-    expect((await lookUpHashes(network, recorded))[1]?.found).toMatchObject({ hash: innerHash, feeCharged: 0n })
+    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))[1]?.found).toMatchObject({
+      hash: innerHash,
+      feeCharged: 0n,
+    })
   })
 
   test('a contradiction on either hash, or silence on one, is unavailable', async () => {
     script({ outer: [found(bumped, feeBumpResult(innerHash, 'trapped'))], inner: [missing()] })
-    await expectUnavailable(() => lookUpHashes(network, recorded))
+    await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
     script({ outer: [missing()], inner: [found(signedTransfer({ tx: { seqNum: 9n } }), plainResult('success'))] })
-    await expectUnavailable(() => lookUpHashes(network, recorded))
+    await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
     script({ outer: [missing()], inner: [] })
-    await expectUnavailable(() => lookUpHashes(network, recorded))
+    await expectUnavailable(() => lookUpHashes({ network, recency: openRecency(() => 0) }, recorded))
   })
 
   test('an answer of a node that lags is asked for again, of that hash alone', async () => {
@@ -114,14 +123,16 @@ describe('lookUpHashes', () => {
       outer: [missing({ latestLedger: 109 }), missing({ latestLedger: 109 }), missing()],
       inner: [missing()],
     })
-    const answers = await lookUpHashes(network, recorded, 110)
+    const answers = await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, 110)
     expect(answers.map(({ latestLedger }) => latestLedger)).toEqual([110, 110])
     expect(asked.toSorted()).toEqual(['inner', 'outer', 'outer', 'outer'])
   })
 
   test('an answer with too little history is asked for again, too, but not for ever', async () => {
     const asked = script({ outer: [missing()], inner: [missing({ oldestLedger: 101 })] })
-    expect((await lookUpHashes(network, recorded, 110))[1]).toMatchObject({ oldestLedger: 101 })
+    expect((await lookUpHashes({ network, recency: openRecency(() => 0) }, recorded, 110))[1]).toMatchObject({
+      oldestLedger: 101,
+    })
     expect(asked).toHaveLength(5)
   })
 })
@@ -179,11 +190,11 @@ describe('walkLedgers', () => {
       { pagination: { cursor: '200', limit: 200 } },
       { pagination: { cursor: '400', limit: 200 } },
     ])
-    expect(walk.records.get(first.id)).toMatchObject({ succeeded: true, hash: first.outerHash, ledger: 104 })
-    expect(walk.records.get(second.id)).toMatchObject({ succeeded: false, hash: second.outerHash })
-    expect(walk.records.get(third.id)).toMatchObject({ hash: third.innerHash, feeCharged: 0n })
-    expect(walk.records.has(fourth.id)).toBe(false)
-    expect(walk).toMatchObject({ latestLedger: 110, closedAt: maxTime - 30 })
+    expect(walk.records.get(first.recorded)).toMatchObject({ succeeded: true, hash: first.outerHash, ledger: 104 })
+    expect(walk.records.get(second.recorded)).toMatchObject({ succeeded: false, hash: second.outerHash })
+    expect(walk.records.get(third.recorded)).toMatchObject({ hash: third.innerHash, feeCharged: 0n })
+    expect(walk.absent).toEqual([fourth.recorded])
+    expect(walk.latestLedger).toBe(110)
   })
 
   test('a page that is exactly full is not taken for the last', async () => {
@@ -193,7 +204,7 @@ describe('walkLedgers', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('a record of a known envelope that cannot be read, or contradicts itself, is logged and comes as null', async () => {
+  test('a record of a known envelope that cannot be read, or contradicts itself, is logged and in neither list', async () => {
     serve([
       ours(first.outerHash, first.bumped, 'garbage!'),
       ours(second.outerHash, second.bumped, feeBumpResult(second.innerHash, 'trapped')),
@@ -201,20 +212,19 @@ describe('walkLedgers', () => {
       ours(fourth.outerHash, fourth.bumped, feeBumpResult(fourth.innerHash, 'success')),
     ])
     const error = vi.spyOn(console, 'error').mockImplementation(() => undefined)
-    const { records } = await walkLedgers(network, sought, 101)
+    const { records, absent } = await walkLedgers(network, sought, 101)
     expect(error).toHaveBeenCalledTimes(3)
     error.mockRestore()
-    const read = transfers.map((transfer) => records.get(transfer.id))
-    expect(read.slice(0, 3)).toEqual([null, null, null])
-    expect(read[3]).toMatchObject({ succeeded: true })
+    expect([...records]).toMatchObject([[fourth.recorded, { succeeded: true }]])
+    expect(absent).toEqual([])
   })
 
   test('answers no record when there are no transactions', async () => {
     serve([])
     expect(await walkLedgers(network, sought, 101)).toEqual({
       records: new Map(),
+      absent: sought,
       latestLedger: 110,
-      closedAt: maxTime - 30,
     })
   })
 

@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import type { Database } from '#lib/db/connection.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 import type { Decision, LedgerRecord } from '#lib/transfers/decide.ts'
-import { decodeInner } from '#lib/transfers/fee-bump.ts'
 import { readIntent } from '#lib/transfers/policy.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
-import { bookTransfer, recordTransfer } from '#lib/transfers/record.ts'
-import { type Books, findTransferOfHash, setOf, settleTransfer, type Transfer } from '#lib/transfers/rows.ts'
+import { recordTransfer } from '#lib/transfers/record.ts'
+import { findTransferOfHash, setOf, type Transfer } from '#lib/transfers/rows.ts'
+import { settleDecided } from '#lib/transfers/settle.ts'
+import { decodeInner } from '#lib/transfers/submit.ts'
 import { PASSPHRASE, rules, signedTransfer } from '../support/inner-transaction.ts'
 
 export const BID = 181_120n
@@ -83,8 +84,6 @@ export function decisionOf(record: LedgerRecord | null): Decision {
   return { status: record.succeeded ? 'succeeded' : 'failed', record, feeCharged: record.feeCharged }
 }
 
-const books: Books = bookTransfer
-
 /** Settles the transfer of an inner hash, as the engine does. */
 export async function settleNamed(
   db: Database,
@@ -96,7 +95,7 @@ export async function settleNamed(
   if (!found) throw new Error('there is no such transfer')
   const { transfer, envelopes } = found
   const made = decision && 'status' in decision ? decision : decisionOf(decision && { ...decision, applied: innerHash })
-  const settled = await settleTransfer(db, transfer.id, { decision: made, lookedUp: setOf(envelopes), now, books })
+  const settled = await settleDecided(db, transfer.id, { decision: made, lookedUp: setOf(envelopes), now })
   return settled ?? (await settleNamed(db, innerHash, decision, now))
 }
 

@@ -1,8 +1,8 @@
 import { Keypair, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
-import { openSubmission } from '#lib/transfers/submission.ts'
-import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
+import { openTracker } from '#lib/transfers/track.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Fault } from '../support/fault-proxy.ts'
 import { openTestService, type SignedInPayer, type TestService } from '../support/test-service.ts'
@@ -41,29 +41,29 @@ test('a refused transaction is sent once per ledger, however often its client po
   expect(await countFeeBumps(service, hash)).toBe(1)
 })
 
-test('many who ask at once what has become of a transfer share one poll', async () => {
+test('requests that ask at once for the same transfer share one lookup', async () => {
   const { hash, post } = await prepareTransfer(service, payee)
   service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: sendAnswer('PENDING') }))
   const waiting = post()
   await expect.poll(async () => (await service.findTransfer(hash))?.envelope.firstSentAt).toBeInstanceOf(Date)
   const row = await service.findTransfer(hash)
-  const { network, database, now, submission } = service.running
-  const other = openSubmission({ network, database, now, books: submission.books })
+  const { network, database, now } = service.running
+  const other = openTracker({ network, database, now })
   let lookUps = 0
   const goOn = Promise.withResolvers<void>()
   service.ledger.proxy.rule(async ({ method, params }): Promise<Fault> => {
-    if (method === 'getTransaction' && params.hash === hash) lookUps += 1
+    if (method === 'getTransaction' && [hash, row?.envelope.outerHash].includes(String(params.hash))) lookUps += 1
     await goOn.promise
     return 'pass'
   })
   if (!row) throw new Error('no row')
-  const polls = Array.from({ length: 20 }, () => other.poll(row, 60_000))
+  const polls = Array.from({ length: 20 }, () => other.lookUp([row.id], 60_000))
   await expect.poll(() => lookUps).toBeGreaterThan(0)
   goOn.resolve()
   await Promise.all(polls)
   await other.stop()
-  // One poll, beside those that two engines make on their own.
-  expect(lookUps).toBeLessThan(10)
+  // One lookup of both hashes, and those that two trackers make on their own: 20 lookups would be 40 calls.
+  expect(lookUps).toBeLessThan(20)
   service.ledger.proxy.rule(null)
   expect(await waiting).toMatchObject({ status: 200 })
 })
@@ -166,9 +166,9 @@ describe('other signatures', () => {
     // A poll that has read the account before would still confirm the refusal; the next one begins after its end.
     await expect.poll(() => denied).toBeGreaterThan(0)
     const { db, running } = service
-    const { submission, sponsor, network } = running
-    const given = { payer: employer.address, signedXDR: renewed }
-    const asked = sponsorTransfer({ db, submission, sponsor, patience: 4 * network.pollMs }, given)
+    const { tracker, sponsor, network } = running
+    const inner = decodeInner(renewed, network.passphrase)
+    const asked = sponsorTransfer({ db, tracker, sponsor, waitMs: 4 * network.pollMs }, inner)
     await expect(asked).rejects.toMatchObject({ code: 'transfer-open' })
     expect(await service.findTransfer(hash)).toMatchObject({ status: 'open', envelope: { outerHash } })
     isReadable = true

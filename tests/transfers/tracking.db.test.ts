@@ -1,19 +1,18 @@
-import type { xdr } from '@stellar/stellar-sdk'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Network, openNetwork } from '#lib/stellar/network.ts'
-import { renewEnvelope } from '#lib/transfers/envelopes.ts'
-import { decodeInner, wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
-import { readRecord } from '#lib/transfers/look-up.ts'
+import { wrapInFeeBump } from '#lib/transfers/fee-bump.ts'
 import { readIntent } from '#lib/transfers/policy.ts'
-import { bookTransfer, recordTransfer } from '#lib/transfers/record.ts'
-import { type Books, findTransferOfHash, type RecordedTransfer, type Transfer } from '#lib/transfers/rows.ts'
-import { openSubmission } from '#lib/transfers/submission.ts'
-import { newTracked, renew } from '#lib/transfers/tracked.ts'
-import { openTracking, type TrackingTools } from '#lib/transfers/tracking.ts'
+import { recordTransfer, renewEnvelope } from '#lib/transfers/record.ts'
+import { findTransferOfHash, noteLookedUp, type RecordedTransfer, type Transfer } from '#lib/transfers/rows.ts'
+import { decodeInner } from '#lib/transfers/submit.ts'
+import { openTracker, type Tracker } from '#lib/transfers/track.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
-import { NOW, PASSPHRASE, rules, signedTransfer, sponsor } from '../support/inner-transaction.ts'
+import { accountEntry, presentAccount } from '../support/fake-rpc.ts'
+import { type Fault, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { NOW, PASSPHRASE, payer, rules, signedTransfer, sponsor } from '../support/inner-transaction.ts'
 import { sendAnswer } from '../support/transfers.ts'
 import { bareResult, feeBumpResult } from './ledger-answers.ts'
 import { limits, PLENTY, recordNamed, transferNamed } from './quota-cases.ts'
@@ -37,7 +36,44 @@ afterAll(async () => {
 
 const RECORDED = 100
 const APPLIED = 105
+/** the sequence number of the transfers */
+const SEQUENCE = 4_294_967_297n
 const now = new Date(NOW * 1000)
+
+/** The ledger that the RPC shows. A test changes it, and may add faults. */
+function openLedger(latest = RECORDED) {
+  const ledger = {
+    latest,
+    /** the last number that the payer has used */
+    sequence: SEQUENCE - 1n,
+    /** what getTransaction returns, by hash */
+    found: new Map<string, Record<string, unknown>>(),
+    /** what sendTransaction returns */
+    sent: sendAnswer('PENDING') as Record<string, unknown>,
+    fault: (_: string, __: Record<string, unknown>): Fault | undefined | Promise<Fault | undefined> => undefined,
+    range: () => ({ latestLedger: ledger.latest, latestLedgerCloseTime: NOW + ledger.latest, oldestLedger: 1 }),
+  }
+  proxy.calls.clear()
+  proxy.rule(async ({ method, params }): Promise<Fault> => {
+    const fault = await ledger.fault(method, params)
+    if (fault) return fault
+    if (method === 'sendTransaction') return { answer: ledger.sent }
+    if (method === 'getLedgerEntries') {
+      const account = accountEntry(payer.publicKey(), { sequence: ledger.sequence })
+      return { answer: { latestLedger: ledger.latest, entries: [presentAccount(payer.publicKey(), account)] } }
+    }
+    if (method !== 'getTransaction') return { status: 500 }
+    const found = ledger.found.get(String(params.hash))
+    return { answer: { ...ledger.range(), ...(found ?? { status: 'NOT_FOUND' }) } }
+  })
+  return ledger
+}
+
+function open(given: { network?: Network; now?: () => Date } = {}): Tracker {
+  const tracker = openTracker({ network, database: async () => db, now: () => new Date(), ...given })
+  onTestFinished(tracker.stop)
+  return tracker
+}
 
 /** Records an envelope as the sponsor does. All have one sequence number; each fee makes another envelope. */
 async function record(fee: number) {
@@ -46,14 +82,14 @@ async function record(fee: number) {
   const bump = wrapInFeeBump(inner, sponsor, PASSPHRASE)
   const given = { bump, sponsor: sponsor.publicKey(), recordedLedger: RECORDED, limits, available: PLENTY }
   await recordTransfer(db, { inner, intent, terms: {}, now }, given)
-  const standing = (outcome: 'success' | 'bad-seq', ledger: number, feeCharged: bigint) => ({
+  const applied = (outcome: 'success' | 'bad-seq', ledger: number, feeCharged: bigint) => ({
     status: outcome === 'success' ? ('SUCCESS' as const) : ('FAILED' as const),
     ledger,
     createdAt: NOW + ledger,
     envelopeXdr: bump.envelope,
     resultXdr: feeBumpResult(inner.hashHex, outcome, feeCharged),
   })
-  return { innerHash: inner.hashHex, outerHash: bump.hash, standing }
+  return { innerHash: inner.hashHex, outerHash: bump.hash, applied, sequence: intent.sequenceNumber }
 }
 
 async function find(innerHash: string): Promise<RecordedTransfer> {
@@ -62,40 +98,29 @@ async function find(innerHash: string): Promise<RecordedTransfer> {
   return recorded
 }
 
-const open = (readAccount: TrackingTools['readAccount']) =>
-  openTracking({
-    network,
-    readAccount,
-    database: async () => db,
-    now: () => now,
-    books: bookTransfer,
-    drop: () => undefined,
-    latest: () => APPLIED,
-  })
-
-const range = (latestLedger: number) => ({ latestLedger, latestLedgerCloseTime: NOW + latestLedger, oldestLedger: 1 })
+const sends = () => proxy.calls.get('sendTransaction') ?? 0
 
 test.each([
-  ['every node knows it', 0],
-  ['the first answers are of a node that lags behind the payment', 2],
-])('a rival in the ledger pages and a failed fee bump beside it are both in the books; %s', async (_, lagging) => {
+  ['from every node', 0],
+  ['after two responses from a lagging node', 2],
+])('books an applied rival together with the failed fee bump beside it, %s', async (_, lagging) => {
   const first = await record(90_560)
   const rival = await record(90_562)
+  const ledger = openLedger(APPLIED)
+  for (const hash of [rival.innerHash, rival.outerHash])
+    ledger.found.set(hash, rival.applied('success', APPLIED, 64_321n))
+  const failed = first.applied('bad-seq', APPLIED - 1, 1_111n)
   let stale = lagging
-  proxy.rule(({ params }) => {
-    const isRival = params.hash === rival.outerHash || params.hash === rival.innerHash
-    if (isRival) return { answer: { ...range(APPLIED), ...rival.standing('success', APPLIED, 64_321n) } }
+  ledger.fault = (method, { hash }) => {
+    if (method !== 'getTransaction' || (hash !== first.innerHash && hash !== first.outerHash)) return undefined
     stale -= 1
-    if (stale >= 0) return { answer: { ...range(APPLIED - 2), status: 'NOT_FOUND' } }
-    return { answer: { ...range(APPLIED), ...first.standing('bad-seq', APPLIED - 1, 1_111n) } }
-  })
-  const recorded = await find(rival.innerHash)
-  const tracking = open(() => Promise.reject(new Error('nobody asks for the account')))
-  const expected = { innerHash: rival.innerHash, sponsor: sponsor.publicKey(), passphrase: PASSPHRASE }
-  const shown = readRecord(rival.standing('success', APPLIED, 64_321n), expected)
-  await tracking.settleFound(newTracked(recorded, false), shown)
+    const behind = { ...ledger.range(), latestLedger: APPLIED - 2, latestLedgerCloseTime: NOW + APPLIED - 2 }
+    return { answer: stale >= 0 ? { ...behind, status: 'NOT_FOUND' } : { ...ledger.range(), ...failed } }
+  }
+  const { transfer } = await find(rival.innerHash)
+  expect(await open().waitFor(transfer, 60_000)).toMatchObject({ kind: 'settled' })
   const feeCharged = 64_321n + 1_111n
-  expect((await findTransferOfHash(db, first.innerHash))?.transfer).toMatchObject({
+  expect((await find(first.innerHash)).transfer).toMatchObject({
     status: 'succeeded',
     applied: rival.innerHash,
     feeCharged,
@@ -108,132 +133,172 @@ test.each([
 })
 
 test.each([
-  ['after the account has shown the number used', { late: 0, isRead: false }],
-  ['once its time is over', { late: 10_000, isRead: true }],
-])('a request records a rival that has applied, while the first envelope is looked up %s', async (_, given) => {
+  ['after the account has used the number', 0, true],
+  ['after every max time', 10_000, false],
+])('does not decide when an applied rival is recorded during the lookup, %s', async (_, late, isUsed) => {
   const first = await record(90_560)
-  const entry = newTracked(await find(first.innerHash), false)
-  const { sequenceNumber: seqNum } = entry.transfer
-  const latest = APPLIED + given.late
-  let { isRead } = given
+  const ledger = openLedger(APPLIED + late)
+  if (isUsed) ledger.sequence = first.sequence
   const asked = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
-  let rival: Awaited<ReturnType<typeof record>> | undefined
-  proxy.rule(async ({ params }) => {
-    if (rival && (params.hash === rival.outerHash || params.hash === rival.innerHash)) {
-      return { answer: { ...range(latest), ...rival.standing('success', APPLIED, 64_321n) } }
-    }
-    if (isRead) {
-      asked.resolve()
-      await goOn.promise
-    }
-    return { answer: { ...range(latest), status: 'NOT_FOUND' } }
-  })
-  const tracking = open(async () => {
-    isRead = true
-    return { account: { seqNum } as xdr.AccountEntry, latestLedger: latest }
-  })
-  const lookedUp = tracking.lookUp(entry)
+  let hasReadAccount = !isUsed
+  ledger.fault = async (method, { hash }) => {
+    if (method === 'getLedgerEntries') hasReadAccount = true
+    if (method !== 'getTransaction' || !hasReadAccount || ledger.found.has(String(hash))) return undefined
+    const answer = { ...ledger.range(), status: 'NOT_FOUND' }
+    asked.resolve()
+    await goOn.promise
+    return { answer }
+  }
+  const waiting = open().waitFor((await find(first.innerHash)).transfer, 60_000)
   await asked.promise
-  rival = await record(90_562)
-  renew(entry, await find(rival.innerHash))
+  const rival = await record(90_562)
+  for (const hash of [rival.innerHash, rival.outerHash])
+    ledger.found.set(hash, rival.applied('success', APPLIED, 64_321n))
   goOn.resolve()
-  await lookedUp
-  expect((await find(first.innerHash)).transfer.status).toBe('open')
-  expect(entry.lookedUpTo).toBe(-1)
-  await tracking.lookUp(entry)
-  expect((await find(first.innerHash)).transfer).toMatchObject({ status: 'succeeded', applied: rival.innerHash })
+  expect(await waiting).toMatchObject({ kind: 'settled', transfer: { status: 'succeeded', applied: rival.innerHash } })
   expect(await findDiscrepancies(db)).toEqual([])
 })
 
-test('a rival that is recorded while the first envelope is looked up is looked up in that ledger, too', async () => {
+test('clears the looked-up ledger when an envelope joins, and a lookup that began before does not set it', async () => {
   const first = await record(90_560)
-  const entry = newTracked(await find(first.innerHash), false)
-  const asked = Promise.withResolvers<void>()
-  const goOn = Promise.withResolvers<void>()
-  proxy.rule(async ({ method }) => {
-    if (method === 'sendTransaction') return { answer: sendAnswer('PENDING') }
-    asked.resolve()
-    await goOn.promise
-    return { answer: { ...range(APPLIED), status: 'NOT_FOUND' } }
-  })
-  const seqNum = entry.transfer.sequenceNumber - 1n
-  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED }))
-  const lookedUp = tracking.lookUp(entry)
-  await asked.promise
-  renew(entry, await find((await record(90_562)).innerHash))
-  goOn.resolve()
-  await lookedUp
-  expect(entry.lookedUpTo).toBe(-1)
-  await tracking.lookUp(entry)
-  expect(entry.lookedUpTo).toBe(APPLIED)
+  const before = await find(first.innerHash)
+  expect(before.transfer.lookedUpLedger).toBe(RECORDED)
+  await noteLookedUp(db, [before], RECORDED + 1)
+  expect((await find(first.innerHash)).transfer.lookedUpLedger).toBe(RECORDED + 1)
+  await record(90_562)
+  expect((await find(first.innerHash)).transfer.lookedUpLedger).toBeNull()
+  await noteLookedUp(db, [before], RECORDED + 2)
+  expect((await find(first.innerHash)).transfer.lookedUpLedger).toBeNull()
 })
 
-test.each([
-  ['known', APPLIED],
-  ['that the answer to the sending names', APPLIED + 1],
-])(
-  'an envelope sent after a ledger closed is not sent again because of that ledger, which is one %s',
-  async (_, ledger) => {
+test('submits a new envelope once, and again only after another ledger has closed without it', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger()
+  const tracker = open()
+  const waiting = tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  const { id } = (await find(innerHash)).transfer
+  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  expect(sends()).toBe(1)
+  ledger.latest += 1
+  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  expect(sends()).toBe(2)
+  await tracker.stop()
+  expect((await find(innerHash)).envelopes).toMatchObject([{ sentLedger: ledger.latest, resultCode: null }])
+  void waiting
+})
+
+test('does not submit again because of a ledger that had closed before the submission', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger()
+  ledger.sent = {
+    ...sendAnswer('PENDING'),
+    latestLedger: RECORDED + 1,
+    latestLedgerCloseTime: String(NOW + RECORDED + 1),
+  }
+  const tracker = open()
+  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED + 1)
+  ledger.latest = RECORDED + 1
+  const { id } = (await find(innerHash)).transfer
+  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  expect(sends()).toBe(1)
+  ledger.latest = RECORDED + 2
+  for (let round = 0; round < 3; round += 1) await tracker.lookUp([id], 60_000)
+  expect(sends()).toBe(2)
+})
+
+test('ignores a ledger far above the known ones in the response to a submission', async () => {
+  const { innerHash } = await record(90_560)
+  const ledger = openLedger()
+  ledger.sent = { ...sendAnswer('PENDING'), latestLedger: RECORDED + 1_000 }
+  const tracker = open()
+  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
+  await expect.poll(async () => (await find(innerHash)).envelopes[0]?.sentLedger).toBe(RECORDED)
+  ledger.latest = RECORDED + 1
+  await expect.poll(sends).toBe(2)
+})
+
+test.each(['sentLedger', 'lookedUpLedger', 'refusedLedger'] as const)(
+  'counts a %s above the latest known ledger as none, so that a reset network is not waited for',
+  async (hint) => {
     const { innerHash } = await record(90_560)
-    const entry = newTracked(await find(innerHash), true)
-    const [envelope] = entry.envelopes
-    if (!envelope) throw new Error('no envelope')
-    proxy.rule(() => ({ answer: { ...sendAnswer('PENDING'), latestLedger: ledger } }))
-    proxy.calls.clear()
-    const seqNum = entry.transfer.sequenceNumber - 1n
-    const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: ledger }))
-    await tracking.submit(entry, envelope)
-    await tracking.resubmit(entry, ledger, entry.envelopes)
-    expect(proxy.calls.get('sendTransaction')).toBe(1)
-    await tracking.resubmit(entry, ledger + 1, entry.envelopes)
-    expect(proxy.calls.get('sendTransaction')).toBe(2)
+    const ledger = openLedger(50)
+    await db.execute(sql`UPDATE envelopes SET sent_ledger = ${hint === 'sentLedger' ? 900 : 40}, result_code = 'txBadSeq',
+      refused_ledger = ${hint === 'refusedLedger' ? 900 : 40}, first_sent_at = now(), last_sent_at = now()`)
+    await db.execute(sql`UPDATE transfers SET looked_up_ledger = ${hint === 'lookedUpLedger' ? 900 : 40}`)
+    ledger.sent = sendAnswer('ERROR', bareResult('txBadSeq'))
+    const { id } = (await find(innerHash)).transfer
+    const tracker = open()
+    await tracker.lookUp([id], 60_000)
+    await expect.poll(async () => (await find(innerHash)).transfer.lookedUpLedger).toBe(50)
+    await expect
+      .poll(async () => (await find(innerHash)).envelopes[0])
+      .toMatchObject({
+        sentLedger: 50,
+        refusedLedger: hint === 'refusedLedger' ? 50 : 40,
+      })
   },
 )
 
-test('an envelope whose answer names a ledger far above the known ones is sent again at the next ledger', async () => {
+test('keeps two processes from submitting the same envelope in one ledger', async () => {
   const { innerHash } = await record(90_560)
-  const entry = newTracked(await find(innerHash), true)
-  const [envelope] = entry.envelopes
-  if (!envelope) throw new Error('no envelope')
-  proxy.rule(() => ({ answer: { ...sendAnswer('PENDING'), latestLedger: APPLIED + 1_000 } }))
-  proxy.calls.clear()
-  const seqNum = entry.transfer.sequenceNumber - 1n
-  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED + 1 }))
-  await tracking.submit(entry, envelope)
-  await tracking.resubmit(entry, APPLIED + 1, entry.envelopes)
-  expect(proxy.calls.get('sendTransaction')).toBe(2)
+  const ledger = openLedger()
+  const trackers = [open(), open(), open()]
+  const recorded = await find(innerHash)
+  for (const tracker of trackers) void tracker.submit(recorded, { innerHash, isNew: true, waitMs: 60_000 })
+  const lookUpAll = () => Promise.all(trackers.map((tracker) => tracker.lookUp([recorded.transfer.id], 60_000)))
+  await lookUpAll()
+  expect(sends()).toBe(1)
+  for (ledger.latest = 101; ledger.latest < 104; ledger.latest += 1) {
+    await lookUpAll()
+    await lookUpAll()
+    expect(sends()).toBe(ledger.latest - 99)
+  }
 })
 
-test('a refusal of signatures that were renewed meanwhile says nothing of the new ones', async () => {
+test('wakes the requests of a process whose transfer another process settles', async () => {
+  const { innerHash, applied } = await record(90_560)
+  const ledger = openLedger()
+  const recorded = await find(innerHash)
+  const waiting = open().waitFor(recorded.transfer, 60_000)
+  const blind: Network = { ...network, call: () => Promise.reject(new Error('no RPC')) }
+  const other = open({ network: blind }).waitFor(recorded.transfer, 60_000)
+  ledger.latest = APPLIED
+  for (const { outerHash } of recorded.envelopes) ledger.found.set(outerHash ?? '', applied('success', APPLIED, 1n))
+  for (const ending of [waiting, other]) expect(await ending).toMatchObject({ transfer: { status: 'succeeded' } })
+})
+
+test('does not take a refusal of replaced signatures for one of the new signatures', async () => {
   const { innerHash } = await record(90_560)
-  const entry = newTracked(await find(innerHash), false)
-  const [stored] = entry.envelopes
+  const ledger = openLedger()
+  const [stored] = (await find(innerHash)).envelopes
   if (!stored) throw new Error('no envelope')
   const asked = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
-  proxy.rule(async ({ method }) => {
-    if (method !== 'sendTransaction') return { answer: { ...range(APPLIED), status: 'NOT_FOUND' } }
+  ledger.fault = async (method) => {
+    if (method !== 'sendTransaction') return undefined
     asked.resolve()
     await goOn.promise
     return { answer: sendAnswer('ERROR', bareResult('txBadAuth')) }
-  })
-  const seqNum = entry.transfer.sequenceNumber - 1n
-  const tracking = open(async () => ({ account: { seqNum } as xdr.AccountEntry, latestLedger: APPLIED }))
-  const sent = tracking.submit(entry, stored)
+  }
+  const tracker = open()
+  void tracker.submit(await find(innerHash), { innerHash, isNew: true, waitMs: 60_000 })
   await asked.promise
-  await renewEnvelope(db, stored, { outerHash: 'ab'.repeat(32), signed: stored.signed })
-  renew(entry, await find(innerHash))
+  const { id } = (await find(innerHash)).transfer
+  await tracker.stop()
+  await renewEnvelope(db, stored, { outerHash: 'ab'.repeat(32), signed: 'AAAA' })
+  expect((await find(innerHash)).transfer.lookedUpLedger).toBeNull()
   goOn.resolve()
-  await sent
-  expect(entry.refusals.size).toBe(0)
-  const [renewed] = (await find(innerHash)).envelopes
-  expect(renewed).toMatchObject({ outerHash: 'ab'.repeat(32), resultCode: null, lastSentAt: null })
-  if (renewed) await tracking.submit(entry, renewed)
-  expect((await find(innerHash)).envelopes).toMatchObject([{ resultCode: 'txBadAuth' }])
+  // The response to the first submission is handled by the time that the second one was refused.
+  await open().lookUp([id], 60_000)
+  await expect
+    .poll(async () => (await find(innerHash)).envelopes)
+    .toMatchObject([{ outerHash: 'ab'.repeat(32), resultCode: 'txBadAuth' }])
+  expect(sends()).toBe(2)
 })
 
-/** Transfers that are open, each of an account of its own. */
+/** Transfers that are open, each of its own account. */
 async function recordMany(count: number): Promise<Transfer[]> {
   const recorded: Transfer[] = []
   for (let index = 0; index < count; index += 1) {
@@ -248,30 +313,27 @@ const statusOf = async (index: number) =>
 /** The last ledger has closed long after every maxTime. */
 const over = { latestLedger: 1_000, latestLedgerCloseTime: 9_000_000_000, oldestLedger: 1, status: 'NOT_FOUND' }
 
-const openEngine = (books: Books, on = network) =>
-  openSubmission({ network: on, database: async () => db, now: () => new Date(), books })
-const unsettled: Books = () => Promise.reject(new Error('nothing is settled'))
-
-test('a transfer whose books cannot be written does not keep others from settling', async () => {
+test('settles other transfers while one cannot be written', async () => {
   proxy.rule(() => ({ answer: over }))
   const [first, ...others] = await recordMany(5)
-  const failedOnce = new Set<string>()
-  const submission = openEngine(async (tx, settled, now) => {
-    if (settled.id === first?.id || !failedOnce.has(settled.id)) {
-      failedOnce.add(settled.id)
-      throw new Error('the books cannot be written')
-    }
-    await bookTransfer(tx, settled, now)
-  })
-  if (first) void submission.track(first, 10)
-  const ended = await Promise.all(others.map((transfer) => submission.track(transfer, 60_000)))
-  await submission.stop()
+  await db.execute(
+    sql.raw(`CREATE FUNCTION refuse_settlement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF NEW.id = '${first?.id}' AND NEW.status <> 'open' THEN RAISE EXCEPTION 'cannot be written'; END IF; RETURN NEW; END $$`),
+  )
+  await db.execute(
+    sql`CREATE TRIGGER refuse_settlement BEFORE UPDATE ON ${transfers} FOR EACH ROW EXECUTE FUNCTION refuse_settlement()`,
+  )
+  onTestFinished(async () => void (await db.execute(sql`DROP FUNCTION refuse_settlement CASCADE`)))
+  const tracker = open()
+  if (first) void tracker.waitFor(first, 10)
+  const ended = await Promise.all(others.map((transfer) => tracker.waitFor(transfer, 60_000)))
+  await tracker.stop()
   for (const { kind } of ended) expect(kind).toBe('settled')
   expect(await statusOf(0)).toBe('open')
   expect(await findDiscrepancies(db)).toEqual([])
 })
 
-test('transfers of which the RPC contradicts itself, however many, do not keep another from settling', async () => {
+test('settles a transfer behind any number of others about which the RPC contradicts itself', async () => {
   const all = await recordMany(40)
   const contradicted = new Set(Array.from({ length: 39 }, (_, index) => transferNamed(String(index)).innerHash))
   proxy.rule(({ method, params }) => {
@@ -280,36 +342,35 @@ test('transfers of which the RPC contradicts itself, however many, do not keep a
     const found = { status: 'SUCCESS', ledger: 999, createdAt: 8_000_000_000, envelopeXdr: 'AAAA', resultXdr: 'AAAA' }
     return { answer: { ...over, ...found } }
   })
-  const submission = openEngine(bookTransfer)
-  for (const transfer of all.slice(0, 39)) void submission.track(transfer, 10)
+  const tracker = open()
+  for (const transfer of all.slice(0, 39)) void tracker.waitFor(transfer, 10)
   const [last] = all.slice(39)
-  const ended = last && (await submission.track(last, 60_000))
-  await submission.stop()
+  const ended = last && (await tracker.waitFor(last, 60_000))
+  await tracker.stop()
   expect(ended?.kind).toBe('settled')
   expect(await statusOf(39)).toBe('expired')
   expect(await statusOf(0)).toBe('open')
 })
 
-test('a poll that the RPC never answers ends with the patience of its caller', async () => {
-  const [open] = await recordMany(1)
+test('a lookup that the RPC never answers ends when its caller stops waiting', async () => {
+  const [recorded] = await recordMany(1)
   const silent: Network = { ...network, call: () => new Promise(() => undefined) }
-  const submission = openEngine(unsettled, silent)
-  if (open) await submission.poll(open, 10)
+  const tracker = openTracker({ network: silent, database: async () => db, now: () => new Date() })
+  if (recorded) await tracker.lookUp([recorded.id], 10)
   expect(await statusOf(0)).toBe('open')
 })
 
-test('requests for one transfer, one after the other, cause at most one poll in each interval', async () => {
+test('requests for one transfer, one after the other, cause at most one lookup in each interval', async () => {
   const young = { ...over, latestLedgerCloseTime: 1 }
   proxy.rule(({ method }) => (method === 'getTransaction' ? { answer: young } : { status: 500 }))
   proxy.calls.clear()
-  const [open] = await recordMany(1)
-  if (!open) throw new Error('nothing was recorded')
+  const [recorded] = await recordMany(1)
+  if (!recorded) throw new Error('nothing was recorded')
   const slow: Network = { ...network, pollMs: 2_000 }
-  const submission = openEngine(unsettled, slow)
+  const tracker = open({ network: slow })
   const began = performance.now()
-  for (let asked = 0; asked < 100; asked += 1) await submission.poll(open, 10)
-  await submission.stop()
+  for (let asked = 0; asked < 100; asked += 1) await tracker.lookUp([recorded.id], 10)
   const intervals = Math.ceil((performance.now() - began) / slow.pollMs)
-  // The process asks for one hash by itself, and each poll for both.
-  expect(proxy.calls.get('getTransaction')).toBeLessThanOrEqual((intervals + 1) * 6)
+  // A round asks for one hash to learn the latest ledger, and for both hashes of the transfer.
+  expect(proxy.calls.get('getTransaction')).toBeLessThanOrEqual((intervals + 1) * 3)
 })

@@ -2,8 +2,8 @@ import { Address, authorizeEntry, Keypair, Operation, rpc, TransactionBuilder, x
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { mintSession } from '#lib/auth/session.ts'
 import { enrol, sendAndWait } from '#lib/cli/participants.ts'
-import { openSubmission } from '#lib/transfers/submission.ts'
-import { sponsorTransfer } from '#lib/transfers/submit.ts'
+import { decodeInner, sponsorTransfer } from '#lib/transfers/submit.ts'
+import { openTracker } from '#lib/transfers/track.ts'
 import { buildDeposit, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
@@ -119,7 +119,7 @@ describe('under each failure of the RPC: one payment, and the answer that the le
 test('an ERROR is a 500 at once; its reservation stays, and the same transaction may be sent again', async () => {
   const { employer, hash, post } = await prepare()
   service.ledger.proxy.rule(
-    next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
+    next('sendTransaction', 1_000, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
   )
   expect(await post()).toEqual(failed('transfer-refused', { ...(await sentAs(hash)), reason: 'txInsufficientBalance' }))
   expect(await service.findTransfer(hash)).toMatchObject({
@@ -128,6 +128,7 @@ test('an ERROR is a 500 at once; its reservation stays, and the same transaction
   })
   const own = (await service.db.query.quotas.findMany()).find(({ account }) => account === employer.address)
   expect(own?.held).toBe((await service.findTransfer(hash))?.bid)
+  service.ledger.proxy.rule(null)
   expect(await post()).toMatchObject({ status: 200 })
   expect(await countFeeBumps(service, hash)).toBe(1)
   await expectSettled(service, employer, hash)
@@ -169,7 +170,7 @@ async function findOpen(innerHash: string) {
 }
 
 test('an RPC that denies everything cannot make a payment look expired while its ledgers do not pass maxTime', async () => {
-  const { employer, hash, signedXdr, post } = await prepare({ seconds: 30 })
+  const { hash, signedXdr, post } = await prepare({ seconds: 30 })
   // The RPC hides the transaction, and its ledger stands still: nothing follows from that, however late it is.
   let standing: Record<string, unknown> | undefined
   service.ledger.proxy.rule(({ method }) => {
@@ -182,15 +183,15 @@ test('an RPC that denies everything cannot make a payment look expired while its
     }
   })
   const { db, running } = service
-  const { submission, sponsor, network } = running
-  const given = { payer: employer.address, signedXDR: signedXdr }
-  const context = { db, submission, sponsor, patience: 20 * network.pollMs }
-  const first = sponsorTransfer(context, given).catch((error: unknown) => error)
+  const { tracker, sponsor, network } = running
+  const inner = decodeInner(signedXdr, network.passphrase)
+  const context = { db, tracker, sponsor, waitMs: 20 * network.pollMs }
+  const first = sponsorTransfer(context, inner).catch((error: unknown) => error)
   await expect.poll(() => standing).toBeDefined()
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
   try {
     expect(await first).toMatchObject({ code: 'transfer-open', details: await sentAs(hash) })
-    await submission.poll(await findOpen(hash), 60_000)
+    await tracker.lookUp([(await findOpen(hash)).id], 60_000)
     expect((await service.findTransfer(hash))?.status).toBe('open')
   } finally {
     vi.useRealTimers()
@@ -352,14 +353,14 @@ test('a decision of the ledger is recorded once the database is back, if it was 
     if (away) throw new Error('away')
     return await service.running.database()
   }
-  const { network, submission, now } = service.running
-  const other = openSubmission({ network, database, now, books: submission.books })
+  const { network, now } = service.running
+  const other = openTracker({ network, database, now })
   service.ledger.proxy.rule(({ method }) => (method === 'sendTransaction' ? { answer: sendAnswer('PENDING') } : 'pass'))
   const waiting = post()
   await expect.poll(async () => (await service.findTransfer(hash))?.status).toBe('open')
   const row = await service.findTransfer(hash)
   if (!row) throw new Error('no row')
-  const told = other.track(row, 20_000)
+  const told = other.waitFor(row, 20_000)
   away = true
   service.ledger.proxy.rule(null)
   expect(await waiting).toMatchObject({ status: 200 })

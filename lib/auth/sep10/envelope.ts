@@ -1,7 +1,7 @@
-import { xdr } from '@stellar/stellar-sdk'
+import type { xdr } from '@stellar/stellar-sdk'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { HintedSignature } from '#lib/stellar/account.ts'
-import { hashTransaction } from '#lib/stellar/transaction.ts'
+import { type DecodedEnvelope, decodeEnvelope } from '#lib/stellar/envelope.ts'
 
 /** Bytes of base64. A challenge has about 520, and 100 more per signature; decoding costs many times its input. */
 const LONGEST_ENVELOPE = 8192
@@ -24,10 +24,9 @@ export interface ChallengeEnvelope {
  */
 export function decodeChallenge(text: string, networkPassphrase: string): ChallengeEnvelope {
   if (text.length > LONGEST_ENVELOPE) throw invalidChallenge('it is larger than any challenge')
-  const envelope = decodeEnvelope(text)
-  if (envelope.type === 'envelopeTypeTxFeeBump') throw invalidChallenge('it is a fee-bump transaction')
-  const { signatures } = envelope.value
-  const tx = envelope.type === 'envelopeTypeTxV0' ? asVersion1(envelope.value.tx) : envelope.value.tx
+  const { form, envelope, hash } = decode(text, networkPassphrase)
+  if (form === 'fee-bump') throw invalidChallenge('it is a fee-bump transaction')
+  const { tx, signatures } = envelope
   return {
     source: tx.sourceAccount.type === 'keyTypeEd25519' ? tx.sourceAccount.value.toBytes() : undefined,
     sequence: tx.seqNum,
@@ -35,28 +34,18 @@ export function decodeChallenge(text: string, networkPassphrase: string): Challe
     hasMemo: tx.memo.type !== 'memoNone',
     operations: tx.operations,
     signatures: signatures.map(({ hint, signature }) => ({ hint: hint.toBytes(), signature: signature.toBytes() })),
-    hash: hashTransaction(xdr.TransactionSignaturePayloadTaggedTransaction.envelopeTypeTx(tx), networkPassphrase),
+    hash,
   }
 }
 
-function decodeEnvelope(text: string): xdr.TransactionEnvelope {
+function decode(text: string, networkPassphrase: string): DecodedEnvelope {
   try {
     const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-    return xdr.TransactionEnvelope.fromXdr(new Uint8Array(Buffer.from(binary, 'latin1')))
+    return decodeEnvelope(new Uint8Array(Buffer.from(binary, 'latin1')), networkPassphrase)
   } catch (cause) {
     throw invalidChallenge('it is not a base64 transaction envelope', cause)
   }
 }
-
-/**
- * A v0 transaction is hashed as v1 (CAP-15): the same bytes behind the discriminant of its source account, so both forms
- * of a challenge have one hash.
- */
-function asVersion1(tx: xdr.TransactionV0): xdr.Transaction {
-  return xdr.Transaction.fromXdr(Buffer.concat([KEY_TYPE_ED25519, tx.toXdr()]))
-}
-
-const KEY_TYPE_ED25519 = Uint8Array.of(0, 0, 0, 0)
 
 /** The 400 of everything that is wrong with a challenge; `reason` completes "invalid challenge: ". */
 export function invalidChallenge(reason: string, cause?: unknown): Refusal {

@@ -76,10 +76,10 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
 
 type Db = Parameters<typeof findBatchLine>[0]
 
-async function read(db: Db, { submission, now }: Service, id: string, request: ListRequest) {
+async function read(db: Db, { tracker, now }: Service, id: string, request: ListRequest) {
   const known = await findBatchLine(db, id)
   // Reading a batch refreshes its open transfers, as in the API. On serverless hosts nothing else would.
-  if (known?.status === 'started') await refreshTransfers(db, submission, [known.organisation])
+  if (known?.status === 'started') await refreshTransfers(db, tracker, [known.organisation])
   const batch = known?.status === 'started' ? await findBatchLine(db, id) : known
   if (!batch) return { attention: [] }
   const [payouts, { items: attention }] = await Promise.all([

@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import type { Network } from '#lib/stellar/network.ts'
+import type { FoundTransaction } from '#lib/stellar/transaction.ts'
+import type { LedgerRecord } from './decide.ts'
+import { type Expected, hashesOf, maxTimeOf, readRecord } from './look-up.ts'
+import type { RecordedTransfer } from './rows.ts'
+
+const PAGE = z.object({
+  transactions: z.array(
+    z.object({
+      status: z.enum(['SUCCESS', 'FAILED']),
+      txHash: z.string(),
+      ledger: z.number().int(),
+      createdAt: z.number().int(),
+      envelopeXdr: z.string(),
+      resultXdr: z.string(),
+      diagnosticEventsXdr: z.array(z.string()).nullish(),
+    }),
+  ),
+  latestLedger: z.number().int(),
+  latestLedgerCloseTimestamp: z.number().int(),
+  cursor: z.string().regex(/^\d*$/),
+})
+
+/** The most transactions that the RPC puts on a page, and the most pages of one walk. */
+const PAGE_LIMIT = 200
+const MOST_PAGES = 50
+
+/** What a walk over the ledgers found. */
+interface Walk {
+  records: Map<RecordedTransfer, LedgerRecord>
+  /** transfers in no ledger yet that are still valid; those in neither need a lookup of their own */
+  absent: RecordedTransfer[]
+  /** the last ledger that was read whole */
+  latestLedger: number
+}
+
+/**
+ * Looks many transfers up at once, in the pages of all transactions since `startLedger`, so that the cost of waiting
+ * grows with ledgers and not with transfers: a transfer costs one call to simulate it and one to submit it, so that two
+ * lookups by hash would already exceed the goal of 2.5 calls. Only transactions with a hash that is looked for are
+ * decoded, so that one that can't be decoded spoils nothing.
+ * @throws LedgerError `unavailable`, also when `startLedger` isn't within the history of the RPC, or its pages have no end
+ */
+export async function walkLedgers(network: Network, sought: RecordedTransfer[], startLedger: number): Promise<Walk> {
+  const byHash = new Map(
+    sought.flatMap((recorded) =>
+      recorded.envelopes.flatMap((envelope) =>
+        hashesOf(envelope).map((hash) => [hash, { recorded, envelope }] as const),
+      ),
+    ),
+  )
+  /** null where the RPC's record can't be read or contradicts itself */
+  const records = new Map<RecordedTransfer, LedgerRecord | null>()
+  let params: Record<string, unknown> = { startLedger, pagination: { limit: PAGE_LIMIT } }
+  let last = -1n
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const page = await network.call('getTransactions', params, PAGE)
+    for (const transaction of page.transactions) {
+      const found = byHash.get(transaction.txHash)
+      if (!found) continue
+      const { recorded, envelope } = found
+      const { sponsor } = recorded.transfer
+      const record = tryToRead(transaction, { innerHash: envelope.innerHash, sponsor, passphrase: network.passphrase })
+      // Of several records of one transfer the one that used up the number counts.
+      if (!records.get(recorded)?.consumed) records.set(recorded, record)
+    }
+    if (page.transactions.length < PAGE_LIMIT) {
+      const { latestLedger, latestLedgerCloseTimestamp: closedAt } = page
+      const absent = sought.filter((one) => !records.has(one) && closedAt <= maxTimeOf(one.envelopes))
+      return {
+        records: new Map([...records].flatMap(([one, record]) => (record ? [[one, record]] : []))),
+        absent,
+        latestLedger,
+      }
+    }
+    // A cursor that does not advance would fetch the same page for ever.
+    if (BigInt(page.cursor || 0) <= last) throw new LedgerError('unavailable', 'the RPC gives the same page again')
+    last = BigInt(page.cursor || 0)
+    params = { pagination: { cursor: page.cursor, limit: PAGE_LIMIT } }
+  }
+  throw new LedgerError('unavailable', 'the pages of the RPC have no end')
+}
+
+function tryToRead(found: FoundTransaction, expected: Expected): LedgerRecord | null {
+  try {
+    return readRecord(found, expected)
+  } catch (error) {
+    log('error', 'submission', { hash: expected.innerHash, failure: describeFailure(error) })
+    return null
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * One RPC address may stand for several nodes, and a network may start over. This is how each case looks from outside,
+ * and what this folder does about it.
+ *
+ * **A node that lags.** Its responses name a lower ledger and an earlier close time than earlier responses, by at most
+ * LAG ledgers. It returns NOT_FOUND for a transaction that was applied, and an account's previous sequence number.
+ * A lookup that a decision or refusal depends on names the ledger it must reach, and is repeated until a response does.
+ * A refusal based on a response older than the account's last settled ledger is withheld for up to DOUBT_MS.
+ *
+ * **A network that was reset, or whose nodes were restored under lower numbers.** A response names a lower ledger with a
+ * later close time, or a higher ledger with an earlier one: number and time otherwise rise together. The ledger numbers
+ * in the rows (`sent_ledger`, `refused_ledger`, `looked_up_ledger`) are hints. One above the latest known ledger counts
+ * as none, so everything is looked up and resubmitted at once.
+ *
+ * **An RPC that was restored from a backup.** Ledger and close time both fall far back and catch up over minutes. Until
+ * then its latest ledger is more than SILENT_SECONDS old, and NOT_FOUND from it doesn't mean that a transaction wasn't
+ * applied: a request that would be refused is answered `unavailable`.
+ *
+ * **A response from the far future.** It is believed until no response has named that ledger for FORGET_MS.
+ */
+
+/** The number of ledgers that a node may lag. A response from further behind is from a network that was reset. */
+const LAG = 10
+
+/** True if a response as of `ledger` is from a node that lags behind `known`, a ledger that has closed. */
+export const isLagging = (ledger: number, known: number): boolean => ledger < known && ledger >= known - LAG
+
+/**
+ * True if every node now shows everything that was on the ledger when a response was as of `since`, given a response as
+ * of `ledger`. Both may come from lagging nodes. A ledger far below `since` is that of a network that was reset.
+ */
+export const isBehindAll = (since: number, ledger: number): boolean => ledger >= since + 2 * LAG || ledger < since - LAG
+
+/** The times a hash is looked up in a row, since each call may reach another node. */
+const ATTEMPTS = 4
+
+/** Asks until a response is recent enough. Resolves to the last response, and whether it was. */
+export async function askUntilRecent<Response>(
+  ask: () => Promise<Response>,
+  isRecent: (response: Response) => boolean,
+): Promise<{ response: Response; isRecent: boolean }> {
+  for (let attempt = 1; ; attempt += 1) {
+    const response = await ask()
+    if (isRecent(response)) return { response, isRecent: true }
+    if (attempt === ATTEMPTS) return { response, isRecent: false }
+  }
+}
+
+/** How long a request waits (ms) for a response that is as recent as what is already known. */
+export const DOUBT_MS = 5_000
+
+/** An RPC whose latest ledger closed longer ago reports itself as unhealthy, and may know nothing of the present. */
+export const SILENT_SECONDS = 30
+
+/** A latest ledger that no response has named for this long (ms) is forgotten: the RPC was mistaken. */
+const FORGET_MS = 30_000
+
+/** What a process knows of the network's latest ledger. */
+export interface Recency {
+  /** the latest known ledger; 0 before the first response */
+  latestLedger(): number
+  /** Takes note of the latest ledger that a response names; `closedAt` in unix seconds. */
+  observe(ledger: number, closedAt: number): void
+  /** A ledger number from a row, or undefined if it is null or above the latest known ledger. */
+  hint(ledger: number | null): number | undefined
+}
+
+/** @param now unix milliseconds */
+export function openRecency(now: () => number): Recency {
+  let latest = { ledger: 0, closedAt: 0, namedAt: 0 }
+
+  function observe(ledger: number, closedAt: number): void {
+    const isSame = ledger === latest.ledger && closedAt === latest.closedAt
+    const isOlder = ledger <= latest.ledger && closedAt <= latest.closedAt
+    const isForgotten = now() - latest.namedAt >= FORGET_MS
+    if (isSame || !isOlder || isForgotten) latest = { ledger, closedAt, namedAt: now() }
+  }
+
+  return {
+    latestLedger: () => latest.ledger,
+    observe,
+    hint: (ledger) => (ledger === null || ledger > latest.ledger ? undefined : ledger),
+  }
+}

@@ -1,0 +1,141 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { envelopes } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { log } from '#lib/observability/log.ts'
+import { isContested, send } from '#lib/stellar/transaction.ts'
+import type { Decision } from './decide.ts'
+import { type LookUpContext, lookUpWithAccount } from './look-up.ts'
+import { isLagging, type Recency } from './recency.ts'
+import { ENVELOPE_STATE, type Envelope, findTransfer, type RecordedTransfer } from './rows.ts'
+
+/** What submitting an envelope needs. */
+export interface SubmitContext extends LookUpContext {
+  database: () => Promise<Database>
+  now: () => Date
+}
+
+/**
+ * The result of an attempt to submit an envelope. `stuck`: none can be submitted, since the account's sequence number is
+ * not the one before. `decided`: the lookup that followed a refusal has the answer.
+ */
+export type Attempt =
+  | { kind: 'submitted' | 'refused' | 'stuck'; recorded: RecordedTransfer }
+  | { kind: 'decided'; recorded: RecordedTransfer; decision: Decision }
+
+/**
+ * Submits an envelope again unchanged, once per ledger, while the account's sequence number is the one before: another
+ * transaction may have used the number, and then no envelope can apply any more.
+ * @param ledger the ledger up to which none of them was applied
+ */
+export async function resubmit(context: SubmitContext, recorded: RecordedTransfer, ledger: number): Promise<Attempt> {
+  const { recency, readAccount } = context
+  const { transfer, envelopes: competing } = recorded
+  const isSent = competing.some(({ sentLedger }) => (recency.hint(sentLedger) ?? -1) >= ledger)
+  if (isSent) return { kind: 'submitted', recorded }
+  const { account } = await readAccount(transfer.account)
+  if (account && account.seqNum >= transfer.sequenceNumber) {
+    const decision = await lookUpWithAccount(context, recorded)
+    if (decision) return { kind: 'decided', recorded, decision }
+  }
+  const envelope = pickEnvelope(competing)
+  if (account?.seqNum !== transfer.sequenceNumber - 1n || !envelope) return { kind: 'stuck', recorded }
+  return await submitOnce(context, recorded, envelope, Math.max(recency.latestLedger(), ledger))
+}
+
+/** Submits an envelope, and after a refusal finds out whether another transaction has used the sequence number. */
+export async function submitOnce(
+  context: SubmitContext,
+  recorded: RecordedTransfer,
+  envelope: Envelope,
+  ledger: number,
+): Promise<Attempt> {
+  const sent = await submitEnvelope(context, envelope, ledger)
+  if (!sent || sent.resultCode === null) return { kind: 'submitted', recorded }
+  log('info', 'envelope refused', { hash: sent.innerHash, code: sent.resultCode })
+  // A rival may have been recorded meanwhile.
+  const current = await findTransfer(await context.database(), recorded.transfer.id)
+  if (current?.transfer.status !== 'open') return { kind: 'submitted', recorded }
+  const decision = await lookUpWithAccount(context, current)
+  return decision ? { kind: 'decided', recorded: current, decision } : { kind: 'refused', recorded: current }
+}
+
+/**
+ * Submits an envelope, unless a process has submitted it since `ledger` closed: the conditional UPDATE is the claim, so
+ * that the network gets it at most once per ledger. Resolves to the envelope with the network's response, or undefined
+ * if there is none to take note of.
+ */
+async function submitEnvelope(
+  { network, database, recency, now }: SubmitContext,
+  { innerHash, outerHash, resultCode: lastCode, refusedLedger: lastRefused }: Envelope,
+  ledger: number,
+): Promise<Envelope | undefined> {
+  const db = await database()
+  // The outer hash tells it from the same transaction with renewed signatures.
+  const isIt = and(
+    eq(envelopes.innerHash, innerHash),
+    outerHash === null ? isNull(envelopes.outerHash) : eq(envelopes.outerHash, outerHash),
+  )
+  const { sentLedger, firstSentAt } = envelopes
+  // A higher number than the latest known ledger is that of a network that was reset.
+  const isDue = sql`${sentLedger} is distinct from ${ledger}`
+  const at = now()
+  const [claimed] = await db
+    .update(envelopes)
+    .set({
+      sentLedger: ledger,
+      lastSentAt: at,
+      firstSentAt: sql`coalesce(${firstSentAt}, ${at.toISOString()}::timestamptz)`,
+    })
+    .where(and(isIt, isDue))
+    .returning({ signed: envelopes.signed })
+  if (!claimed?.signed) return undefined
+  const sent = await send(network, claimed.signed)
+  // A ledger that closed before the submission cannot include it. A number far above the known ones means nothing.
+  const { latestLedger = ledger, latestLedgerCloseTime } = sent
+  const isNewer = isLagging(ledger, latestLedger)
+  if (isNewer && latestLedgerCloseTime !== undefined) recency.observe(latestLedger, latestLedgerCloseTime)
+  const seen = isNewer ? latestLedger : ledger
+  const resultCode = sent.kind === 'error' ? sent.resultCode : null
+  const refusedLedger =
+    resultCode === null ? null : ((lastCode === null ? undefined : recency.hint(lastRefused)) ?? seen)
+  const [noted] = await db
+    .update(envelopes)
+    .set({ sentLedger: seen, resultCode, refusedLedger })
+    .where(isIt)
+    .returning(ENVELOPE_STATE)
+  return noted
+}
+
+/** The envelope with the highest bid, of those that the network hasn't refused if there are any. */
+function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {
+  const isRefused = ({ resultCode }: Envelope) => Number(resultCode !== null)
+  const [first] = competing
+    .filter(({ isSendable }) => isSendable)
+    .toSorted((one, other) => isRefused(one) - isRefused(other) || Number(other.bid - one.bid))
+  return first
+}
+
+/**
+ * A contested refusal can mean that the network already has the same transaction, or a rival. It is believed only after
+ * so many ledgers.
+ */
+const CONTESTED_LEDGERS = 2
+
+/**
+ * The code with which the network refuses an envelope, if that is certain and no other envelope may still make the
+ * transfer.
+ */
+export function refusalOf(
+  innerHash: string,
+  competing: readonly Envelope[],
+  recency: Recency,
+): { resultCode: string; sentLedger: number | null } | undefined {
+  const hasRival = competing.some((one) => one.innerHash !== innerHash && one.isSendable && one.resultCode === null)
+  const envelope = competing.find((one) => one.innerHash === innerHash)
+  if (!envelope || envelope.resultCode === null || hasRival) return undefined
+  const { resultCode, sentLedger, refusedLedger } = envelope
+  const since = recency.hint(refusedLedger)
+  const isCertain =
+    !isContested(resultCode) || since === undefined || recency.latestLedger() >= since + CONTESTED_LEDGERS
+  return isCertain ? { resultCode, sentLedger } : undefined
+}

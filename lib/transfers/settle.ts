@@ -1,0 +1,131 @@
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import { type GrantStatus, grants, type Transfer, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { statusesBefore } from '#lib/db/moves.ts'
+import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
+import type { Decision } from './decide.ts'
+import { release } from './quota.ts'
+import { findEnvelopes, setOf } from './rows.ts'
+
+const ACTOR: Actor = { kind: 'service', sub: 'settlement' }
+
+/**
+ * Settles an open transfer in one SQL transaction. Of several callers one settles it, and all get the same row.
+ * Undefined, and nothing changes, if `lookedUp` isn't the transfer's current set of envelopes: one that was recorded
+ * since the lookup may be the one that was applied.
+ */
+export function settleDecided(
+  db: Database,
+  id: string,
+  { decision, lookedUp, now }: { decision: Decision; lookedUp: string; now: Date },
+): Promise<Transfer | undefined> {
+  return transact(db, async (tx) => {
+    const [transfer] = await tx.select().from(transfers).where(eq(transfers.id, id)).for('no key update')
+    if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
+    if (transfer.status !== 'open') return transfer
+    if (setOf(await findEnvelopes(tx, [id])) !== lookedUp) return undefined
+    return await settle(tx, id, decision, now)
+  })
+}
+
+/**
+ * Writes everything that follows from how a transfer ended, under the lock of its row and in the lock order of
+ * `lockBatches`.
+ */
+export async function settle(tx: Database, id: string, decision: Decision, now: Date): Promise<Transfer> {
+  // The transfer.
+  const [transfer] = await tx
+    .update(transfers)
+    .set({ status: decision.status, settledAt: now, ...('record' in decision ? columnsOf(decision) : {}) })
+    .where(eq(transfers.id, id))
+    .returning()
+  if (!transfer) throw new Error('a transfer that was never recorded cannot be settled')
+  const { account, quotaAccount, quotaDay, organisation, sponsor, bid, payout, applied } = transfer
+  const { status } = decision
+  await recordAudit(tx, now, {
+    organisation: organisation ?? undefined,
+    actor: ACTOR,
+    action: 'transfer.settled',
+    subject: applied ?? id,
+    detail: { transfer: id, status },
+  })
+
+  // Its payout, with the contractor and the batch.
+  if (payout !== null) {
+    const outcome = payoutOutcome(transfer)
+    const isPayout = eq(payouts.id, payout)
+    if (outcome.status === 'paid') {
+      await tx
+        .update(contractors)
+        .set({ lastPaidAt: sql`greatest(${contractors.lastPaidAt}, ${now.toISOString()}::timestamptz)` })
+        .where(inArray(contractors.id, tx.select({ id: payouts.contractor }).from(payouts).where(isPayout)))
+    }
+    const locked = await lockBatches(tx, hasPayout(tx, isPayout))
+    // A payout whose transfer is unknown stays pending. Another transfer may pay the payout by now.
+    const from = outcome.status === 'pending' ? ['pending' as const] : statusesBefore(PAYOUT_MOVES, outcome.status)
+    const [moved] = await tx
+      .update(payouts)
+      .set({ error: null, ...outcome, ...(outcome.status === 'paid' && { paidAt: now }) })
+      .where(and(isPayout, eq(payouts.transfer, id), inArray(payouts.status, from)))
+      .returning({ organisation: payouts.organisation })
+    if (moved && outcome.status !== 'pending') {
+      await recordAudit(tx, now, {
+        organisation: moved.organisation,
+        actor: ACTOR,
+        action: `payout.${outcome.status}`,
+        subject: payout,
+        detail: { transfer: id },
+      })
+      await countPayouts(tx, locked, outcome.status === 'paid' ? { settled: 1 } : { failed: 1 }, { actor: ACTOR, now })
+    }
+  }
+
+  // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
+  if (sponsor !== null) {
+    const charged = status === 'unknown' ? bid : (transfer.feeCharged ?? 0n)
+    await release(tx, { account: quotaAccount ?? account, day: quotaDay, sponsor, bid }, charged)
+  }
+
+  // The faucet's grant that a deposit pays.
+  if (sponsor === null) {
+    await tx
+      .update(grants)
+      .set({ status: GRANT_ENDS[status], contractError: transfer.contractError, settledAt: sql`clock_timestamp()` })
+      .where(and(eq(grants.transfer, id), eq(grants.status, 'claimed')))
+  }
+  return transfer
+}
+
+/** The columns of a transfer that come from the ledger's record. */
+export function columnsOf({
+  record,
+  feeCharged,
+}: Pick<Extract<Decision, { record: unknown }>, 'record' | 'feeCharged'>) {
+  const { hash, applied, ledger, resultCode, contractError } = record
+  return { hash, applied, ledger, resultCode, contractError, feeCharged }
+}
+
+const GRANT_ENDS = {
+  succeeded: 'granted',
+  failed: 'returned',
+  expired: 'returned',
+  unknown: 'unknown',
+} as const satisfies Record<Exclude<TransferStatus, 'open'>, GrantStatus>
+
+/** What a payout shows of its transfer. `pending`: only the employer can end a payout whose transfer is unknown. */
+type PayoutOutcome = { status: 'paid'; txHash: string } | { status: 'failed' | 'pending'; error: string }
+
+function payoutOutcome({ status, hash, resultCode, contractError }: Transfer): PayoutOutcome {
+  if (status === 'succeeded' && hash) return { status: 'paid', txHash: hash }
+  if (status === 'expired') return { status: 'failed', error: 'the transfer expired before it reached the ledger' }
+  if (status === 'unknown') {
+    return {
+      status: 'pending',
+      error: 'the history of the ledger no longer shows whether the transfer was paid: ask the payee, then cancel it',
+    }
+  }
+  const contract = contractError === null ? '' : `, contract error ${contractError}`
+  return { status: 'failed', error: `the transfer failed on the ledger: ${resultCode}${contract}` }
+}
