@@ -201,8 +201,8 @@ function versionOf(entries: readonly StoredEntry[]): string {
 function holdsKeys({ state }: Ledger, { contracts }: Deployment, { keys }: Proofs): boolean {
   const verifier = state.get(instanceKey(contracts.verifier).id)?.data
   return CIRCUIT_NAMES.every((name) => {
-    const key = findVerificationKey(verifier, CIRCUIT_TYPES[name])
-    return key !== undefined && Buffer.compare(key, keys[name]) === 0
+    const [stored, own] = [findVerificationKey(verifier, CIRCUIT_TYPES[name]), keys[name]]
+    return stored && own ? Buffer.compare(stored, own) === 0 : stored === own
   })
 }
 

@@ -1,5 +1,5 @@
 import type { CompiledCircuit } from '@noir-lang/noir_js'
-import type { Statement } from '#lib/wallet/prover.ts'
+import type { DelegationCircuit, RequiredCircuit, Statement } from '#lib/wallet/prover.ts'
 import { publicInputBytes } from '#lib/wallet/statement.ts'
 
 export type CircuitName = Statement['circuit']
@@ -9,9 +9,16 @@ const SECRETS = {
   register: ['sk'],
   transfer: ['sk', 'v', 'r', 'v_transfer', 'r_e'],
   withdraw: ['sk', 'v', 'r', 'r_e'],
+  set_spender: ['sk', 'v', 'r', 'v_a', 'r_e'],
+  spender_transfer: ['sk_op', 'dvk_i', 'v_a', 'r_a', 'v_transfer', 'r_e'],
 } as const satisfies Record<CircuitName, readonly string[]>
 
-export const CIRCUIT_NAMES = ['register', 'transfer', 'withdraw'] as const satisfies readonly CircuitName[]
+export const REQUIRED_CIRCUITS = ['register', 'transfer', 'withdraw'] as const satisfies readonly RequiredCircuit[]
+
+/** A deployment may lack them; then it has no delegations. */
+export const DELEGATION_CIRCUITS = ['set_spender', 'spender_transfer'] as const satisfies readonly DelegationCircuit[]
+
+export const CIRCUIT_NAMES = [...REQUIRED_CIRCUITS, ...DELEGATION_CIRCUITS] as const
 
 /** The size of a verification key in bytes. */
 export const KEY_BYTES = 1_760
@@ -28,7 +35,7 @@ export interface Circuit {
   key: Uint8Array
 }
 
-export type Circuits = Readonly<Record<CircuitName, Circuit>>
+export type Circuits = Readonly<Record<RequiredCircuit, Circuit> & Partial<Record<DelegationCircuit, Circuit>>>
 
 /** A proof that cannot be generated, or a file that cannot be used. The message gives the reason, and no secret. */
 export class ProverFault extends Error {

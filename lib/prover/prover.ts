@@ -36,9 +36,12 @@ export function createProver({ circuits, backend, source, explainMismatch }: Pro
       register: circuits.register.key,
       transfer: circuits.transfer.key,
       withdraw: circuits.withdraw.key,
+      ...(circuits.set_spender && { set_spender: circuits.set_spender.key }),
+      ...(circuits.spender_transfer && { spender_transfer: circuits.spender_transfer.key }),
     },
     prove: async (statement) => {
       const circuit = circuits[statement.circuit]
+      if (!circuit) throw new ProverFault(`${source} has no circuit ${statement.circuit}`)
       const inputs = publicInputs(statement)
       const witness = await solve(circuit, statement)
       const { RawBuffer } = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')
@@ -94,9 +97,16 @@ function secretsOf(statement: Statement): InputMap {
   if (!statement.witness) throw new ProverFault('a proof needs the secrets of its statement')
   const sk = decimal(statement.witness.sk)
   if (statement.circuit === 'register') return { sk }
+  if (statement.circuit === 'spender_transfer') {
+    const { dvk, vA, rA, vTransfer, rE } = statement.witness
+    const allowance = { dvk_i: decimal(dvk), v_a: decimal(vA), r_a: decimal(rA) }
+    return { sk_op: sk, ...allowance, v_transfer: decimal(vTransfer), r_e: decimal(rE) }
+  }
   const { v, r, rE } = statement.witness
   const payment = { sk, v: decimal(v), r: decimal(r), r_e: decimal(rE) }
-  return statement.circuit === 'withdraw' ? payment : { ...payment, v_transfer: decimal(statement.witness.vTransfer) }
+  if (statement.circuit === 'withdraw') return payment
+  if (statement.circuit === 'set_spender') return { ...payment, v_a: decimal(statement.witness.vA) }
+  return { ...payment, v_transfer: decimal(statement.witness.vTransfer) }
 }
 
 const decimal = (value: bigint): string => value.toString()

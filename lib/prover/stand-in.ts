@@ -21,7 +21,13 @@ export function standIn(statement: Statement): Uint8Array {
 const NO_KEY = new Uint8Array(KEY_BYTES)
 
 /** The verification keys of a verifier that accepts stand-ins. They differ from all real keys, so a real prover refuses to work. */
-export const STAND_IN_KEYS = { register: NO_KEY, transfer: NO_KEY, withdraw: NO_KEY } as const
+export const STAND_IN_KEYS = {
+  register: NO_KEY,
+  transfer: NO_KEY,
+  withdraw: NO_KEY,
+  set_spender: NO_KEY,
+  spender_transfer: NO_KEY,
+} as const satisfies Record<CircuitName, Uint8Array>
 
 /** The prover for a ledger that accepts stand-ins. It does not use the witness. */
 export const prover: Prover = { verificationKeys: STAND_IN_KEYS, prove: async (statement) => standIn(statement) }

@@ -8,14 +8,14 @@ import { WalletError } from './wallet-error.ts'
 /** Points (64 bytes) and fields (32 bytes) under the names of interface 0.8.0. */
 export type Payload = Record<string, Uint8Array>
 
-interface Encrypted {
+export interface Encrypted {
   payload: Payload
   /** Opening of `payload.c_spend_new`: the sender's balance once the call has been applied. */
   next: Opening
   witness: SpendWitness
 }
 
-interface Spend {
+export interface Payment {
   keys: ConfidentialKeys
   /** Of the spendable commitment as the call will find it. */
   opening: Opening
@@ -23,43 +23,28 @@ interface Spend {
   amount: bigint
   /** Key of the sender's auditor, 64 bytes. */
   auditorSender: Uint8Array
-  /** Fresh in every attempt, also after one that failed: a salt used twice uncovers the amounts. */
+  /** Random for every proof, also when one is generated again: a salt that is used twice reveals the amounts. */
   salt: bigint
 }
 
 /**
  * Everything that a transfer publishes except its proof, constraints T1 to T_a9 of the protocol. `viewingKey` is the
  * recipient's and `auditorRecipient` that of the recipient's auditor, 64 bytes each.
- *
- * WalletError `malformed` for an amount out of range or for a key that is not valid, `balance-too-low` if the balance does not cover it.
+ * @throws WalletError `malformed` for an amount out of range or an invalid key, `balance-too-low`, `unspendable`
  */
 export function encryptTransfer(
-  transfer: Spend & { viewingKey: Uint8Array; auditorRecipient: Uint8Array },
+  transfer: Payment & { viewingKey: Uint8Array; auditorRecipient: Uint8Array },
 ): Encrypted & { transferred: Opening } {
   const { amount, salt } = transfer
-  const { witness, next, fields, senderAuditor } = spend(transfer)
-  const secret = sharedSecret(witness.rE, transfer.viewingKey)
-  const transferred = { value: amount, blinding: hash(TAG.transferBlinding, secret, salt) }
-  // Most often one auditor serves both sides, and its shared secret is the dearest step of all.
-  const recipientAuditor =
-    Buffer.compare(transfer.auditorRecipient, transfer.auditorSender) === 0
-      ? senderAuditor.secret
-      : sharedSecret(witness.rE, transfer.auditorRecipient)
-  const [hideAmount, hideBlinding] = lanes(TAG.auditorRecipient, recipientAuditor, salt)
-  const payload = {
-    ...fields,
-    c_transfer: encodePoint(commit(transferred)),
-    v_tilde: mask(amount, hash(TAG.transferAmount, secret, salt)),
-    v_tilde_aud_r: mask(amount, hideAmount),
-    r_tilde_aud_r: mask(transferred.blinding, hideBlinding),
-    v_tilde_aud_s: mask(amount, senderAuditor.hideAmount),
-  }
-  return { payload, next, witness, transferred }
+  const { witness, next, fields, senderAuditor } = encryptPayment(transfer)
+  const receipt = encryptReceipt({ ...transfer, rE: witness.rE, salt, senderSecret: senderAuditor.secret })
+  const payload = { ...fields, ...receipt.fields, v_tilde_aud_s: mask(amount, senderAuditor.hideAmount) }
+  return { payload, next, witness, transferred: receipt.transferred }
 }
 
-/** Everything that a withdrawal publishes except its proof, constraints W1 to W_a5; refuses as `encryptTransfer`. */
-export function encryptWithdrawal(withdrawal: Spend): Encrypted {
-  const { fields, next, witness } = spend(withdrawal)
+/** Everything that a withdrawal publishes except its proof, constraints W1 to W_a5. Errors as `encryptTransfer`. */
+export function encryptWithdrawal(withdrawal: Payment): Encrypted {
+  const { fields, next, witness } = encryptPayment(withdrawal)
   return { payload: fields, next, witness }
 }
 
@@ -69,15 +54,14 @@ export function sharedSecret(secret: bigint, key: Uint8Array): bigint {
   return hash(TAG.sharedSecret, x, y)
 }
 
-/** The common part of transfer and withdrawal: the new balance, for its owner and for the owner's auditor. */
-function spend({ keys, opening, amount, auditorSender, salt }: Spend) {
+/** The new balance, for its owner and for the owner's auditor, which every payment from a balance publishes. */
+export function encryptPayment({ keys, opening, amount, auditorSender, salt }: Payment) {
   checkBlinding(opening)
   const next = {
     value: subtractAmount(checkAmount(opening.value), amount),
     blinding: hash(TAG.spendBlinding, keys.vk, salt),
   }
-  const rE = hash(TAG.ephemeral, keys.vk, salt)
-  if (rE === 0n) throw new WalletError('malformed', 'this salt gives no ephemeral key')
+  const rE = deriveEphemeral(keys.vk, salt)
   const secret = sharedSecret(rE, auditorSender)
   const [hideAmount, hideBalance, hideBlinding] = lanes(TAG.auditorSender, secret, salt)
   const fields = {
@@ -92,4 +76,38 @@ function spend({ keys, opening, amount, auditorSender, salt }: Spend) {
   return { next, fields, witness, senderAuditor: { secret, hideAmount } }
 }
 
-const mask = (value: bigint, by: bigint): Uint8Array => encodeField((value + by) % FIELD)
+/** The part of a transfer that its recipient and the recipient's auditor can decrypt. */
+export function encryptReceipt(transfer: {
+  amount: bigint
+  rE: bigint
+  salt: bigint
+  viewingKey: Uint8Array
+  auditorRecipient: Uint8Array
+  auditorSender: Uint8Array
+  /** The secret that `rE` shares with the sender's auditor. */
+  senderSecret: bigint
+}): { fields: Payload; transferred: Opening } {
+  const { amount, rE, salt, viewingKey, auditorRecipient, auditorSender, senderSecret } = transfer
+  const secret = sharedSecret(rE, viewingKey)
+  const transferred = { value: amount, blinding: hash(TAG.transferBlinding, secret, salt) }
+  // One auditor usually serves both sides, and its shared secret is the most expensive step.
+  const isSame = Buffer.compare(auditorRecipient, auditorSender) === 0
+  const auditorSecret = isSame ? senderSecret : sharedSecret(rE, auditorRecipient)
+  const [hideAmount, hideBlinding] = lanes(TAG.auditorRecipient, auditorSecret, salt)
+  const fields = {
+    c_transfer: encodePoint(commit(transferred)),
+    v_tilde: mask(amount, hash(TAG.transferAmount, secret, salt)),
+    v_tilde_aud_r: mask(amount, hideAmount),
+    r_tilde_aud_r: mask(transferred.blinding, hideBlinding),
+  }
+  return { fields, transferred }
+}
+
+/** The ephemeral secret of a salt, which the owner of `vk` can derive again. */
+export function deriveEphemeral(vk: bigint, salt: bigint): bigint {
+  const rE = hash(TAG.ephemeral, vk, salt)
+  if (rE === 0n) throw new WalletError('malformed', 'this salt gives no ephemeral key')
+  return rE
+}
+
+export const mask = (value: bigint, by: bigint): Uint8Array => encodeField((value + by) % FIELD)

@@ -3,8 +3,16 @@ export interface Prover {
   /** Rejects when the statement is false or the prover is out of reach; the wallet lets that error through. */
   prove(statement: Statement): Promise<Uint8Array>
   /** The verification keys of its circuits, if it knows them. */
-  readonly verificationKeys?: Readonly<Record<Statement['circuit'], Uint8Array>>
+  readonly verificationKeys?: VerificationKeys
 }
+
+/** A deployment may lack the circuits of delegations. */
+export type DelegationCircuit = 'set_spender' | 'spender_transfer'
+export type RequiredCircuit = Exclude<Statement['circuit'], DelegationCircuit>
+
+export type VerificationKeys = Readonly<
+  Record<RequiredCircuit, Uint8Array> & Partial<Record<DelegationCircuit, Uint8Array>>
+>
 
 export const PROOF_BYTES = 14_592
 
@@ -13,7 +21,12 @@ export const PROOF_BYTES = 14_592
  * names of interface 0.8.0. `witness` holds the secrets of the statement: the wallet always gives it, and a caller that
  * only recomputes public inputs leaves it out. A witness never belongs into a log.
  */
-export type Statement = RegisterStatement | TransferStatement | WithdrawStatement
+export type Statement =
+  | RegisterStatement
+  | TransferStatement
+  | WithdrawStatement
+  | SetSpenderStatement
+  | SpenderTransferStatement
 
 export interface RegisterStatement {
   circuit: 'register'
@@ -50,6 +63,49 @@ export interface WithdrawStatement {
   auditorSender: Uint8Array
   payload: Record<string, Uint8Array>
   witness?: SpendWitness
+}
+
+export interface SetSpenderStatement {
+  circuit: 'set_spender'
+  token: string
+  spendable: Uint8Array
+  spendingKey: Uint8Array
+  /** Strkey of the spender. */
+  spender: string
+  /** The spender's spending key. */
+  spenderKey: Uint8Array
+  auditorSender: Uint8Array
+  payload: Record<string, Uint8Array>
+  witness?: SpendWitness & { vA: bigint }
+}
+
+export interface SpenderTransferStatement {
+  circuit: 'spender_transfer'
+  /** Commitment to the allowance before the call, and its salt. */
+  allowance: Uint8Array
+  allowanceSalt: Uint8Array
+  /** The spender's spending key. */
+  spenderKey: Uint8Array
+  /** Of the recipient. */
+  viewingKey: Uint8Array
+  auditorRecipient: Uint8Array
+  /** Of the allowance's owner. */
+  auditorSender: Uint8Array
+  payload: Record<string, Uint8Array>
+  witness?: SpenderWitness
+}
+
+export interface SpenderWitness {
+  /** The spender's spending secret. */
+  sk: bigint
+  /** The delegation's viewing key. */
+  dvk: bigint
+  /** Opening of `allowance`. */
+  vA: bigint
+  rA: bigint
+  vTransfer: bigint
+  /** Ephemeral scalar, r_e_point = rE · H. */
+  rE: bigint
 }
 
 export interface SpendWitness {

@@ -22,6 +22,8 @@ export const verificationKeys = {
   register: new Uint8Array(1_760).fill(1),
   transfer: new Uint8Array(1_760).fill(2),
   withdraw: new Uint8Array(1_760).fill(3),
+  set_spender: new Uint8Array(1_760).fill(4),
+  spender_transfer: new Uint8Array(1_760).fill(5),
 }
 export const ledger: LedgerContext = {
   sequence: 1_000,
@@ -47,12 +49,13 @@ export interface Network {
 }
 
 /** A ledger with the genesis contracts and funded accounts; employer and contractor trust the test USDC. */
-export function openNetwork(): Network {
+export function openNetwork({ delegations = true } = {}): Network {
+  const { register, transfer, withdraw } = verificationKeys
   const { entries, contracts } = genesisContracts({
     passphrase,
     asset,
     auditorKey,
-    verificationKeys,
+    verificationKeys: delegations ? verificationKeys : { register, transfer, withdraw },
     ledger: { ...ledger, sequence: 1 },
   })
   const state = openState(entries)

@@ -142,6 +142,108 @@ export function withdrawRequest(
   }
 }
 
+export function delegationPayload(): Payload {
+  return {
+    a_tilde: field(11),
+    b_tilde: field(1),
+    b_tilde_aud_s: field(2),
+    c_a: point(500n),
+    c_spend_new: point(500n),
+    escrowed_dvk: new Uint8Array(64).fill(12),
+    r_a_tilde_aud_s: field(13),
+    r_e_point: point(9n),
+    r_tilde_aud_s: field(4),
+    sigma: field(5),
+    sigma_a: field(14),
+    v_tilde_aud_s: field(8),
+  }
+}
+
+export function setSpenderRequest(
+  network: Network,
+  {
+    owner,
+    spender,
+    liveUntil = 2_000,
+    payload = delegationPayload(),
+  }: { owner: Keypair; spender: Keypair; liveUntil?: number; payload?: Payload },
+): Request {
+  const account = confidentialBalance(network, owner)
+  const proof = standIn({
+    circuit: 'set_spender',
+    token: network.contracts.token,
+    spendable: present(account.spendable_commitment),
+    spendingKey: present(account.spending_public_key),
+    spender: spender.publicKey(),
+    spenderKey: present(confidentialBalance(network, spender).spending_public_key),
+    auditorSender: auditorKey,
+    payload,
+  })
+  return {
+    source: owner,
+    contract: network.contracts.token,
+    name: 'set_spender',
+    args: [g(owner), g(spender), number(liveUntil), bytes(encodeCallData(payload, proof))],
+  }
+}
+
+export function spenderTransferPayload(): Payload {
+  return {
+    a_tilde_aud_s: field(21),
+    a_tilde_new: field(22),
+    c_a_new: point(300n),
+    c_transfer: point(200n),
+    r_e_point: point(9n),
+    r_tilde_aud_r: field(23),
+    r_tilde_aud_s: field(24),
+    sigma_a_new: field(25),
+    v_tilde: field(26),
+    v_tilde_aud_r: field(27),
+    v_tilde_aud_s: field(28),
+  }
+}
+
+export function spenderTransferRequest(
+  network: Network,
+  {
+    owner,
+    spender,
+    to,
+    payload = spenderTransferPayload(),
+  }: { owner: Keypair; spender: Keypair; to: Keypair; payload?: Payload },
+): Request {
+  const delegation = delegationOf(network, owner, spender)
+  const proof = standIn({
+    circuit: 'spender_transfer',
+    allowance: present(delegation.allowance_commitment),
+    allowanceSalt: present(delegation.allowance_salt),
+    spenderKey: present(confidentialBalance(network, spender).spending_public_key),
+    viewingKey: present(confidentialBalance(network, to).viewing_public_key),
+    auditorRecipient: auditorKey,
+    auditorSender: auditorKey,
+    payload,
+  })
+  return {
+    source: spender,
+    contract: network.contracts.token,
+    name: 'confidential_transfer_from',
+    args: [g(spender), g(owner), g(to), bytes(encodeCallData(payload, proof))],
+  }
+}
+
+export function revokeRequest(network: Network, owner: Keypair, spender: Keypair): Request {
+  return { source: owner, contract: network.contracts.token, name: 'revoke_spender', args: [g(owner), g(spender)] }
+}
+
+/** The delegation as a client sees it. */
+export function delegationOf(network: Network, owner: Keypair, spender: Keypair): Record<string, Uint8Array> {
+  const args = [g(owner), g(spender)]
+  const request = { source: owner, contract: network.contracts.token, name: 'get_spender_delegation', args }
+  const result = record(network, request)
+  if (!result.ok) throw new Error(result.error)
+  return scValToNative(result.returnValue)
+}
+
 /** Both registered; the first has 1,000 base units to spend. */
 export function fund(network: Network, from: Keypair, to: Keypair): void {
   apply(network, registerRequest(network, from, 11n))

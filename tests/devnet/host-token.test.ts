@@ -398,17 +398,10 @@ describe('what is not there', () => {
     })
   const both = [g(employer), g(contractor)]
 
-  it('answers that no account is a spender', () => {
-    const result = call('is_spender', both)
-    expect(result.ok && scValToNative(result.returnValue)).toBe(false)
-  })
-
   it.each([
     ['get_spender_delegation', both, 'Error(Contract, #3504)'],
     ['revoke_spender', both, 'Error(Contract, #3504)'],
     ['revoke_spender', [g(stranger), g(contractor)], 'Error(Contract, #3501)'],
-    ['confidential_transfer_from', [g(employer), ...both, bytes(new Uint8Array())], 'Error(Contract, #3504)'],
-    ['set_spender', [...both, number(1), bytes(new Uint8Array())], 'Error(Context, InvalidAction)'],
     ['freeze', both, 'Error(WasmVm, MissingValue)'],
     ['merge', both, 'Error(WasmVm, UnexpectedSize)'],
     ['merge', [number(1)], 'Error(WasmVm, InvalidAction)'],

@@ -13,14 +13,15 @@ import { readAuditorKey, readConfidentialAccount } from '#lib/wallet/account.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { decodeCallData, encodeCallData } from '#lib/wallet/call-data.ts'
 import { buildDeposit, buildMerge, buildRegister, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
-import type { Opening } from '#lib/wallet/commitment.ts'
+import { commit, type Opening } from '#lib/wallet/commitment.ts'
+import { encryptDelegatedTransfer, encryptDelegation } from '#lib/wallet/delegation.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
-import { encryptTransfer } from '#lib/wallet/encryption.ts'
-import { encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
-import { type Holder, openHolder } from '#lib/wallet/keys.ts'
-import type { TransferStatement } from '#lib/wallet/prover.ts'
+import { encryptTransfer, type Payload } from '#lib/wallet/encryption.ts'
+import { encodeField, encodePoint, H, multiply } from '#lib/wallet/grumpkin.ts'
+import { deriveDelegationKey, type Holder, openHolder } from '#lib/wallet/keys.ts'
+import type { SetSpenderStatement, SpenderTransferStatement, TransferStatement } from '#lib/wallet/prover.ts'
 import { invoke, scAddress, scAmount } from '#lib/wallet/spending.ts'
-import { type SignedCall, simulateCall } from '#lib/wallet/transaction.ts'
+import { type SignedCall, signCall, simulateCall } from '#lib/wallet/transaction.ts'
 import type { WalletError } from '#lib/wallet/wallet-error.ts'
 import { keypair } from './network-fixture.ts'
 
@@ -115,6 +116,82 @@ test('a payment with real proofs: registered, paid, withdrawn', async () => {
   await refused(employer.signer, 'withdraw', [from, to, scAmount(101n), given])
   await apply(call)
   expect((await opened(employer)).value).toBe(600n)
+})
+
+test('a delegation with real proofs: set, paid from by its spender, revoked', async () => {
+  const { token, rpc: server } = deployment
+  const before = await opened(employer)
+  const entryOf = async (holder: Holder) => {
+    const account = await readConfidentialAccount(server, token, holder.address)
+    if (!account) throw new Error('not registered')
+    return account
+  }
+  const auditor = await readAuditorKey(deployment, 0)
+  const spender = colleague.address
+  const call = async (signer: Keypair, name: string, args: xdr.ScVal[]) => {
+    const source = await server.getAccount(signer.publicKey())
+    await apply(signCall(await simulateCall(deployment, source, invoke(deployment, name, args), {}), signer))
+  }
+
+  const delegated = encryptDelegation({
+    keys: employer.keys,
+    opening: before,
+    amount: 90n,
+    auditorSender: auditor,
+    salt: 101n,
+    spender,
+    spenderKey: colleague.keys.spendingKey,
+    allowanceSalt: 102n,
+  })
+  const delegation: SetSpenderStatement = {
+    circuit: 'set_spender',
+    token,
+    spendable: (await entryOf(employer)).spendable,
+    spendingKey: employer.keys.spendingKey,
+    spender,
+    spenderKey: colleague.keys.spendingKey,
+    auditorSender: auditor,
+    payload: delegated.payload,
+    witness: { ...delegated.witness, vA: 90n },
+  }
+  const data = (payload: Payload, proof: Uint8Array) => bytes(encodeCallData(payload, proof))
+  const setArgs = [scAddress(employer.address), scAddress(spender), xdr.ScVal.scvU32(1_000_000)]
+  const proof = await prover.prove(delegation)
+  await refused(employer.signer, 'set_spender', [...setArgs, data(delegated.payload, proof.with(7_000, 1))])
+  await call(employer.signer, 'set_spender', [...setArgs, data(delegated.payload, proof)])
+  expect(await opened(employer)).toEqual(delegated.next)
+
+  const paid = encryptDelegatedTransfer({
+    keys: colleague.keys,
+    delegationKey: deriveDelegationKey(employer.keys.vk, spender),
+    allowance: delegated.allowance,
+    allowanceSalt: 102n,
+    salt: 103n,
+    amount: 40n,
+    viewingKey: contractor.keys.viewingKey,
+    auditorRecipient: auditor,
+    auditorSender: auditor,
+  })
+  const payment: SpenderTransferStatement = {
+    circuit: 'spender_transfer',
+    allowance: encodePoint(commit(delegated.allowance)),
+    allowanceSalt: encodeField(102n),
+    spenderKey: colleague.keys.spendingKey,
+    viewingKey: contractor.keys.viewingKey,
+    auditorRecipient: auditor,
+    auditorSender: auditor,
+    payload: paid.payload,
+    witness: paid.witness,
+  }
+  const received = (await syncBalance(deployment, contractor)).receiving.value
+  const payArgs = [scAddress(spender), scAddress(employer.address), scAddress(contractor.address)]
+  const paymentProof = await prover.prove(payment)
+  await call(colleague.signer, 'confidential_transfer_from', [...payArgs, data(paid.payload, paymentProof)])
+  expect((await syncBalance(deployment, contractor)).receiving.value).toBe(received + 40n)
+  expect(await opened(employer)).toEqual(delegated.next)
+
+  await call(employer.signer, 'revoke_spender', [scAddress(employer.address), scAddress(spender)])
+  expect((await opened(employer)).value).toBe(before.value - 40n)
 })
 
 test('a ledger whose reference string is damaged says so when it is started', async () => {
@@ -256,10 +333,11 @@ describe('a proof does not hold', () => {
     expect(await judge(signer, 'register', call(own))).toBeUndefined()
   })
 
-  test('for an old balance, also where it stands in a ledger, and not a second time', async () => {
+  test('for an old balance, neither in a simulation nor in a ledger, nor a second time', async () => {
     const { sequenceNumber } = await deployment.rpc
       .getAccount(employer.signer.publicKey())
       .then((account) => ({ sequenceNumber: account.sequenceNumber() }))
+    const { value: before } = await opened(employer)
     const first = await transfer(1n)
     const source = new Account(employer.signer.publicKey(), String(BigInt(sequenceNumber) + 1n))
     const second = await transfer(2n, { source })
@@ -270,7 +348,7 @@ describe('a proof does not hold', () => {
     expect(outcome.status).toBe('FAILED')
     const events = outcome.status === 'FAILED' ? (outcome.diagnosticEventsXdr ?? []) : []
     expect(events.map((event) => JSON.stringify(event.toJson())).join()).toContain('3506')
-    expect((await opened(employer)).value).toBe(599n)
+    expect((await opened(employer)).value).toBe(before - 1n)
   })
 })
 

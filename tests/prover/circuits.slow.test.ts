@@ -5,7 +5,7 @@ import { type CompiledCircuit, Noir } from '@noir-lang/noir_js'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openBackend } from '#lib/prover/backend.ts'
 import { compileCircuits, compileSource } from '#lib/prover/circuits/compile.ts'
-import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
+import { CIRCUIT_NAMES, type Circuit, type CircuitName } from '#lib/prover/circuits.ts'
 import { readCircuits } from '#lib/prover/node/circuit-folder.ts'
 import { openProver } from '#lib/prover/node/prover.ts'
 import { readReferenceString } from '#lib/prover/node/reference-string.ts'
@@ -18,7 +18,7 @@ import { encryptTransfer, encryptWithdrawal } from '#lib/wallet/encryption.ts'
 import { encodeField, encodePoint, FIELD, H, multiply } from '#lib/wallet/grumpkin.ts'
 import { importKeys } from '#lib/wallet/keys.ts'
 import type { Statement } from '#lib/wallet/prover.ts'
-import { ACCOUNT, registration, TOKEN, transfer, withdrawal } from './statements.ts'
+import { ACCOUNT, delegatedTransfer, delegation, registration, TOKEN, transfer, withdrawal } from './statements.ts'
 
 const FOLDER = 'lib/prover/circuits'
 const STRING = 'lib/prover/reference-string'
@@ -49,8 +49,20 @@ describe('the files in the project', () => {
   })
 })
 
+async function readCircuit(name: CircuitName): Promise<Circuit> {
+  const circuit = (await readCircuits(FOLDER))[name]
+  if (!circuit) throw new Error(`no circuit ${name}`)
+  return circuit
+}
+
 /** Gates of each circuit, a power of two. With G or H as a constant each has twice as many. */
-const GATES = { register: 8_192, transfer: 16_384, withdraw: 16_384 } as const
+const GATES = {
+  register: 8_192,
+  transfer: 16_384,
+  withdraw: 16_384,
+  set_spender: 16_384,
+  spender_transfer: 16_384,
+} as const
 
 test.each(CIRCUIT_NAMES)('%s multiplies the generators without lookup tables', async (name) => {
   const backend = openBackend({
@@ -60,7 +72,7 @@ test.each(CIRCUIT_NAMES)('%s multiplies the generators without lookup tables', a
     watchWorker,
   })
   onTestFinished(backend.destroy)
-  const { acir } = (await readCircuits(FOLDER))[name]
+  const { acir } = await readCircuit(name)
   const [, gates] = await backend.run((api) => api.acirGetCircuitSizes(acir, false, true))
   expect(gates).toBe(GATES[name])
 })
@@ -70,7 +82,7 @@ describe('a witness of the wallet', () => {
   const raised = (value: bigint) => `0x${((value + 1n) % FIELD).toString(16)}`
 
   test.each(CIRCUIT_NAMES)('solves %s, and no longer with any one of its inputs changed', async (name) => {
-    const circuit = (await readCircuits(FOLDER))[name]
+    const circuit = await readCircuit(name)
     const noir = new Noir(circuit.program)
     const inputs = circuitInputs(circuit, samples[name])
     await expect(noir.execute(inputs)).resolves.toBeDefined()
@@ -108,15 +120,25 @@ const identity = new Uint8Array(64)
 const raise = (value: Uint8Array | undefined) =>
   encodeField((BigInt(`0x${Buffer.from(value ?? []).toString('hex')}`) + 1n) % FIELD)
 
-type Spending = Extract<Statement, { circuit: 'transfer' | 'withdraw' }>
+type Spending = Exclude<Statement, { circuit: 'register' }>
 
 /** The statement with another value in one place of its payload. */
 function withPayload<S extends Spending>(statement: S, name: string, value = raise(statement.payload[name])): S {
   return { ...statement, payload: { ...statement.payload, [name]: value } }
 }
 
-/** Statements that each break one assertion of both spending circuits, with the message of that assertion. */
-const spendingCases = <S extends Spending>(build: (given?: Parameters<typeof transfer>[0]) => S): [string, S][] => [
+/** A delegation with another word in one half of its escrow. */
+function withEscrow(at: 0 | 32): Statement {
+  const statement = delegation()
+  const escrow = Buffer.from(statement.payload.escrowed_dvk ?? [])
+  escrow.set(raise(escrow.subarray(at, at + 32)), at)
+  return withPayload(statement, 'escrowed_dvk', escrow)
+}
+
+/** Statements that each break one assertion of every circuit that pays from a balance, with the message of that assertion. */
+const spendingCases = <S extends Exclude<Spending, { circuit: 'spender_transfer' }>>(
+  build: (given?: Parameters<typeof transfer>[0]) => S,
+): [string, S][] => [
   ['the spending key does not match the spending secret', { ...build(), spendingKey: another }],
   ['call to assert_max_bit_size', build({ v: LARGE + 5n, amount: LARGE / 2n })],
   ['call to assert_max_bit_size', build({ v: 10n, amount: FIELD - 5n })],
@@ -149,9 +171,42 @@ const CASES: Record<string, [string, Statement][]> = {
     ["the sender's auditor cannot read the amount", withPayload(transfer(), 'v_tilde_aud_s')],
   ],
   withdraw: spendingCases(withdrawal),
+  set_spender: [
+    ...spendingCases(delegation),
+    ['the commitment to the allowance is wrong', withPayload(delegation(), 'c_a', another)],
+    ['the encrypted allowance is wrong', withPayload(delegation(), 'a_tilde')],
+    ['the escrow does not begin with the ephemeral key', withEscrow(0)],
+    ['the spender cannot read the delegation key', withEscrow(32)],
+    ["the sender's auditor cannot read the amount", withPayload(delegation(), 'v_tilde_aud_s')],
+    ["the sender's auditor cannot read the blinding of the allowance", withPayload(delegation(), 'r_a_tilde_aud_s')],
+  ],
+  spender_transfer: [
+    ["the spender's key does not match its secret", { ...delegatedTransfer(), spenderKey: another }],
+    ['the blinding is not that of the delegation', delegatedTransfer({ blinding: 5n })],
+    ['call to assert_max_bit_size', delegatedTransfer({ v: LARGE + 5n, amount: LARGE / 2n })],
+    ['call to assert_max_bit_size', delegatedTransfer({ v: 10n, amount: FIELD - 5n })],
+    ['call to assert_max_bit_size', delegatedTransfer({ v: 10n, amount: 15n })],
+    ['the opening does not match the allowance', { ...delegatedTransfer(), allowance: another }],
+    ['the salt of the allowance is not new', delegatedTransfer({ sigma: 31n })],
+    ['the commitment to the new allowance is wrong', withPayload(delegatedTransfer(), 'c_a_new', another)],
+    ['the encrypted allowance is wrong', withPayload(delegatedTransfer(), 'a_tilde_new')],
+    ['the ephemeral secret is zero', delegatedTransfer({ rE: 0n })],
+    ['the ephemeral key does not match its secret', withPayload(delegatedTransfer(), 'r_e_point', another)],
+    ['the commitment to the amount is wrong', withPayload(delegatedTransfer(), 'c_transfer', another)],
+    ['the encrypted amount is wrong', withPayload(delegatedTransfer(), 'v_tilde')],
+    ["the key of the recipient's auditor is invalid", { ...delegatedTransfer(), auditorRecipient: offCurve }],
+    ["the key of the recipient's auditor is invalid", { ...delegatedTransfer(), auditorRecipient: identity }],
+    ["the recipient's auditor cannot read the amount", withPayload(delegatedTransfer(), 'v_tilde_aud_r')],
+    ["the recipient's auditor cannot read the blinding", withPayload(delegatedTransfer(), 'r_tilde_aud_r')],
+    ["the key of the owner's auditor is invalid", { ...delegatedTransfer(), auditorSender: offCurve }],
+    ["the key of the owner's auditor is invalid", { ...delegatedTransfer(), auditorSender: identity }],
+    ["the owner's auditor cannot read the amount", withPayload(delegatedTransfer(), 'v_tilde_aud_s')],
+    ["the owner's auditor cannot read the allowance", withPayload(delegatedTransfer(), 'a_tilde_aud_s')],
+    ["the owner's auditor cannot read the blinding", withPayload(delegatedTransfer(), 'r_tilde_aud_s')],
+  ],
 }
 
-describe('no proof is made of a statement that is false in one point alone', () => {
+describe('rejects a statement with one false equation', () => {
   const cases = Object.entries(CASES).flatMap(([circuit, list]) =>
     list.map(([reason, value]) => [circuit, reason, value]),
   )

@@ -9,18 +9,18 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openBackend } from '#lib/prover/backend.ts'
 import { compileSource } from '#lib/prover/circuits/compile.ts'
-import { CIRCUIT_NAMES, type CircuitName } from '#lib/prover/circuits.ts'
-import { readVerificationKeys } from '#lib/prover/node/circuit-folder.ts'
+import { CIRCUIT_NAMES, type CircuitName, DELEGATION_CIRCUITS } from '#lib/prover/circuits.ts'
+import { readCircuits, readVerificationKeys } from '#lib/prover/node/circuit-folder.ts'
 import { openProver } from '#lib/prover/node/prover.ts'
 import { IGNITION, readKnownString, readReferenceString } from '#lib/prover/node/reference-string.ts'
 import { watchWorker } from '#lib/prover/node/worker.ts'
-import type { RealProver } from '#lib/prover/prover.ts'
+import { circuitInputs, type RealProver } from '#lib/prover/prover.ts'
 import { generateReferenceString } from '#lib/prover/reference-string/generate.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
 import { encodeField, FIELD } from '#lib/wallet/grumpkin.ts'
 import { PROOF_BYTES, type Statement } from '#lib/wallet/prover.ts'
 import { publicInputs } from '#lib/wallet/statement.ts'
-import { registration, transfer, withdrawal } from './statements.ts'
+import { delegatedTransfer, delegation, registration, transfer, withdrawal } from './statements.ts'
 
 const CIRCUITS = 'lib/prover/circuits'
 const STRING = 'lib/prover/reference-string'
@@ -29,6 +29,8 @@ const STATEMENTS: Record<CircuitName, Statement> = {
   register: registration(1_234n),
   transfer: transfer(),
   withdraw: withdrawal(),
+  set_spender: delegation(),
+  spender_transfer: delegatedTransfer(),
 }
 
 let prover: RealProver
@@ -40,7 +42,7 @@ beforeAll(async () => {
   prover = await openProver({ circuits: CIRCUITS, referenceString: STRING })
   verify = await loadVerifier(await readReferenceString(STRING))
   for (const name of CIRCUIT_NAMES) {
-    keys.set(name, (await readVerificationKeys(CIRCUITS))[name])
+    keys.set(name, (await readVerificationKeys(CIRCUITS))[name] ?? new Uint8Array())
     proofs.set(name, await prover.prove(STATEMENTS[name]))
   }
 })
@@ -131,28 +133,18 @@ describe('a witness that breaks a constraint gives no proof that holds, even if 
 
   test.each(CIRCUIT_NAMES)('%s', async (name) => {
     const { Noir } = await import('@noir-lang/noir_js')
-    const program = JSON.parse(await readFile(`${CIRCUITS}/${name}.json`, 'utf8'))
+    const circuit = (await readCircuits(CIRCUITS))[name]
+    if (!circuit) throw new Error(`no circuit ${name}`)
+    const { program, acir, key } = circuit
     const inputs = publicInputs(STATEMENTS[name])
-    const { sk = 0n, ...secrets } = STATEMENTS[name].witness ?? {}
-    const { v = 0n, r = 0n, rE = 0n, vTransfer = 0n } = secrets as Partial<Record<string, bigint>>
-    const values: Record<string, string> = {}
-    const all: Record<string, bigint> = { sk, v, r, r_e: rE, v_transfer: vTransfer }
-    let offset = 0
-    for (const { name: parameter, visibility } of program.abi.parameters) {
-      const isPublic = visibility === 'public'
-      const value = isPublic ? Buffer.from(inputs.subarray(offset, offset + 32)).toString('hex') : undefined
-      values[parameter] = value === undefined ? String(all[parameter]) : `0x${value}`
-      if (isPublic) offset += 32
-    }
-    const witness = gunzipSync((await new Noir(program).execute(values)).witness)
-    const acir = gunzipSync(Buffer.from(program.bytecode, 'base64'))
+    const sk = STATEMENTS[name].witness?.sk ?? 0n
+    const witness = gunzipSync((await new Noir(program).execute(circuitInputs(circuit, STATEMENTS[name]))).witness)
     const holds = async (given: Uint8Array) => {
       const output = await backend.run((api) => api.acirProveUltraKeccakHonk(acir, given))
-      const { [name]: key } = await readVerificationKeys(CIRCUITS)
       return verify(name, output.subarray(0, inputs.length), output.subarray(inputs.length), key)
     }
     expect(await holds(witness)).toBe(true)
-    // Values stand there in hexadecimal, in 64 digits each. The spending secret is the first of its kind.
+    // Values are hexadecimal, 64 digits each. The spending secret is the first.
     const at = witness.indexOf(Buffer.from(sk.toString(16).padStart(64, '0')))
     expect(at).toBeGreaterThan(0)
     expect(await holds(flip(witness, at + 63))).toBe(false)
@@ -218,6 +210,18 @@ describe('a folder that cannot be used is named', () => {
       'bn254_g1.dat in lib/prover/reference-string is not of the ceremony',
     )
   })
+})
+
+test('a folder without the circuits of delegations makes the other proofs', async () => {
+  const folder = await copyOf(CIRCUITS)
+  for (const name of DELEGATION_CIRCUITS) {
+    for (const ending of ['json', 'vk']) await rm(`${folder}/${name}.${ending}`)
+  }
+  const prover = await openProver({ circuits: folder, referenceString: STRING, threads: 1 })
+  onTestFinished(prover.destroy)
+  expect(Object.keys(prover.verificationKeys)).toEqual(['register', 'transfer', 'withdraw'])
+  await expect(prover.prove(STATEMENTS.set_spender)).rejects.toThrow(`${folder} has no circuit set_spender`)
+  expect(await prover.prove(STATEMENTS.register)).toHaveLength(PROOF_BYTES)
 })
 
 test('a folder laid out like the published circuits is used as it is', async () => {

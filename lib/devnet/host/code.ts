@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { Contract, Parameters, Returns } from './contract-function.ts'
 import { ACCOUNT_FIELDS } from './token/account.ts'
+import { DELEGATION_FIELDS } from './token/delegation.ts'
 
 const HEADER = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00)
 const CUSTOM_SECTION = 0
@@ -42,7 +43,9 @@ function leb128(value: number): Uint8Array {
 
 const bytesN = (n: number) => xdr.ScSpecTypeDef.scSpecTypeBytesN(new xdr.ScSpecTypeBytesN({ n }))
 
-const TYPES: { [Type in keyof Parameters | Returns]: () => xdr.ScSpecTypeDef } = {
+const udt = (name: string) => xdr.ScSpecTypeDef.scSpecTypeUdt(new xdr.ScSpecTypeUdt({ name }))
+
+const TYPES: { [Type in keyof Parameters | Returns | 'field']: () => xdr.ScSpecTypeDef } = {
   address: () => xdr.ScSpecTypeDef.scSpecTypeAddress(),
   muxed: () => xdr.ScSpecTypeDef.scSpecTypeMuxedAddress(),
   u32: () => xdr.ScSpecTypeDef.scSpecTypeU32(),
@@ -52,7 +55,9 @@ const TYPES: { [Type in keyof Parameters | Returns]: () => xdr.ScSpecTypeDef } =
   string: () => xdr.ScSpecTypeDef.scSpecTypeString(),
   void: () => xdr.ScSpecTypeDef.scSpecTypeVoid(),
   point: () => bytesN(64),
-  account: () => xdr.ScSpecTypeDef.scSpecTypeUdt(new xdr.ScSpecTypeUdt({ name: 'ConfidentialAccount' })),
+  field: () => bytesN(32),
+  account: () => udt('ConfidentialAccount'),
+  delegation: () => udt('SpenderDelegation'),
 }
 
 function specOf(contract: Contract): Uint8Array {
@@ -63,15 +68,17 @@ function specOf(contract: Contract): Uint8Array {
     const outputs = returns === 'void' ? [] : [TYPES[returns]()]
     return xdr.ScSpecEntry.scSpecEntryFunctionV0(new xdr.ScSpecFunctionV0({ doc: '', name, inputs, outputs }))
   })
-  const returnsAccount = Array.from(contract.values()).some(({ returns }) => returns === 'account')
-  return Buffer.concat([...functions, ...(returnsAccount ? [accountSpec()] : [])].map((entry) => entry.toXdr()))
+  const returned = new Set(Array.from(contract.values(), ({ returns }) => returns))
+  const structs = [
+    ...(returned.has('account') ? [structSpec('ConfidentialAccount', ACCOUNT_FIELDS)] : []),
+    ...(returned.has('delegation') ? [structSpec('SpenderDelegation', DELEGATION_FIELDS)] : []),
+  ]
+  return Buffer.concat([...functions, ...structs].map((entry) => entry.toXdr()))
 }
 
-function accountSpec(): xdr.ScSpecEntry {
-  const fields = Object.entries(ACCOUNT_FIELDS).map(
-    ([name, type]) => new xdr.ScSpecUdtStructFieldV0({ doc: '', name, type: TYPES[type]() }),
+function structSpec(name: string, types: Readonly<Record<string, keyof typeof TYPES>>): xdr.ScSpecEntry {
+  const fields = Object.entries(types).map(
+    ([field, type]) => new xdr.ScSpecUdtStructFieldV0({ doc: '', name: field, type: TYPES[type]() }),
   )
-  return xdr.ScSpecEntry.scSpecEntryUdtStructV0(
-    new xdr.ScSpecUdtStructV0({ doc: '', lib: '', name: 'ConfidentialAccount', fields }),
-  )
+  return xdr.ScSpecEntry.scSpecEntryUdtStructV0(new xdr.ScSpecUdtStructV0({ doc: '', lib: '', name, fields }))
 }

@@ -29,7 +29,17 @@ export interface Parameters {
   bytes: Uint8Array
 }
 
-export type Returns = 'void' | 'address' | 'u32' | 'i128' | 'bool' | 'string' | 'bytes' | 'point' | 'account'
+export type Returns =
+  | 'void'
+  | 'address'
+  | 'u32'
+  | 'i128'
+  | 'bool'
+  | 'string'
+  | 'bytes'
+  | 'point'
+  | 'account'
+  | 'delegation'
 
 export type Signature = Readonly<Record<string, keyof Parameters>>
 

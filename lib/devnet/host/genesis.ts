@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { Address, Asset, StrKey, xdr } from '@stellar/stellar-sdk'
-import { CIRCUIT_NAMES, type CircuitName } from '#lib/prover/circuits.ts'
+import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
 import { encodeField } from '#lib/wallet/grumpkin.ts'
 import { addressToField } from '#lib/wallet/keys.ts'
+import type { VerificationKeys } from '#lib/wallet/prover.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import type { StoredEntry } from '../state/state.ts'
@@ -22,7 +23,7 @@ export interface Genesis {
   readonly asset: Asset
   /** 64 bytes: the Grumpkin point of auditor 0 */
   readonly auditorKey: Uint8Array
-  readonly verificationKeys: Readonly<Record<CircuitName, Uint8Array>>
+  readonly verificationKeys: VerificationKeys
   readonly ledger: LedgerContext
 }
 
@@ -55,9 +56,11 @@ export function genesisContracts(genesis: Genesis): { entries: StoredEntry[]; co
     liveUntil: ledger.sequence + NETWORK_LIMITS.maximumTtl - 1,
   })
   // The keys of a map ascend.
-  const verificationKeys = CIRCUIT_NAMES.toSorted((left, right) => CIRCUIT_TYPES[left] - CIRCUIT_TYPES[right]).map(
-    (name): [xdr.ScVal, xdr.ScVal] => [verificationKeyName(CIRCUIT_TYPES[name]), bytes(genesis.verificationKeys[name])],
-  )
+  const ascending = CIRCUIT_NAMES.toSorted((left, right) => CIRCUIT_TYPES[left] - CIRCUIT_TYPES[right])
+  const verificationKeys = ascending.flatMap((name): [xdr.ScVal, xdr.ScVal][] => {
+    const key = genesis.verificationKeys[name]
+    return key ? [[verificationKeyName(CIRCUIT_TYPES[name]), bytes(key)]] : []
+  })
   // As after a deployment: the first registration pays for a longer life.
   const firstLiveUntil = ledger.sequence + NETWORK_LIMITS.persistentTtl - 1
   const value = (key: EntryKey, val: xdr.ScVal) => store(key, contractData(key, val))

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { CircuitName } from '#lib/prover/circuits.ts'
 import { readVerificationKeys } from '#lib/prover/node/circuit-folder.ts'
 import { EMBEDDED_CIRCUITS, readEmbeddedString } from '#lib/prover/node/embedded.ts'
 import { STAND_IN_KEYS, verifyStandIn } from '#lib/prover/stand-in.ts'
 import { loadVerifier, type Verify } from '#lib/prover/verifier.ts'
+import type { VerificationKeys } from '#lib/wallet/prover.ts'
 
 /** How the ledger's verifier checks proofs. */
 export interface Proofs {
@@ -11,8 +11,8 @@ export interface Proofs {
   readonly verify: Verify
   /** Loads what `verify` needs, at the first call. */
   ready(): Promise<void>
-  /** The keys in the verifier registry from the first ledger on; zeros where it takes stand-ins. */
-  readonly keys: Readonly<Record<CircuitName, Uint8Array>>
+  /** The keys in the verifier registry from the first ledger on; zeros if it accepts stand-ins. */
+  readonly keys: VerificationKeys
 }
 
 export type ProofMode = 'real' | 'stand-in'

@@ -19,8 +19,8 @@ interface Compiled {
 }
 
 /**
- * Compiles the sources and makes the verification keys under the embedded ledger's reference string. What the compiler
- * adds for debuggers names the folder that it worked in, and is left out.
+ * Compiles the sources and generates the verification keys under the embedded ledger's reference string. Leaves out the
+ * compiler's debug symbols, which name the folder that it worked in.
  */
 export async function compileCircuits(sources = `${HERE}/source`): Promise<Record<CircuitName, Compiled>> {
   const backend = openBackend({
@@ -36,17 +36,15 @@ export async function compileCircuits(sources = `${HERE}/source`): Promise<Recor
       const key = await backend.run((api) => api.acirWriteVkUltraKeccakHonk(acir))
       return { artifact: `${JSON.stringify({ noir_version, hash, abi, bytecode })}\n`, key }
     }
-    return {
-      register: await compileOne('register'),
-      transfer: await compileOne('transfer'),
-      withdraw: await compileOne('withdraw'),
-    }
+    const compiled: [CircuitName, Compiled][] = []
+    for (const name of CIRCUIT_NAMES) compiled.push([name, await compileOne(name)])
+    return Object.fromEntries(compiled) as Record<CircuitName, Compiled>
   } finally {
     await backend.destroy()
   }
 }
 
-/** The program of one package. @throws Error with what the compiler says */
+/** The program of one package. @throws Error with the compiler's message */
 export async function compileSource(sources: string, name: string) {
   const quiet = () => undefined
   // The compiler writes into the folder that it is given.
@@ -62,7 +60,8 @@ export async function compileSource(sources: string, name: string) {
 
 const USAGE = `npm run circuits
 
-Compiles the sources in lib/prover/circuits/source, and writes the circuits and their verification keys anew, byte for byte.`
+Compiles the sources in lib/prover/circuits/source, and writes the circuits and their verification keys. The same sources
+give the same files, byte for byte.`
 
 if (import.meta.main) {
   const { values } = parseArgs({ options: { help: { type: 'boolean' } } })

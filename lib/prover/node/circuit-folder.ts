@@ -1,12 +1,16 @@
-import { access, readFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { VerificationKeys } from '#lib/wallet/prover.ts'
 import {
-  CIRCUIT_NAMES,
+  type Circuit,
   type CircuitName,
   type Circuits,
+  DELEGATION_CIRCUITS,
   type NamedFile,
   ProverFault,
   parseCircuit,
   parseVerificationKey,
+  REQUIRED_CIRCUITS,
 } from '../circuits.ts'
 
 /** The files of a circuit, relative to the folder. */
@@ -22,26 +26,35 @@ const FLAT: Layout = { artifact: (name) => `${name}.json`, key: (name) => `${nam
 const COMPILED: Layout = { artifact: (name) => `target/circuit_${name}.json`, key: (name) => `vks/${name}.vk.bin` }
 
 /**
- * Reads the circuits of a deployment from a folder in either layout.
+ * Reads the circuits of a deployment from a folder in either layout. Those of delegations may be missing.
  * @throws ProverFault for a file that is missing, damaged, or made for another version of the interface
  */
 export async function readCircuits(folder: string): Promise<Circuits> {
-  const layout = await layoutOf(folder)
+  const layout = layoutOf(folder)
   const read = async (name: CircuitName) => {
     const artifact = await readFileOrExplain(`${folder}/${layout.artifact(name)}`)
     return await parseCircuit(name, artifact, await readFileOrExplain(`${folder}/${layout.key(name)}`))
   }
-  const [register, transfer, withdraw] = await Promise.all([read('register'), read('transfer'), read('withdraw')])
-  return { register, transfer, withdraw }
+  return await readEach<Circuit, Circuits>(folder, layout, read)
 }
 
 /** The verification keys of a folder in either layout. @throws ProverFault */
-export async function readVerificationKeys(folder: string): Promise<Readonly<Record<CircuitName, Uint8Array>>> {
-  const layout = await layoutOf(folder)
-  const read = async (name: CircuitName): Promise<[CircuitName, Uint8Array]> => {
-    return [name, parseVerificationKey(name, await readFileOrExplain(`${folder}/${layout.key(name)}`))]
-  }
-  return Object.fromEntries(await Promise.all(CIRCUIT_NAMES.map(read))) as Record<CircuitName, Uint8Array>
+export async function readVerificationKeys(folder: string): Promise<VerificationKeys> {
+  const layout = layoutOf(folder)
+  const read = async (name: CircuitName) =>
+    parseVerificationKey(name, await readFileOrExplain(`${folder}/${layout.key(name)}`))
+  return await readEach<Uint8Array, VerificationKeys>(folder, layout, read)
+}
+
+/** Reads something of every circuit that the folder has. */
+async function readEach<Part, All extends Partial<Record<CircuitName, Part>>>(
+  folder: string,
+  layout: Layout,
+  read: (name: CircuitName) => Promise<Part>,
+): Promise<All> {
+  const optional = DELEGATION_CIRCUITS.filter((name) => existsSync(`${folder}/${layout.key(name)}`))
+  const parts = [...REQUIRED_CIRCUITS, ...optional].map(async (name) => [name, await read(name)])
+  return Object.fromEntries(await Promise.all(parts))
 }
 
 /** @throws ProverFault */
@@ -53,11 +66,6 @@ export async function readFileOrExplain(name: string): Promise<NamedFile & { con
   }
 }
 
-async function layoutOf(folder: string): Promise<Layout> {
-  try {
-    await access(`${folder}/vks`)
-    return COMPILED
-  } catch {
-    return FLAT
-  }
+function layoutOf(folder: string): Layout {
+  return existsSync(`${folder}/vks`) ? COMPILED : FLAT
 }

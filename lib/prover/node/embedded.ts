@@ -1,5 +1,5 @@
 import type { ReferenceString } from '../backend.ts'
-import { CIRCUIT_NAMES } from '../circuits.ts'
+import { REQUIRED_CIRCUITS } from '../circuits.ts'
 import { readVerificationKeys } from './circuit-folder.ts'
 import { type Digests, readKnownString } from './reference-string.ts'
 
@@ -15,7 +15,7 @@ export async function hasEmbeddedKeys(folder: string): Promise<boolean> {
   const keys = await readVerificationKeys(folder)
   // A build that runs without npm does not have them.
   const own = await readVerificationKeys(EMBEDDED_CIRCUITS).catch(() => undefined)
-  return own !== undefined && CIRCUIT_NAMES.some((name) => Buffer.compare(keys[name], own[name]) === 0)
+  return own !== undefined && REQUIRED_CIRCUITS.some((name) => Buffer.compare(keys[name], own[name]) === 0)
 }
 
 /** Checks the digests, which takes milliseconds: otherwise a damaged file would show only as a proof that fails. */

@@ -3,7 +3,7 @@ import type { TokenOnNetwork } from '#lib/wallet/deployment.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import { findForeignCircuit, readVerificationKey } from '#lib/wallet/verification-keys.ts'
-import { CIRCUIT_NAMES } from '../circuits.ts'
+import { REQUIRED_CIRCUITS } from '../circuits.ts'
 import { STAND_IN_KEYS } from '../stand-in.ts'
 import { readVerificationKeys } from './circuit-folder.ts'
 import { EMBEDDED_CIRCUITS } from './embedded.ts'
@@ -12,7 +12,7 @@ import { EMBEDDED_CIRCUITS } from './embedded.ts'
 export async function requireSameKeys(network: TokenOnNetwork, verifier: string, prover: Prover): Promise<void> {
   const foreign = await findForeignCircuit(network, verifier, prover)
   if (!foreign) return
-  const keys = CIRCUIT_NAMES.map((name) => prover.verificationKeys?.[name])
+  const keys = REQUIRED_CIRCUITS.map((name) => prover.verificationKeys?.[name])
   if (isStandIn(foreign.networkKey) && !keys.some(isStandIn)) {
     throw new ConfigurationError(
       'DEVNET_PROOFS',

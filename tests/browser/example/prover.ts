@@ -43,7 +43,7 @@ function named({ abi }: CompiledCircuit, inputs: Uint8Array): InputMap {
 function secretsOf(statement: Statement): InputMap {
   if (!statement.witness) throw new Error('the statement has no witness')
   if (statement.circuit === 'register') return { sk: `${statement.witness.sk}` }
-  if (statement.circuit === 'withdraw') throw new Error('this page does not support withdrawals')
+  if (statement.circuit !== 'transfer') throw new Error(`this page does not support ${statement.circuit}`)
   const { sk, v, r, vTransfer, rE } = statement.witness
   return { sk: `${sk}`, v: `${v}`, r: `${r}`, v_transfer: `${vTransfer}`, r_e: `${rE}` }
 }

@@ -23,6 +23,33 @@ const FIELDS: Readonly<Record<CircuitName, Readonly<Record<string, 32 | 64>>>> =
     v_tilde_aud_s: 32,
   },
   withdraw: { b_tilde: 32, b_tilde_aud_s: 32, c_spend_new: 64, r_e_point: 64, r_tilde_aud_s: 32, sigma: 32 },
+  set_spender: {
+    a_tilde: 32,
+    b_tilde: 32,
+    b_tilde_aud_s: 32,
+    c_a: 64,
+    c_spend_new: 64,
+    escrowed_dvk: 64,
+    r_a_tilde_aud_s: 32,
+    r_e_point: 64,
+    r_tilde_aud_s: 32,
+    sigma: 32,
+    sigma_a: 32,
+    v_tilde_aud_s: 32,
+  },
+  spender_transfer: {
+    a_tilde_aud_s: 32,
+    a_tilde_new: 32,
+    c_a_new: 64,
+    c_transfer: 64,
+    r_e_point: 64,
+    r_tilde_aud_r: 32,
+    r_tilde_aud_s: 32,
+    sigma_a_new: 32,
+    v_tilde: 32,
+    v_tilde_aud_r: 32,
+    v_tilde_aud_s: 32,
+  },
 }
 
 /**
@@ -45,22 +72,22 @@ export function decodeCallData(circuit: CircuitName, data: Uint8Array): { payloa
   return { payload, proof }
 }
 
-/** The payload fields that are part of an event in interface 0.8.0. */
-export function selectFields(payload: Payload, names: readonly string[]): Record<string, xdr.ScVal> {
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const content = payload[name]
-      return content ? [[name, bytes(content)]] : []
-    }),
-  )
-}
+/** Fields of a payload that events leave out in interface 0.8.0: commitments, and what the delegation's entry stores. */
+const STORED: ReadonlySet<string> = new Set([
+  'c_spend_new',
+  'c_transfer',
+  'c_a',
+  'c_a_new',
+  'a_tilde',
+  'a_tilde_new',
+  'escrowed_dvk',
+  'sigma_a',
+])
 
-const COMMITMENTS: ReadonlySet<string> = new Set(['c_spend_new', 'c_transfer'])
-
-/** The data of the event of a transfer or a withdrawal: all of the payload but the commitments. */
+/** The data of an operation's event. */
 export function eventData(payload: Payload, others: Record<string, xdr.ScVal> = {}): xdr.ScVal {
-  const names = Object.keys(payload).filter((name) => !COMMITMENTS.has(name))
-  return struct({ ...others, ...selectFields(payload, names) })
+  const fields = Object.entries(payload).filter(([name]) => !STORED.has(name))
+  return struct({ ...others, ...Object.fromEntries(fields.map(([name, content]) => [name, bytes(content)])) })
 }
 
 /** Decodes the one value in `data`. The host has an error for bytes that are no value and one for bytes after a value. */

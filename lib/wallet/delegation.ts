@@ -1,0 +1,109 @@
+import { checkAmount, commit, type Opening, subtractAmount } from './commitment.ts'
+import {
+  deriveEphemeral,
+  type Encrypted,
+  encryptPayment,
+  encryptReceipt,
+  mask,
+  type Payload,
+  type Payment,
+  sharedSecret,
+} from './encryption.ts'
+import { encodeField, encodePoint, H, multiply } from './grumpkin.ts'
+import { addressToField, type ConfidentialKeys, deriveDelegationKey } from './keys.ts'
+import { hash, lanes, TAG } from './poseidon.ts'
+import type { SpenderWitness } from './prover.ts'
+import { WalletError } from './wallet-error.ts'
+
+/**
+ * Everything that `set_spender` publishes except its proof. `amount` moves from the balance into the allowance.
+ * @throws WalletError as `encryptTransfer`
+ */
+export function encryptDelegation(
+  delegation: Payment & {
+    /** Strkey of the spender, and its spending key (64 bytes). */
+    spender: string
+    spenderKey: Uint8Array
+    /** Random for every proof, like `salt`, and never used before for this spender. */
+    allowanceSalt: bigint
+  },
+): Encrypted & { allowance: Opening } {
+  const { keys, amount, spender, spenderKey, allowanceSalt } = delegation
+  const { fields, next, witness, senderAuditor } = encryptPayment(delegation)
+  const op = addressToField(spender)
+  const delegationKey = deriveDelegationKey(keys.vk, spender)
+  const { allowance, ciphertext } = encryptAllowance(delegationKey, amount, allowanceSalt)
+  const escrowMask = hash(TAG.delegationEscrow, sharedSecret(witness.rE, spenderKey), op)
+  const payload = {
+    ...fields,
+    c_a: encodePoint(commit(allowance)),
+    a_tilde: ciphertext,
+    sigma_a: encodeField(allowanceSalt),
+    escrowed_dvk: Buffer.concat([fields.r_e_point.subarray(0, 32), mask(delegationKey, escrowMask)]),
+    v_tilde_aud_s: mask(amount, senderAuditor.hideAmount),
+    r_a_tilde_aud_s: mask(allowance.blinding, hash(TAG.allowanceEscrow, senderAuditor.secret, op)),
+  }
+  return { payload, next, witness, allowance }
+}
+
+/** A payment from an allowance, by its spender. */
+interface DelegatedTransfer {
+  /** The spender's own keys. */
+  keys: ConfidentialKeys
+  delegationKey: bigint
+  /** Opening of the allowance before the call, and its salt. */
+  allowance: Opening
+  allowanceSalt: bigint
+  /** Random for every proof; the contract refuses the salt before it. */
+  salt: bigint
+  amount: bigint
+  viewingKey: Uint8Array
+  auditorRecipient: Uint8Array
+  /** Key of the auditor of the allowance's owner. */
+  auditorSender: Uint8Array
+}
+
+/**
+ * Everything that `confidential_transfer_from` publishes except its proof. `next` opens the allowance afterwards.
+ * @throws WalletError `malformed` for an amount out of range, an invalid key or a salt that is not new, `balance-too-low`
+ */
+export function encryptDelegatedTransfer(transfer: DelegatedTransfer): {
+  payload: Payload
+  next: Opening
+  transferred: Opening
+  witness: SpenderWitness
+} {
+  const { keys, delegationKey, allowance, amount, salt, auditorSender } = transfer
+  if (salt === transfer.allowanceSalt) throw new WalletError('malformed', 'the salt of an allowance must be new')
+  const rest = subtractAmount(checkAmount(allowance.value), amount)
+  const { allowance: next, ciphertext } = encryptAllowance(delegationKey, rest, salt)
+  const rE = deriveEphemeral(keys.vk, salt)
+  const senderSecret = sharedSecret(rE, auditorSender)
+  const [hideAmount, hideRest, hideBlinding] = lanes(TAG.auditorSender, senderSecret, salt)
+  const { fields, transferred } = encryptReceipt({ ...transfer, rE, senderSecret })
+  const payload = {
+    ...fields,
+    c_a_new: encodePoint(commit(next)),
+    a_tilde_new: ciphertext,
+    sigma_a_new: encodeField(salt),
+    r_e_point: encodePoint(multiply(H, rE)),
+    v_tilde_aud_s: mask(amount, hideAmount),
+    a_tilde_aud_s: mask(rest, hideRest),
+    r_tilde_aud_s: mask(next.blinding, hideBlinding),
+  }
+  const witness = {
+    sk: keys.sk,
+    dvk: delegationKey,
+    vA: allowance.value,
+    rA: allowance.blinding,
+    vTransfer: amount,
+    rE,
+  }
+  return { payload, next, transferred, witness }
+}
+
+/** An allowance of `value` under a salt: its opening, and its ciphertext for owner and spender. */
+function encryptAllowance(delegationKey: bigint, value: bigint, salt: bigint) {
+  const allowance = { value, blinding: hash(TAG.allowanceBlinding, delegationKey, salt) }
+  return { allowance, ciphertext: mask(value, hash(TAG.allowance, delegationKey, salt)) }
+}
