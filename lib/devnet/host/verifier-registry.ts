@@ -17,8 +17,8 @@ const DECLARED_TYPES: ReadonlySet<number> = new Set([0, 1, 2, 3, 4, 100])
  * Instructions of a verification. A proof for other public inputs fails the sumcheck, before the multiplications that are
  * most of the cost.
  */
-const SUMCHECK = 25_400_000
-const COMMITMENT_CHECK = 66_600_000
+const SUMCHECK = 25_000_000
+const COMMITMENT_CHECK = 67_000_000
 
 /** The key of a verification key in the verifier's instance. */
 export const verificationKeyName = (circuit: number): xdr.ScVal => variant('VerificationKey', u32(circuit))

@@ -17,7 +17,7 @@ import { auditorKey, checkProof, requireAddressAsField } from './proof.ts'
 /** Instructions of a reading call. */
 const READ = 600_000
 /** Instructions of a call with a proof, without the verification: those of a transfer. */
-const PROVED = 5_700_000
+const PROVED = 6_100_000
 
 /**
  * Moves an allowance out of the owner's spendable balance into an escrow for one spender. Errors #3507, #3501, #3301,

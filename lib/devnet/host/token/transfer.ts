@@ -12,7 +12,7 @@ import { auditorKey, checkProof, requireAddressAsField } from './proof.ts'
 export const confidentialTransfer = contractFunction({
   parameters: { from: 'address', to: 'address', data: 'bytes' },
   returns: 'void',
-  instructions: 5_700_000,
+  instructions: 6_100_000,
   run: (call, { from, to, data }) => {
     call.requireAuth(from)
     const { payload, proof } = decodeCallData('transfer', data)
