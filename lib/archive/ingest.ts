@@ -16,7 +16,7 @@ import { accountRowsOf, registryNamedBy, rowOf, wantsPayload } from './event.ts'
 import { addRegistries, currentGeneration, findRanges, findStreams, type Stream } from './generation.ts'
 import { fetchPayloads } from './payload.ts'
 import { firstGap } from './ranges.ts'
-import { type EventPage, fetchEvents, type LedgerHead, readLedgerHead, readWindow } from './source.ts'
+import { type EventPage, fetchEvents, type LedgerHead, readLedgerHead, readWindow, type Window } from './source.ts'
 
 /** The parts of the service that ingest the events of its token. */
 export interface ArchiveContext {
@@ -42,11 +42,18 @@ export async function ingest(context: ArchiveContext, maxPages = Number.POSITIVE
   const window = await readWindow(network)
   const generation = await currentGeneration(db, context, window)
   await addRegistries(db, generation.id, await readRegistries(context))
+  const heads = new Map<number, Promise<LedgerHead>>()
+  // The streams end at the same ledger.
+  const readHead = (sequence: number) => {
+    const head = heads.get(sequence) ?? readLedgerHead(network, sequence)
+    heads.set(sequence, head)
+    return head
+  }
   let stored = 0
   for (const stream of await findStreams(db, generation.id)) {
     if (!(await claim(db, stream))) continue
     try {
-      stored += await ingestStream(db, network, stream, maxPages)
+      stored += await ingestStream(db, network, stream, { window, maxPages, readHead })
     } finally {
       await db.update(archiveStreams).set({ claimedUntil: null }).where(eq(archiveStreams.id, stream.id))
     }
@@ -81,10 +88,26 @@ async function claim(db: Database, { id }: Stream): Promise<boolean> {
   return claimed.length > 0
 }
 
-async function ingestStream(db: Database, network: Network, stream: Stream, maxPages: number): Promise<number> {
+/** The RPC drops ledgers during a long catch-up, so its window is read again after so many pages. */
+const WINDOW_PAGES = 20
+
+/** How far a round ingests a stream. */
+interface RoundLimits {
+  window: Window
+  maxPages: number
+  readHead: (sequence: number) => Promise<LedgerHead>
+}
+
+async function ingestStream(
+  db: Database,
+  network: Network,
+  stream: Stream,
+  { window: first, maxPages, readHead }: RoundLimits,
+): Promise<number> {
+  let window = first
   let stored = 0
   for (let pages = 0; pages < maxPages; pages += 1) {
-    const window = await readWindow(network)
+    if (pages > 0 && pages % WINDOW_PAGES === 0) window = await readWindow(network)
     const ranges = await findRanges(db, [stream.id])
     const gap = firstGap(ranges, window.oldestLedger)
     if (gap.from > window.latestLedger) break
@@ -92,11 +115,11 @@ async function ingestStream(db: Database, network: Network, stream: Stream, maxP
     const through = Math.min(page.through, (gap.before ?? Number.POSITIVE_INFINITY) - 1)
     if (through < gap.from) break
     const kept = { events: page.events.filter(({ ledger }) => ledger <= through), through }
-    const last = await readLedgerHead(network, through)
+    const last = await readHead(through)
     const continues = ranges.some(({ throughLedger }) => throughLedger === gap.from - 1)
-    const first = continues ? undefined : await readLedgerHead(network, gap.from)
+    const beginning = continues ? undefined : await readHead(gap.from)
     // Another process was faster: what it has stored is read anew.
-    if (!(await store(db, stream, { ...gap, first, last, page: kept }))) continue
+    if (!(await store(db, stream, { ...gap, first: beginning, last, page: kept }))) continue
     stored += kept.events.length
     await db.update(archiveStreams).set({ claimedUntil: CLAIM }).where(eq(archiveStreams.id, stream.id))
   }
@@ -162,15 +185,19 @@ async function insertEvents(tx: Database, stream: Stream, { events }: EventPage)
   await addRegistries(tx, stream.generation, named)
 }
 
-/** Ingests in the background, one round at a time. A failure is logged: the next round goes on from what is stored. */
+/** The time (ms) between two rounds that settlements begin: the chore does the same, where a process lasts. */
+const SOON_MS = 30_000
+
+/**
+ * Ingests in the background, at most once in 30 s. On serverless hosts no chore may run for a day, but transfers are
+ * settled. A failure is logged: the next round goes on from what is stored.
+ */
 export function ingestSoon(context: ArchiveContext): void {
-  shared.payrollIngestion ??= ingest(context)
-    .then(() => undefined)
-    .catch((error: unknown) => log('error', 'archive', { failure: describeFailure(error) }))
-    .finally(() => {
-      shared.payrollIngestion = undefined
-    })
+  const now = performance.now()
+  if (shared.payrollIngestedAt !== undefined && now - shared.payrollIngestedAt < SOON_MS) return
+  shared.payrollIngestedAt = now
+  ingest(context).catch((error: unknown) => log('error', 'archive', { failure: describeFailure(error) }))
 }
 
 // A build may bundle the routes apart, so what they share hangs on the process.
-const shared = globalThis as { payrollIngestion?: Promise<void> | undefined }
+const shared = globalThis as { payrollIngestedAt?: number }

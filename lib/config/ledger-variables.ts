@@ -98,6 +98,12 @@ export const RELAY = {
     about: 'The seeds of the channel accounts, separated by commas. Each channel pays one item at a time.',
     default: 'three, generated and stored, with an embedded ledger; otherwise relays need them',
   }),
+  ARCHIVE_URLS: list.pipe(z.array(webUrl)).default([]).meta({
+    about:
+      'Further archives of the token’s events, separated by commas, each the address before `/v1`. A relay reads them if this service’s own archive lacks ledgers that its channels need.',
+    default: 'none',
+    example: 'https://archive.example.com/api/archive',
+  }),
   RELAY_PORT: count(0, 65_535)
     .default(3100)
     .meta({ about: 'The port on which a relay serves `/health` and its discovery document.' }),

@@ -10,6 +10,7 @@ import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
+import { openHttpArchive } from '#lib/wallet/archive.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import type { Prover } from '#lib/wallet/prover.ts'
@@ -90,10 +91,12 @@ export function openRelay(
     prover: Prover
     /** the keys of the accounts that pay */
     signers: readonly Keypair[]
+    /** further archives of the token's events, beside the service's own */
+    archiveUrls: readonly string[]
     times?: Partial<RelayTimes>
   },
 ): Relay {
-  const { prover, signers, times, ...rest } = given
+  const { prover, signers, archiveUrls, times, ...rest } = given
   const ledger = watchLedger(rest.network)
   const guarded = hideMessages(prover)
   return {
@@ -108,7 +111,10 @@ export function openRelay(
       ...(await readDeployment(rest.network, rest.token, guarded)),
       now: ledger.now,
       // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
-      archives: [openLocalArchive({ ...rest, ingest: () => ingest(rest) })],
+      archives: [
+        openLocalArchive({ ...rest, ingest: () => ingest(rest) }),
+        ...archiveUrls.map((url) => openHttpArchive(url, rest.token)),
+      ],
     })),
   }
 }

@@ -50,6 +50,7 @@ export async function composeRelay(
       intervals: { ...RELAY_TIMES, ...times },
     }),
     signers: relay.channels,
+    archiveUrls: settings.archiveUrls,
     prover: prover ?? (await loadProver(relay.prover, (message) => log('error', 'prover', { message }))),
     signal,
     now,

@@ -38,6 +38,8 @@ export interface Settings {
    * The issuer at which the embedded ledger gives access tokens for any email; undefined beside a configured provider.
    */
   testIssuer: string | undefined
+  /** Archives of the token's events that relays read beside the service's own, without `/v1`. */
+  archiveUrls: readonly string[]
   /** The contract of the confidential token. */
   token: string | undefined
   /**
@@ -96,6 +98,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     provider: composeProvider(environment) ?? embedded.provider,
     testIssuer: composeProvider(environment) ? undefined : embedded.provider?.issuer,
     token,
+    archiveUrls: environment.ARCHIVE_URLS,
     invites: {
       secret: deriveKey(secret, 'invite tokens'),
       page: `${environment.FRONTEND_URL ?? environment.PUBLIC_URL}/invite/`,

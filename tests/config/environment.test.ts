@@ -112,6 +112,15 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: ['0', '0.0', '-1', '1.00000000', '1e3', '.5', '1,5', '1000000000000', 'unlimited'],
   },
   FAUCET_COOLDOWN: { good: { 0: 0, 31536000: 31_536_000 }, bad: ['-1', '31536001', '1h', '0.5'] },
+  ARCHIVE_URLS: {
+    good: {
+      'https://a.example/api/archive/, http://localhost:3000/api/archive': [
+        'https://a.example/api/archive',
+        'http://localhost:3000/api/archive',
+      ],
+    },
+    bad: ['a.example', 'ftp://a.example', ','],
+  },
   CHANNEL_SEEDS: {
     good: { [`${seed}, ${otherSeed}`]: [seed, otherSeed] },
     bad: [...badSeeds, `${seed};${otherSeed}`, `${seed},${token}`, ','],
